@@ -1,0 +1,1 @@
+"""Rubrics for language models: synthesis, grading, agreement, training."""

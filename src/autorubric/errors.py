@@ -1,0 +1,72 @@
+"""The whole error model.
+
+Exceptions that reach a user::
+
+    AutorubricError
+    ├── InputError (ValueError)        a file, row, flag or value is wrong; nothing was spent; exit status 2
+    │   ├── MissingFileError (FileNotFoundError)
+    │   └── ConfigError                models, keys, endpoints, roles or settings are wrong
+    ├── RunLockedError                 another process works in this run directory
+    ├── LedgerError                    the ledger is damaged or was written by a newer version
+    └── CallError                      one model call failed; carries its `Failure`
+
+A failed model call inside a run is never an exception to its row: it becomes a `Failure`
+(`autorubric.llm.request`), which is stored, counted and shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class AutorubricError(Exception):
+    """The root of every exception this package raises on purpose."""
+
+
+class InputError(AutorubricError, ValueError):
+    """What the caller passed is wrong.
+
+    Carries every offender found, not only the first, so that one look is enough to mend them all.
+
+    Example:
+        >>> raise InputError(["row 3: no key 'question'", "row 9: not JSON"])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: 2 problems:
+          row 3: no key 'question'
+          row 9: not JSON
+    """
+
+    def __init__(self, problems: str | Iterable[str]) -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__(_joined(self.problems))
+
+
+class MissingFileError(InputError, FileNotFoundError):
+    """A file that was named does not exist."""
+
+    def __str__(self) -> str:
+        return _joined(self.problems)
+
+
+class ConfigError(InputError):
+    """A model, key, endpoint, role or setting is wrong."""
+
+
+class RunLockedError(AutorubricError):
+    """Another process holds the run directory."""
+
+
+class LedgerError(AutorubricError):
+    """The ledger cannot be read as it is: damaged, or from a newer version."""
+
+
+_MOST_SHOWN = 20
+
+
+def _joined(problems: tuple[str, ...]) -> str:
+    if len(problems) == 1:
+        return problems[0]
+    lines = [f"{len(problems)} problems:", *(f"  {p}" for p in problems[:_MOST_SHOWN])]
+    if len(problems) > _MOST_SHOWN:
+        lines.append(f"  and {len(problems) - _MOST_SHOWN} more")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""The only network IO of the package: requests in, replies or failures out."""
