@@ -29,7 +29,8 @@ class Request:
     """One question to one model.
 
     `messages`, `schema`, `draw` and `reask` shape the reply and are part of the ledger's key, together with
-    everything the model adds (endpoint, model name, parameters). The rest only says where the request belongs.
+    everything the model adds (endpoint, model name, parameters). The rest only says where the request
+    belongs.
 
     Attributes:
         messages: the conversation, oldest turn first.
