@@ -1,0 +1,169 @@
+"""JSON as its standard has it: no NaN, no key twice, no half characters."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from autorubric.errors import InputError
+
+# An escaped backslash, a proper pair, or (captured) half a pair, in that order.
+_ESCAPED_SURROGATES = re.compile(
+    r"\\(?:\\|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+)
+
+
+class _RepeatedKeys(dict[str, Any]):
+    """An object that named a key twice; kept until the place of it can be told."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    keys = [key for key, _ in pairs]
+    marked = _RepeatedKeys(members)
+    marked.repeated = tuple(dict.fromkeys(key for key in keys if keys.count(key) > 1))
+    return marked
+
+
+class _Reader:
+    """A JSON decoder that marks what the standard forbids; `blemished` is True once something was marked."""
+
+    def __init__(self) -> None:
+        self.blemished = False
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=self._object, parse_constant=self._constant, parse_float=self._float
+        )
+
+    def decode(self, text: str) -> Any:
+        return self._decoder.decode(text)
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) == len(pairs):
+            return members
+        self.blemished = True
+        return _object(pairs)
+
+    def _constant(self, name: str) -> float:
+        self.blemished = True
+        return float(name)
+
+    def _float(self, digits: str) -> float:
+        number = float(digits)
+        if number - number != 0.0:
+            self.blemished = True
+        return number
+
+
+def parse_json(text: str, where: str = "JSON") -> Any:
+    r"""The value a JSON text stands for.
+
+    Refused, beyond what is not JSON at all: NaN and Infinity (also by overflow, `1e999`), a key given twice
+    in one object, and half of a surrogate pair, which no file can hold. All such places are named together.
+
+    Args:
+        text: the JSON text.
+        where: the head of every message.
+
+    Raises:
+        InputError: with one problem for each offending place.
+
+    Example:
+        >>> parse_json('{"weight": 1.5}')
+        {'weight': 1.5}
+        >>> parse_json('[{"weight": NaN}, {"a": 1, "a": 2}]', "rubric.json")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: 2 problems:
+          rubric.json: [0].weight is nan; JSON numbers are finite
+          rubric.json: [1] has the key 'a' twice
+    """
+    reader = _Reader()
+    try:
+        value = reader.decode(text)
+    except RecursionError:
+        raise InputError(f"{where}: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
+    if reader.blemished or has_lone_surrogate(text):
+        problems = [f"{where}: {problem}" for problem in blemishes(value)]
+        if problems:
+            raise InputError(problems)
+    return value
+
+
+def dump_json(value: Any, indent: int | None = None) -> str:
+    """`value` as JSON text that keeps every language readable.
+
+    Raises:
+        ValueError: a number is NaN or infinite.
+
+    Example:
+        >>> dump_json({"query": "什么是光合作用?"})
+        '{"query": "什么是光合作用?"}'
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def has_lone_surrogate(text: str) -> bool:
+    r"""Whether JSON text holds half of a surrogate pair, escaped or bare.
+
+    Example:
+        >>> has_lone_surrogate(r'"\ud83d\ude00"'), has_lone_surrogate(r'"\ud83d"')
+        (False, True)
+    """
+    if not text.isascii() and _unencodable(text):
+        return True
+    if "\\ud" not in text and "\\uD" not in text:
+        return False
+    return any(match[1] for match in _ESCAPED_SURROGATES.finditer(text))
+
+
+def blemishes(value: Any, path: str = "") -> Iterator[str]:
+    r"""Every place in a value that strict JSON cannot hold, as a sentence each.
+
+    Example:
+        >>> list(blemishes({"items": [1.0, float("inf")]}))
+        ['items[1] is inf; JSON numbers are finite']
+    """
+    place = path or "the document"
+    if isinstance(value, str):
+        if _unencodable(value):
+            yield f"{place} holds half a character (a lone surrogate): {_first_surrogate(value)}"
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield f"{place} is {value}; JSON numbers are finite"
+    elif isinstance(value, dict):
+        yield from _blemishes_of_members(value, path)
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from blemishes(member, f"{path}[{index}]")
+
+
+def _blemishes_of_members(members: dict[Any, Any], path: str) -> Iterator[str]:
+    place = path or "the document"
+    if isinstance(members, _RepeatedKeys):
+        yield from (f"{place} has the key {key!r} twice" for key in members.repeated)
+    for key, member in members.items():
+        if isinstance(key, str) and _unencodable(key):
+            yield f"{place} has a key with half a character (a lone surrogate): {_first_surrogate(key)}"
+            continue
+        yield from blemishes(member, f"{path}.{key}" if path else str(key))
+
+
+def _unencodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _first_surrogate(text: str) -> str:
+    return next(f"U+{ord(char):04X}" for char in text if "\ud800" <= char <= "\udfff")
