@@ -64,8 +64,18 @@ FLAGS: tuple[Flag, ...] = (
     Flag("rubric-max-tokens", "rubric_max_tokens", int, "Longest candidate rubric (2048)."),
     Flag("merge-max-tokens", "merge_max_tokens", int, "Longest merged rubric (2048)."),
     Flag("augment-max-tokens", "augment_max_tokens", int, "Longest list of evolved criteria (2048)."),
-    Flag("save-every", "save_every", int, "Rows between two writes of the manifest (200); replies are always safe."),
-    Flag("max-criteria", "max_criteria", int, "Most criteria a rubric, kept by points, ties in order; 0 for no cap."),
+    Flag(
+        "save-every",
+        "save_every",
+        int,
+        "Rows between two writes of the manifest (200); replies are always safe.",
+    ),
+    Flag(
+        "max-criteria",
+        "max_criteria",
+        int,
+        "Most criteria a rubric, kept by points, ties in order; 0 for no cap.",
+    ),
     Flag("prompts", "prompts", Path, "Directory of templates that replace the package's."),
     Flag("until", "until", str, "Stop after a step: reference, responses, rubrics, merge or augment."),
     Flag("limit", "limit", int, "Use only the first rows.", "-n"),
@@ -136,5 +146,3 @@ def _listed(value: Any) -> Any:
             raise ConfigError("a model for slot b was given, but none for slot a")
         return [_listed(value[place]) for place in places]
     return {key: _listed(entry) for key, entry in value.items()}
-
-

@@ -89,7 +89,9 @@ def figures(state: RunState, elapsed: float) -> str:
         'calls 200 (20/s), 50 recorded before; 12.0k tokens; $0.50; 30s left'
     """
     rate = state.calls / elapsed if elapsed > 0 else 0.0
-    parts = [f"calls {state.calls:,} ({rate:.0f}/s)" + (f", {state.reused:,} recorded before" if state.reused else "")]
+    parts = [
+        f"calls {state.calls:,} ({rate:.0f}/s)" + (f", {state.reused:,} recorded before" if state.reused else "")
+    ]
     parts.append(f"{short(state.tokens)} tokens")
     parts.append(dollars(state.cost))
     if 0 < state.finished < state.rows:
@@ -145,9 +147,7 @@ class _Lines:
         self._last = ""
 
     def show(self, state: RunState, elapsed: float) -> None:
-        stages = ", ".join(
-            f"{s.name} {s.done}" + (f" ({s.failed} failed)" if s.failed else "") for s in state.stages
-        )
+        stages = ", ".join(f"{s.name} {s.done}" + (f" ({s.failed} failed)" if s.failed else "") for s in state.stages)
         line = f"{state.finished}/{state.rows} rows; {stages}; {figures(state, elapsed)}"
         if line != self._last:
             print(f"[{lasting(elapsed)}] {line}", file=self._out, flush=True)

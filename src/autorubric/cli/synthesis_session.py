@@ -2,25 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-from autorubric.cli import EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.cli.progress import Progress, progress_for
-from autorubric.cli.synthesis_report import print_rubrics, print_summary
-from autorubric.errors import InputError
-from autorubric.llm.budget import Budget
-from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
-from autorubric.llm.lock import run_lock
-from autorubric.llm.models import Models
-from autorubric.synthesis.models import configs
 from autorubric.synthesis.settings import SynthesisSettings
-from autorubric.synthesis.synthesize import Prepared, SynthesisRun, changed_since, prepare
 
 GRACE_SECONDS = 10
 """How long calls in flight may take to end after the first Ctrl-C."""
@@ -39,9 +21,7 @@ class Session:
         again: the command line that goes on with this run.
     """
 
-    def __init__(
-        self, settings: SynthesisSettings, *, wait: bool, export_only: bool, show: int, again: str
-    ) -> None:
+    def __init__(self, settings: SynthesisSettings, *, wait: bool, export_only: bool, show: int, again: str) -> None:
         self._settings, self._wait, self._export_only = settings, wait, export_only
         self._show, self._again = show, again
         self._interrupts = 0

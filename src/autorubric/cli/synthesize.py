@@ -98,4 +98,3 @@ def _with_flags(function: Any) -> None:
 
 
 _with_flags(synthesize)
-

@@ -13,9 +13,7 @@ from typing import IO, Any, Literal, overload
 from autorubric.errors import InputError
 
 
-def write_atomically(
-    path: str | Path, chunks: Iterable[str | bytes], *, permissions: int | None = None
-) -> None:
+def write_atomically(path: str | Path, chunks: Iterable[str | bytes], *, permissions: int | None = None) -> None:
     r"""Write a file so that a reader finds the old content or the new one, never a part.
 
     Args:

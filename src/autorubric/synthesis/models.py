@@ -32,9 +32,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     return made
 
 
-def _config(
-    settings: SynthesisSettings, slot: str, role: RoleSettings, environ: Mapping[str, str]
-) -> LLMConfig:
+def _config(settings: SynthesisSettings, slot: str, role: RoleSettings, environ: Mapping[str, str]) -> LLMConfig:
     part = slot.split("_", maxsplit=1)[0]
     temperature = settings.response_temperature if part == "response" else settings.temperature
     longest = {

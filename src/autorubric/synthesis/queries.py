@@ -91,9 +91,7 @@ class QueryFile:
         self._refuse(usable, problems, repeated, columns)
         return InputReport(usable, tuple(problems))
 
-    def _refuse(
-        self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]
-    ) -> None:
+    def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
         if not columns and not problems:
             raise InputError(f"{self.path}: the file holds no rows; expected one JSON object a line")
         if columns and usable == 0 and _head(self.question_column) not in columns:

@@ -180,7 +180,9 @@ def _told(problem: Any, where: str) -> str:
         return f"{where}: unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")
     if kind == "missing" and path[:1] == ["roles"]:
         if len(path) == 1:
-            return "no model plays any role; pass --models MODEL, one --…-model for each role, or set roles in a config"
+            return (
+                "no model plays any role; pass --models MODEL, one --…-model for each role, or set roles in a config"
+            )
         flag = _FLAGS.get(path[1], f"--{path[1]}-model")
         return f"no model plays {path[1]!r}; pass {flag} or set roles.{path[1]} in a config"
     if kind == "missing":
@@ -196,5 +198,3 @@ def _known_keys(path: list[str]) -> list[str]:
     if path == ["roles"]:
         return list(Roles.model_fields)
     return list(RoleSettings.model_fields)
-
-

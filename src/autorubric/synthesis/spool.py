@@ -1,4 +1,4 @@
-"""Finished rows on their way to the step files: on disk in the order of finishing, found by their place in the input."""
+"""Finished rows on their way to the step files: on disk as they finish, found by their place in the input."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def response_stage(prompts: PromptSet, letter: str, *, draw: int) -> Stage:
     return _answer_stage(prompts, name=slot, slot=slot, role="response", step=1, draw=draw)
 
 
-def _answer_stage(prompts: PromptSet, *, name: str, slot: str, role: str, step: int, draw: int) -> Stage:  # noqa: PLR0913
+def _answer_stage(prompts: PromptSet, *, name: str, slot: str, role: str, step: int, draw: int) -> Stage:
     template = prompts.reference
 
     def build(fields: Fields) -> Request:
