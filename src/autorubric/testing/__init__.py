@@ -1,1 +1,21 @@
-"""testing."""
+"""Models and endpoints to test with: no network, no key, every fault on demand."""
+
+from autorubric.testing.completion import Completion
+from autorubric.testing.endpoint import Counts, LoopbackEndpoint, LoopbackProcess, Received, sized_replies
+from autorubric.testing.faults import FAULTS, Fault, FaultPlan
+from autorubric.testing.latency import Latency
+from autorubric.testing.scripted import ScriptedModel
+
+__all__ = [
+    "FAULTS",
+    "Completion",
+    "Counts",
+    "Fault",
+    "FaultPlan",
+    "Latency",
+    "LoopbackEndpoint",
+    "LoopbackProcess",
+    "Received",
+    "ScriptedModel",
+    "sized_replies",
+]

@@ -1,0 +1,107 @@
+"""The loopback endpoint as a process: `python -m autorubric.testing.endpoint --latency fixed:0.2`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from autorubric.errors import ConfigError
+from autorubric.testing.endpoint.replies import sized_replies
+from autorubric.testing.endpoint.server import LoopbackEndpoint
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m autorubric.testing.endpoint",
+        description="Serve chat completions on 127.0.0.1. The first line printed is the base URL.",
+    )
+    add = parser.add_argument
+    add("--port", type=int, default=0, help="0 takes a free one")
+    add(
+        "--latency",
+        default="fixed:0",
+        help="fixed:SECONDS or lognormal:MEDIAN,SIGMA, either with +SHARE@SECONDS",
+    )
+    add("--fault", action="append", default=[], metavar="NAME=RATE", help="a share of calls that goes wrong")
+    add("--reply-chars", type=int, default=1200, help="about how long answers are")
+    add("--requests-per-second", type=float, help="answer more than that with 429")
+    add("--reject", action="append", default=[], metavar="PARAMETER", help="answer this parameter with 400")
+    add("--key-env", metavar="VARIABLE", help="let in only the key that this environment variable holds")
+    add("--prefix-cache", action="store_true", help="count cached prompt tokens")
+    add("--model", action="append", default=[], help="a name to list under /v1/models")
+    add("--seed", type=int, default=0)
+    add(
+        "--until-stdin-closes",
+        action="store_true",
+        help="end together with the process that started this one",
+    )
+    return parser
+
+
+def _rates(pairs: Sequence[str]) -> dict[str, float]:
+    rates: dict[str, float] = {}
+    for pair in pairs:
+        name, _, rate = pair.partition("=")
+        try:
+            rates[name] = float(rate)
+        except ValueError:
+            raise ConfigError(f"--fault {pair!r} has no rate; write for example 500=0.02") from None
+    return rates
+
+
+def _endpoint(options: argparse.Namespace) -> LoopbackEndpoint:
+    if options.key_env and not os.environ.get(options.key_env):
+        raise ConfigError(f"the environment variable {options.key_env} is empty; --key-env needs a key in it")
+    return LoopbackEndpoint(
+        replier=sized_replies(options.reply_chars),
+        latency=options.latency,
+        faults=_rates(options.fault),
+        key=os.environ[options.key_env] if options.key_env else None,
+        requests_per_second=options.requests_per_second,
+        rejects=options.reject,
+        prefix_cache=options.prefix_cache,
+        models=options.model or ("loopback",),
+        seed=options.seed,
+        port=options.port,
+        keep=0,
+    )
+
+
+async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    if until_stdin_closes:
+        # A daemon thread, because an executor's would keep the process alive until stdin closes.
+        def watch() -> None:
+            sys.stdin.buffer.read()
+            loop.call_soon_threadsafe(ended.set)
+
+        threading.Thread(target=watch, daemon=True).start()
+    async with endpoint:
+        print(endpoint.base_url, flush=True)
+        await ended.wait()
+        print(json.dumps(endpoint.counts.summary()), flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM, then print the counts; 2 where an option is wrong."""
+    options = _parser().parse_args(arguments)
+    try:
+        endpoint = _endpoint(options)
+    except ConfigError as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    asyncio.run(_serve(endpoint, until_stdin_closes=options.until_stdin_closes))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""What a request gets: keys, limits, faults, and completions, decided without touching a socket."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import deque
+from dataclasses import dataclass
+from hashlib import blake2b
+from random import Random
+from typing import Any
+
+from autorubric.testing.completion import Completion, envelope, estimated_tokens, prompt_text
+from autorubric.testing.endpoint.counts import Counts
+from autorubric.testing.endpoint.http import HttpRequest
+from autorubric.testing.endpoint.prefix_cache import PrefixCache
+from autorubric.testing.endpoint.replies import Replier
+from autorubric.testing.faults import FAULTS, Action, Fault, FaultPlan, error_body, unsupported
+from autorubric.testing.latency import Latency
+
+_ELSEWHERE = "/__elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """Everything that can be set about how an endpoint answers; see `LoopbackEndpoint`."""
+
+    replier: Replier
+    latency: Latency
+    faults: FaultPlan
+    key: str | None
+    requests_per_second: float | None
+    rejects: tuple[str, ...]
+    prefix_cache: bool
+    models: tuple[str, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request for a completion, as it came.
+
+    Attributes:
+        body: the parsed JSON.
+        head: the request line and all headers, as bytes.
+    """
+
+    body: dict[str, Any]
+    head: bytes
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers, names in small letters."""
+        lines = self.head.decode("latin-1").split("\r\n")[1:]
+        return {
+            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happens to one request.
+
+    Attributes:
+        status: the HTTP status to send.
+        body: the body to send.
+        headers: headers besides length and type.
+        delay: seconds to wait before.
+        action: what to do with the connection.
+        digest: identifies the request body where a completion was asked for; empty otherwise.
+        prompt: what enters the prefix cache once this is answered.
+        tokens: prompt, cached and completion tokens of a completion.
+    """
+
+    status: int
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    delay: float = 0.0
+    action: Action = "answer"
+    digest: str = ""
+    prompt: str = ""
+    tokens: tuple[int, int, int] = (0, 0, 0)
+
+
+class TokenBucket:
+    """A hard limit on requests a second, with a burst of a tenth of a second's worth, at least one.
+
+    Example:
+        >>> bucket = TokenBucket(10.0)
+        >>> bucket.wait(now=0.0), bucket.wait(now=0.0), bucket.wait(now=0.1)
+        (0.0, 0.1, 0.0)
+    """
+
+    def __init__(self, per_second: float) -> None:
+        self._rate = per_second
+        self._burst = max(1.0, per_second / 10)
+        self._tokens = self._burst
+        self._last: float | None = None
+
+    def wait(self, now: float) -> float:
+        """Seconds until there is room for this request; 0 lets it pass and takes the room."""
+        elapsed = 0.0 if self._last is None else now - self._last
+        self._last = now
+        self._tokens = min(self._burst, self._tokens + elapsed * self._rate)
+        if self._tokens >= 1 - 1e-9:
+            self._tokens -= 1
+            return 0.0
+        return (1 - self._tokens) / self._rate
+
+
+class Service:
+    """Answers requests by its behaviour and keeps the books."""
+
+    def __init__(self, behaviour: Behaviour, keep: int) -> None:
+        self.counts = Counts()
+        self.received: deque[Received] = deque(maxlen=keep)
+        self.port = 0
+        self._behaviour = behaviour
+        self._latencies = Random(behaviour.seed)
+        self._fates = Random(behaviour.seed + 1)
+        self._bucket = TokenBucket(behaviour.requests_per_second) if behaviour.requests_per_second else None
+        self._cache = PrefixCache() if behaviour.prefix_cache else None
+        self._rejections = [(parameter, unsupported(parameter)) for parameter in behaviour.rejects]
+
+    def answer(self, request: HttpRequest) -> Outcome:
+        """What this request gets."""
+        path = request.path
+        if path.startswith(_ELSEWHERE):
+            self.counts.elsewhere += 1
+            self.counts.elsewhere_with_key += bool(request.authorization)
+            return Outcome(404, error_body("You have been redirected.", "invalid_request_error"))
+        if request.method == "POST" and path.endswith("/chat/completions"):
+            return self._completion(request)
+        if request.method == "GET" and path.endswith("/models"):
+            models = [{"id": name, "object": "model"} for name in self._behaviour.models]
+            return Outcome(200, json.dumps({"object": "list", "data": models}).encode())
+        if path == "/__stats":
+            return Outcome(200, json.dumps(self.counts.summary()).encode())
+        if path == "/__calls":
+            return Outcome(200, json.dumps(self.counts.calls_by_body).encode())
+        return Outcome(404, error_body(f"Unknown request: {request.method} {path}", "invalid_request_error"))
+
+    def finish(self, outcome: Outcome, *, sent: bool) -> None:
+        """Book the end of a request for a completion."""
+        if not outcome.digest:
+            return
+        counts = self.counts
+        counts.in_flight -= 1
+        if not sent:
+            return
+        counts.by_status[outcome.status] += 1
+        if outcome.status == 200:
+            counts.calls_by_body[outcome.digest] += 1
+            prompt, cached, completion = outcome.tokens
+            counts.prompt_tokens += prompt
+            counts.cached_tokens += cached
+            counts.completion_tokens += completion
+            if self._cache is not None:
+                self._cache.store(outcome.prompt)
+
+    def _completion(self, request: HttpRequest) -> Outcome:
+        index = self.counts.requests
+        self.counts.arrive()
+        digest = blake2b(request.body, digest_size=16).hexdigest()
+        key = self._behaviour.key
+        if key is not None and request.authorization != f"Bearer {key}":
+            return self._failed(FAULTS["401"], digest, delay=0.0)
+        wait = self._bucket.wait(time.monotonic()) if self._bucket else 0.0
+        if wait > 0:
+            return _limited(wait, digest)
+        body = _chat_body(request.body)
+        if body is None:
+            problem = error_body(
+                "The body is not a JSON object with a list 'messages'.", "invalid_request_error"
+            )
+            return Outcome(400, problem, digest=digest)
+        self.received.append(Received(body, request.head))
+        for parameter, rejection in self._rejections:
+            if _uses(body, parameter):
+                return self._failed(rejection, digest, delay=0.0)
+        fault = self._behaviour.faults.fault(body, index, self._fates)
+        delay = self._behaviour.latency.sample(self._latencies)
+        if fault is not None:
+            self.counts.by_fault[fault.name] += 1
+            if fault.status != 200 or fault.body is not None:
+                return self._failed(fault, digest, delay)
+        return self._completed(body, fault, digest, delay)
+
+    def _completed(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> Outcome:
+        said = self._behaviour.replier(body)
+        completion = Completion(said) if isinstance(said, str) else said
+        if fault is not None and fault.change is not None:
+            completion = fault.change(completion)
+        prompt = prompt_text(body)
+        prompt_tokens = estimated_tokens(len(prompt))
+        cached = self._cache.cached_tokens(prompt) if self._cache else None
+        return Outcome(
+            200,
+            envelope(completion, str(body.get("model")), prompt_tokens, cached),
+            delay=delay,
+            action="answer" if fault is None else fault.action,
+            digest=digest,
+            prompt=prompt if self._cache else "",
+            tokens=(prompt_tokens, cached or 0, estimated_tokens(len(completion.content or ""))),
+        )
+
+    def _failed(self, fault: Fault, digest: str, delay: float) -> Outcome:
+        headers = fault.headers
+        if 300 <= fault.status < 400:
+            # Another name for this host is another host to a client that guards its key.
+            headers = (
+                *headers,
+                ("Location", f"http://localhost:{self.port}{_ELSEWHERE}/v1/chat/completions"),
+            )
+        return Outcome(fault.status, fault.body or b"", headers, delay, fault.action, digest)
+
+
+def _limited(wait: float, digest: str) -> Outcome:
+    headers = (("Retry-After", str(math.ceil(wait))), ("retry-after-ms", str(math.ceil(wait * 1000))))
+    body = FAULTS["429"].body or b""
+    return Outcome(429, body, headers, digest=digest)
+
+
+def _chat_body(data: bytes) -> dict[str, Any] | None:
+    try:
+        body = json.loads(data)
+    except ValueError:
+        return None
+    if isinstance(body, dict) and isinstance(body.get("messages"), list) and body["messages"]:
+        return body
+    return None
+
+
+def _uses(body: dict[str, Any], parameter: str) -> bool:
+    name, _, kind = parameter.partition(".")
+    value = body.get(name)
+    if kind:
+        return isinstance(value, dict) and value.get("type") == kind
+    if name == "temperature":
+        return value is not None and value != 1
+    return value is not None

@@ -1,0 +1,247 @@
+"""Everything that goes wrong with model endpoints, by name, and when it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, Literal, TypeAlias
+
+from autorubric.errors import ConfigError
+from autorubric.testing.completion import Completion
+
+Action: TypeAlias = Literal["answer", "reset", "hang", "cut", "endless"]
+Body: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One way a call goes wrong.
+
+    Attributes:
+        name: how counts show it.
+        status: the HTTP status of the answer.
+        headers: headers added to the answer.
+        body: sent in place of the completion.
+        change: what happens to the completion where the answer is a 200 with a body of its own.
+        action: what happens to the connection: `reset` and `hang` never answer, `cut` closes in the middle
+            of the body, `endless` never stops sending one.
+
+    Example:
+        >>> Fault("teapot", status=418, body=b"{}").status
+        418
+    """
+
+    name: str
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    change: Callable[[Completion], Completion] | None = None
+    action: Action = "answer"
+
+
+def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> bytes:
+    """An error in the shape OpenAI-compatible endpoints send.
+
+    Example:
+        >>> error_body("No such model.", "invalid_request_error", "model_not_found")
+        b'{"error": {"message": "No such model.", "type": "invalid_request_error", "param": null, "code":
+        "model_not_found"}}'
+    """
+    return json.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}}).encode()
+
+
+def unsupported(parameter: str) -> Fault:
+    """The 400 of an endpoint that does not take `parameter`, in the words the OpenAI endpoint uses.
+
+    Args:
+        parameter: a key of the request body, or `response_format.json_schema` for one kind of it.
+
+    Example:
+        >>> json.loads(unsupported("temperature").body)["error"]["code"]
+        'unsupported_value'
+    """
+    name = parameter.partition(".")[0]
+    if name == "temperature":
+        message = (
+            "Unsupported value: 'temperature' does not support this value with this model."
+            " Only the default (1) value is supported."
+        )
+        return _error(400, message, "unsupported_value", param=name)
+    if name == "response_format":
+        message = "Invalid parameter: 'response_format' of this type is not supported with this model."
+        return _error(400, message, None, param=name)
+    other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}.get(name)
+    advice = f" Use '{other}' instead." if other else ""
+    message = f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
+    return _error(400, message, "unsupported_parameter", param=name)
+
+
+def _error(status: int, message: str, code: str | None, *, param: str | None = None, name: str = "") -> Fault:
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    return Fault(name or str(status), status, body=error_body(message, kind, code, param))
+
+
+def _too_fast(name: str, retry_after: str | None) -> Fault:
+    headers = () if retry_after is None else (("Retry-After", retry_after),)
+    body = error_body("Rate limit reached for requests.", "requests", "rate_limit_exceeded")
+    return Fault(name, 429, headers, body)
+
+
+def _said(name: str, change: Callable[[Completion], Completion]) -> Fault:
+    return Fault(name, change=change)
+
+
+def _half(completion: Completion) -> Completion:
+    content = completion.content or ""
+    return Completion(content[: len(content) // 2], "length")
+
+
+def _bare(completion: Completion) -> str:
+    """The content without a fence around it."""
+    content = (completion.content or "").strip()
+    if content.startswith("```"):
+        content = content.split("\n", 1)[-1].rsplit("```", 1)[0].strip()
+    return content
+
+
+_REFUSAL = "I'm sorry, but I can't help with that."
+_NO_CREDIT = "You exceeded your current quota, please check your plan and billing details."
+_FILTERED = "The response was filtered due to the prompt triggering the content management policy."
+
+_ALL: tuple[Fault, ...] = (
+    # too fast, or out of credit
+    _too_fast("429", None),
+    _too_fast("429-seconds", "1"),
+    _too_fast("429-date", "Wed, 21 Oct 2015 07:28:00 GMT"),
+    _too_fast("429-nan", "NaN"),
+    _too_fast("429-huge", "86400000"),
+    Fault("429-quota", 429, body=error_body(_NO_CREDIT, "insufficient_quota", "insufficient_quota")),
+    _error(402, "Insufficient credits. Add more to go on.", None),
+    # not acceptable
+    _error(401, "Incorrect API key provided.", "invalid_api_key"),
+    _error(403, "You are not allowed to use this model.", None),
+    _error(404, "The model does not exist or you do not have access to it.", "model_not_found"),
+    _error(413, "Request too large.", None),
+    _error(422, "Unprocessable entity.", None),
+    _error(400, _FILTERED, "content_filter", name="400-content-filter"),
+    *(
+        replace(unsupported(p), name=f"400-{p.replace('_', '-')}")
+        for p in ("max_tokens", "max_completion_tokens", "temperature", "response_format")
+    ),
+    # the server's trouble
+    _error(500, "The server had an error while processing your request.", None),
+    Fault(
+        "502", 502, (("Content-Type", "text/html"),), b"<html><body><h1>502 Bad Gateway</h1></body></html>"
+    ),
+    _error(503, "The engine is currently overloaded.", None),
+    _error(529, "Overloaded.", "overloaded_error"),
+    # the connection's trouble
+    Fault("reset", action="reset"),
+    Fault("hang", action="hang"),
+    Fault("truncated-body", action="cut"),
+    Fault("endless-body", action="endless"),
+    Fault("redirect", 307, body=b""),
+    # a 200 that is no completion
+    Fault("html", headers=(("Content-Type", "text/html"),), body=b"<html><body>Welcome</body></html>"),
+    Fault("no-choices", body=b'{"id": "x", "object": "chat.completion", "choices": []}'),
+    Fault("error-in-200", body=error_body("Provider returned error.", "server_error")),
+    # a completion that does not hold what was asked for
+    _said("prose", lambda c: Completion("Here is what I think: it depends on the case.")),
+    _said("wrong-schema", lambda c: Completion('{"verdict_text": "fine", "items": {"first": 1}}')),
+    _said("broken-json", lambda c: Completion(_bare(c)[:-2] + ",,")),
+    _said("prose-around", lambda c: Completion(f"Sure [as asked]:\n\n```json\n{_bare(c)}\n```\n\nDone [1].")),
+    _said("fenced", lambda c: Completion(f"```json\n{_bare(c)}\n```")),
+    _said("think", lambda c: Completion(f"<think>Perhaps [3 to 5] items.</think>\n{c.content or ''}")),
+    _said("refusal", lambda c: Completion(None, refusal=_REFUSAL)),
+    _said("content-filter", lambda c: Completion("", "content_filter")),
+    _said("empty", lambda c: Completion("")),
+    _said("null", lambda c: Completion(None)),
+    _said("length", _half),
+)
+FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
+"""Every named fault; `429-quota` and `402` say that the credit is used up, `redirect` leads to another host."""
+
+
+def fault_named(name: str | Fault) -> Fault:
+    """The fault of that name; a `Fault` is returned as it is.
+
+    Raises:
+        ConfigError: there is no such fault; lists those there are.
+
+    Example:
+        >>> fault_named("reset").action
+        'reset'
+    """
+    if isinstance(name, Fault):
+        return name
+    if name not in FAULTS:
+        raise ConfigError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
+    return FAULTS[name]
+
+
+@dataclass(frozen=True)
+class FaultPlan:
+    """When which fault happens: asked in the order `choose`, `schedule`, `rates`.
+
+    Attributes:
+        rates: the share of calls, 0 to 1, that meet each fault.
+        schedule: the fate of the first calls in order of arrival; None lets a call pass.
+        choose: the fault for one request body, or None; for what has to happen to chosen requests.
+
+    Raises:
+        ConfigError: a fault that does not exist, or rates that are not shares of one.
+
+    Example:
+        >>> plan = FaultPlan(schedule=["500", None])
+        >>> [fault and fault.name for fault in (plan.fault({}, n, Random(0)) for n in range(3))]
+        ['500', None, None]
+    """
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    schedule: Sequence[str | Fault | None] = ()
+    choose: Callable[[Body], str | Fault | None] | None = None
+
+    def __post_init__(self) -> None:
+        for name in (*self.rates, *(n for n in self.schedule if n is not None)):
+            fault_named(name)
+        if any(not 0 <= rate <= 1 for rate in self.rates.values()) or sum(self.rates.values()) > 1 + 1e-9:
+            raise ConfigError(f"fault rates {dict(self.rates)} are not shares of one")
+
+    def fault(self, body: Body, index: int, random: Random) -> Fault | None:
+        """The fault that the request of that index meets, or None."""
+        name = self.choose(body) if self.choose else None
+        if name is None and index < len(self.schedule):
+            name = self.schedule[index]
+        elif name is None and self.rates:
+            name = self._drawn(random.random())
+        return None if name is None else fault_named(name)
+
+    def _drawn(self, point: float) -> str | None:
+        for name, rate in self.rates.items():
+            if point < rate:
+                return name
+            point -= rate
+        return None
+
+
+Faults: TypeAlias = (
+    FaultPlan | Mapping[str, float] | Sequence[str | Fault | None] | Callable[[Body], str | Fault | None]
+)
+
+
+def fault_plan(faults: Faults) -> FaultPlan:
+    """The plan that a mapping of rates, a schedule, or a function of the body stands for.
+
+    Example:
+        >>> fault_plan({"500": 0.02}).rates
+        {'500': 0.02}
+    """
+    if isinstance(faults, FaultPlan):
+        return faults
+    if isinstance(faults, Mapping):
+        return FaultPlan(rates=faults)
+    if callable(faults):
+        return FaultPlan(choose=faults)
+    return FaultPlan(schedule=faults)
