@@ -39,7 +39,8 @@ class StageAnswerer:
         generations: how often each role was asked to start anew; from 1 on, only its own draws count.
         reused: how many values came from elsewhere, by stage.
         stale: how many imported values were asked anew because their inputs changed, by stage.
-        done: how many stages ended with a value, by stage; `failed`: how many without.
+        done: how many stages ended with a value, by stage; `failed`: how many without; `open`: how many have
+            begun and not ended.
     """
 
     executor: Executor
@@ -50,10 +51,15 @@ class StageAnswerer:
     stale: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+    open: Counter[str] = field(default_factory=Counter)
 
     async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
         """Bring one stage of one record to its end; see `runner.Answerer`."""
-        outcome = await self._outcome(stage, record_id, fields)
+        self.open[stage.name] += 1
+        try:
+            outcome = await self._outcome(stage, record_id, fields)
+        finally:
+            self.open[stage.name] -= 1
         (self.failed if outcome.failure else self.done)[stage.name] += 1
         return outcome
 

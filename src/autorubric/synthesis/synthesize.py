@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from autorubric import __version__
 from autorubric.llm.executor import Executor
 from autorubric.llm.ledger import Ledger
 from autorubric.llm.model import Model
-from autorubric.prompts import PromptSet, load_prompts, package_prompts
+from autorubric.prompts import PromptSet, load_prompts
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.export import export_final
@@ -26,6 +27,8 @@ from autorubric.synthesis.stages import basic_plan
 from autorubric.synthesis.steps import STEP_FILES, write_steps
 from autorubric.synthesis.summary import Summary, write_unfinished
 from autorubric.synthesis.takeover import take_over
+
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,9 @@ def prepare(settings: SynthesisSettings) -> Prepared:
     source = QueryFile(
         settings.input, settings.question_column, settings.id_column, settings.limit, settings.skip_bad_rows
     )
-    prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
+    prompts = load_prompts(settings.prompts)
     roles = settings.roles
+    prompts.check(sets=len(roles.rubrics), responses=len(roles.responses))
     plan = basic_plan(prompts, responses=len(roles.responses), rubrics=len(roles.rubrics))
     plan = plan.until(settings.until) if settings.until else plan
     return Prepared(settings, source, source.check(), prompts, plan)
@@ -65,6 +69,8 @@ class SynthesisRun:
         ledger: where replies are kept; the caller opened it and closes it.
         executor: asks the models.
         on_row: told of every row that ended.
+        stopped: why the run was stopped early; empty when it was not.
+        interrupted: whether a person stopped it.
     """
 
     prepared: Prepared
@@ -73,34 +79,41 @@ class SynthesisRun:
     executor: Executor
     on_row: Callable[[Row], None] = lambda row: None
     stopped: str = ""
+    interrupted: bool = False
     summary: Summary = field(init=False)
+    answer: StageAnswerer = field(init=False)
 
     def __post_init__(self) -> None:
         self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped)
+        self.answer = self._answerer()
 
     def stop(self, reason: str) -> None:
         """Open no further record and make no further call; what is in flight ends by itself."""
         self.stopped = self.stopped or reason
         self.executor.stop(reason)
 
+    def interrupt(self) -> None:
+        """Stop because a person said so."""
+        self.interrupted = True
+        self.stop("interrupted")
+
     async def execute(self) -> Summary:
         """Run the plan over the input, write the files, and return the figures."""
         started = time.monotonic()
         settings, plan = self.prepared.settings, self.prepared.plan
         self._save("running")
-        answer = self._answerer()
         with Spool(settings.out, plan) as spool:
             await run_plan(
                 plan,
                 self.prepared.source.queries(),
-                answer,
+                self.answer,
                 window=2 * settings.concurrency,
                 finished=lambda row: self._keep(spool, row),
                 stopping=lambda: bool(self.stopped),
             )
             self._write_files(spool)
         summary = self.summary
-        summary.reused, summary.stale = answer.reused, answer.stale
+        summary.reused, summary.stale = self.answer.reused, self.answer.stale
         summary.totals = self.ledger.totals()
         summary.stopped = self.stopped
         summary.seconds = time.monotonic() - started
@@ -109,12 +122,13 @@ class SynthesisRun:
 
     def _answerer(self) -> StageAnswerer:
         settings, plan = self.prepared.settings, self.prepared.plan
-        if not self.ledger.find_note("taken_over"):
-            counts = take_over(settings.out, plan, self.ledger)
-            self.ledger.keep_note("taken_over", {"fields": dict(counts)})
+        imported = self.ledger.find_note("taken_over")
+        if imported is None:
+            imported = dict(take_over(settings.out, plan, self.ledger))
+            self.ledger.keep_note("taken_over", imported)
         slots = [slot for slot, _ in settings.roles.by_slot()]
         generations = next_generations(self.ledger, slots, refreshed_slots(settings))
-        return StageAnswerer(self.executor, self.models, self.ledger, generations)
+        return StageAnswerer(self.executor, self.models, self.ledger if imported else None, generations)
 
     def _keep(self, spool: Spool, row: Row) -> None:
         spool.add(row)
@@ -125,7 +139,7 @@ class SynthesisRun:
             elif failure.kind == "budget":
                 self.stop(failure.message)
         for outcome in row.outcomes.values():
-            summary.notes.update(outcome.notes)
+            summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
         summary.finished += not failures
         summary.failed += row.query.index in spool.failed
         self.on_row(row)
@@ -148,7 +162,7 @@ class SynthesisRun:
             "autorubric": __version__,
             "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
             "models": {slot: model.name for slot, model in self.models.items()},
-            "templates": prepared.prompts.fingerprints(),
+            "templates": prepared.prompts.fingerprints,
             "steps": list(STEPS[: prepared.plan.last_step + 1]),
             "counts": self.summary.as_dict(),
             "usage": totals,
@@ -168,7 +182,7 @@ def changed_since(directory: Path, models: Mapping[str, Model], prompts: PromptS
     held = manifest.get("templates", {})
     changes += [
         f"template {name} has changed"
-        for name, mark in prompts.fingerprints().items()
+        for name, mark in prompts.fingerprints.items()
         if name in held and held[name] != mark
     ]
     return changes

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from autorubric.llm.request import Failure, Message, ReplySchema, Request
-from autorubric.prompts import Template
+from autorubric.prompts import Prompt
 
 
 def request_from(
-    template: Template,
+    template: Prompt,
     inputs: Mapping[str, Any],
     *,
     role: str,
