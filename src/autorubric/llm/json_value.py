@@ -90,9 +90,7 @@ def _loaded(text: str, notes: list[str]) -> Any:
         value = dict(pairs)
         if len(value) < len(pairs):
             keys = [key for key, _ in pairs]
-            found.extend(
-                f"key {key!r} was given twice; the last was taken" for key in value if keys.count(key) > 1
-            )
+            found.extend(f"key {key!r} was given twice; the last was taken" for key in value if keys.count(key) > 1)
         return value
 
     def refused(name: str) -> Any:
@@ -162,9 +160,7 @@ def unwrap(value: Any, want: Want, keys: tuple[str, ...], notes: list[str], dept
 def _from_list(value: list[Any], want: Want, keys: tuple[str, ...], notes: list[str], depth: int) -> Any:
     alone = value[0] if len(value) == 1 and depth else None
     if want == "array":
-        wrapped = isinstance(alone, list) or (
-            isinstance(alone, dict) and any(_listed(alone, key) for key in keys)
-        )
+        wrapped = isinstance(alone, list) or (isinstance(alone, dict) and any(_listed(alone, key) for key in keys))
         return unwrap(alone, want, keys, notes, depth - 1) if wrapped else value
     if not isinstance(alone, dict):
         return None
@@ -172,9 +168,7 @@ def _from_list(value: list[Any], want: Want, keys: tuple[str, ...], notes: list[
     return unwrap(alone, want, keys, notes, depth - 1)
 
 
-def _from_object(
-    value: dict[str, Any], want: Want, keys: tuple[str, ...], notes: list[str], depth: int
-) -> Any:
+def _from_object(value: dict[str, Any], want: Want, keys: tuple[str, ...], notes: list[str], depth: int) -> Any:
     by_name = {key.strip().lower(): inner for key, inner in value.items()}
     for key in (*(keys if want == "array" else ()), *_ENVELOPES):
         if isinstance(by_name.get(key), (list, dict, str)):
@@ -186,9 +180,7 @@ def _from_object(
 
 def _guessed(value: dict[str, Any], notes: list[str]) -> list[Any] | None:
     """The array that an object without a known key must have meant, where only one reading is possible."""
-    lists = [
-        key for key, inner in value.items() if _listed(value, key) and all(isinstance(i, dict) for i in inner)
-    ]
+    lists = [key for key, inner in value.items() if _listed(value, key) and all(isinstance(i, dict) for i in inner)]
     if len(lists) == 1:
         notes.append(f"the array stood under {lists[0]!r}")
         found: list[Any] = value[lists[0]]

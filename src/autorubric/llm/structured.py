@@ -149,9 +149,7 @@ def _best(text: str, scan: Scan, asked: _Asked, notes: list[str]) -> Any:
 
 def _worth(value: Any) -> int:
     """2 for what carries objects, 1 for what carries anything, 0 for an empty list."""
-    return (
-        2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
-    )
+    return 2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
 
 
 def _value_of(text: str, span: Span, asked: _Asked, notes: list[str]) -> Any:

@@ -7,8 +7,8 @@ A section reads::
     </query-3f9c0a7d21be>
 
 The code after the name is computed from the texts themselves and is known to occur in none of them. So no
-text can close its own section or open another, the same texts always give the same prompt (and the same ledger
-key), and nothing has to be escaped: the model reads the text as it was written.
+text can close its own section or open another, the same texts always give the same prompt (and the same
+ledger key), and nothing has to be escaped: the model reads the text as it was written.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ def fence(content: Any, label: str, code: str) -> str:
 
 def _turns(value: Any, label: str) -> list[tuple[str, str]]:
     if not isinstance(value, Sequence) or not value:
-        raise InputError(
-            f"section {label!r} got {value!r:.80}; expected text or a list of {{role, content}} turns"
-        )
+        raise InputError(f"section {label!r} got {value!r:.80}; expected text or a list of {{role, content}} turns")
     turns = []
     for number, turn in enumerate(value, 1):
         role, text = (turn.get("role"), turn.get("content")) if isinstance(turn, Mapping) else (None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -53,12 +53,10 @@ class PromptSet:
     augment: Prompt
     reask: Prompt
 
-    @property
     def fingerprints(self) -> dict[str, str]:
         """The fingerprint of every prompt by its name, for manifests and ledger keys."""
         return {field.name: getattr(self, field.name).fingerprint for field in fields(self)}
 
-    @property
     def origins(self) -> dict[str, str]:
         """Where every prompt came from: `autorubric`, or the path of the user's file."""
         return {field.name: getattr(self, field.name).origin for field in fields(self)}
@@ -74,7 +72,7 @@ class PromptSet:
             InputError: a prompt has places for another number.
 
         Example:
-            >>> load_prompts().check(sets=3, responses=4)
+            >>> package_prompts().check(sets=3, responses=4)
         """
         problems = []
         for prompt, name, count in ((self.merge, "sets", sets), (self.augment, "responses", responses)):
@@ -85,25 +83,34 @@ class PromptSet:
             raise InputError(problems)
 
 
-def load_prompts(directory: str | Path | None = None) -> PromptSet:
+@cache
+def package_prompts() -> PromptSet:
+    """The prompts that come with the package.
+
+    Example:
+        >>> sorted(package_prompts().fingerprints())
+        ['augment', 'merge', 'reask', 'reference', 'rubric']
+    """
+    return PromptSet(**{name: Template.from_package(name) for name in PROMPT_VALUES})
+
+
+def load_prompts(directory: str | Path) -> PromptSet:
     """The package's prompts, with those of a folder in their place where it has them.
 
     The folder holds files under our names (`rubric.jinja`, ...) or under the public pipeline's
     (`rubric_generation.txt`, ...), mixed as one likes, one file a prompt. Hidden files are passed over.
 
-    Args:
-        directory: the folder, or None for the package's prompts alone.
-
     Raises:
         InputError: the folder is missing or empty, or files in it are unknown, doubled or wrong (all listed).
 
     Example:
-        >>> sorted(load_prompts().fingerprints)
-        ['augment', 'merge', 'reask', 'reference', 'rubric']
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "reference.txt").write_text("Answer this: <<query>>")
+        >>> load_prompts(folder).reference.render(query="2 + 2?")
+        (('user', 'Answer this: 2 + 2?'),)
     """
-    packaged = {name: Template.from_package(name) for name in PROMPT_VALUES}
-    own = {} if directory is None else _prompts_in(Path(directory))
-    return PromptSet(**{**packaged, **own})
+    return replace(package_prompts(), **_prompts_in(Path(directory)))
 
 
 @cache
@@ -164,9 +171,7 @@ def _load(path: Path) -> Prompt:
 
 def _refuse_odd_variables(template: Template) -> None:
     required, given = PROMPT_VALUES[template.name]
-    problems = [
-        f"{template.origin}: {{{{ {name} }}}} is missing" for name in sorted(required - template.variables)
-    ]
+    problems = [f"{template.origin}: {{{{ {name} }}}} is missing" for name in sorted(required - template.variables)]
     for name in sorted(template.variables - given):
         near = difflib.get_close_matches(name, given, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(sorted(given))}"

@@ -28,9 +28,7 @@ class SeedFile(NamedTuple):
 
 SEED_FILES: dict[str, SeedFile] = {
     "reference.txt": SeedFile("reference", {"<<query>>": Place("query")}),
-    "rubric_generation.txt": SeedFile(
-        "rubric", {"<<query>>": Place("query"), "<<reference>>": Place("reference")}
-    ),
+    "rubric_generation.txt": SeedFile("rubric", {"<<query>>": Place("query"), "<<reference>>": Place("reference")}),
     "rubric_aggregation.txt": SeedFile(
         "merge",
         {"{|prompt|}": Place("query"), "{|rubrics1|}": Place("sets", 0), "{|rubrics2|}": Place("sets", 1)},

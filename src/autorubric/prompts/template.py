@@ -81,9 +81,7 @@ class Template:
 
     __slots__ = ("_compiled", "_parts", "_varies", "fingerprint", "name", "origin", "source", "variables")
 
-    def __init__(
-        self, name: str, source: str, origin: str = PACKAGED, varies: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, name: str, source: str, origin: str = PACKAGED, varies: frozenset[str] = frozenset()) -> None:
         self.name, self.source, self.origin = name, source, origin
         self.fingerprint = source_fingerprint(name, source)
         try:
@@ -107,9 +105,7 @@ class Template:
         return _packaged(name, varies)
 
     @classmethod
-    def from_file(
-        cls, path: str | Path, name: str | None = None, varies: frozenset[str] = frozenset()
-    ) -> Template:
+    def from_file(cls, path: str | Path, name: str | None = None, varies: frozenset[str] = frozenset()) -> Template:
         """The template in a file; its name is the file's stem unless given.
 
         Example:
@@ -133,17 +129,14 @@ class Template:
         Raises:
             InputError: a value that the template uses is missing or cannot be shown.
         """
-        shared = [
-            text for key, value in values.items() if key not in self._varies for text in texts_in(value)
-        ]
+        shared = [text for key, value in values.items() if key not in self._varies for text in texts_in(value)]
         varying = [text for key, value in values.items() if key in self._varies for text in texts_in(value)]
         context = self._compiled.new_context({**values, _CODE: section_code(shared, varying)})
         try:
             if not self._parts:
                 return (("user", "".join(self._compiled.root_render_func(context)).removesuffix("\n")),)
             filled = [
-                (role, "".join(self._compiled.blocks[role](context)).removesuffix("\n"))
-                for role in self._parts
+                (role, "".join(self._compiled.blocks[role](context)).removesuffix("\n")) for role in self._parts
             ]
         except jinja2.UndefinedError as error:
             raise InputError(self._missing(values, error)) from error
