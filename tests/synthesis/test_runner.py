@@ -36,7 +36,9 @@ class Answers:
         self.started.append((record_id, stage.name))
         self.open += 1
         self.most_open = max(self.most_open, self.open)
-        await (self.hold[(record_id, stage.name)].wait() if (record_id, stage.name) in self.hold else asyncio.sleep(0))
+        await (
+            self.hold[(record_id, stage.name)].wait() if (record_id, stage.name) in self.hold else asyncio.sleep(0)
+        )
         self.open -= 1
         return Outcome("+".join(str(fields.get(r)) for r in stage.reads), "test")
 

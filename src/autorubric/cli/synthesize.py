@@ -59,9 +59,9 @@ def synthesize(
 
     from autorubric.cli.synthesis_session import Session
 
-    session = Session(settings, wait=wait, export_only=export_only, show=show, again=_command_again())
+    session = Session(settings, wait, export_only, show, _command_again())
     if dry_run:
-        return session.estimate()
+        return asyncio.run(session.estimate())
     return asyncio.run(session.run())
 
 

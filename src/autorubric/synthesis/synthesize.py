@@ -13,7 +13,7 @@ from autorubric import __version__
 from autorubric.llm.executor import Executor
 from autorubric.llm.ledger import Ledger
 from autorubric.llm.model import Model
-from autorubric.prompts import PromptSet, load_prompts
+from autorubric.prompts import PromptSet, load_prompts, package_prompts
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.export import export_final
@@ -51,7 +51,7 @@ def prepare(settings: SynthesisSettings) -> Prepared:
     source = QueryFile(
         settings.input, settings.question_column, settings.id_column, settings.limit, settings.skip_bad_rows
     )
-    prompts = load_prompts(settings.prompts)
+    prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
     roles = settings.roles
     prompts.check(sets=len(roles.rubrics), responses=len(roles.responses))
     plan = basic_plan(prompts, responses=len(roles.responses), rubrics=len(roles.rubrics))
@@ -162,7 +162,7 @@ class SynthesisRun:
             "autorubric": __version__,
             "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
             "models": {slot: model.name for slot, model in self.models.items()},
-            "templates": prepared.prompts.fingerprints,
+            "templates": prepared.prompts.fingerprints(),
             "steps": list(STEPS[: prepared.plan.last_step + 1]),
             "counts": self.summary.as_dict(),
             "usage": totals,
@@ -182,7 +182,7 @@ def changed_since(directory: Path, models: Mapping[str, Model], prompts: PromptS
     held = manifest.get("templates", {})
     changes += [
         f"template {name} has changed"
-        for name, mark in prompts.fingerprints.items()
+        for name, mark in prompts.fingerprints().items()
         if name in held and held[name] != mark
     ]
     return changes

@@ -23,8 +23,8 @@ def basic_plan(prompts: PromptSet, *, responses: int = 2, rubrics: int = 2) -> P
         rubrics: how many models write a candidate rubric, 1 to 26.
 
     Example:
-        >>> from autorubric.prompts import load_prompts
-        >>> [stage.name for stage in basic_plan(load_prompts(), rubrics=1).stages]
+        >>> from autorubric.prompts import package_prompts
+        >>> [stage.name for stage in basic_plan(package_prompts(), rubrics=1).stages]
         ['reference', 'response_a', 'response_b', 'rubrics_a', 'merged_rubrics', 'augmented_rubrics']
     """
     response_slots, rubric_slots = letters(responses), letters(rubrics)
