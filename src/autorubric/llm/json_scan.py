@@ -11,7 +11,9 @@ MOST_NESTED = 64
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"[\[\]{{}}]|{_STRING}", re.DOTALL)
 _OPENER = re.compile(r"[\[{]")
-_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[\]}}])", re.DOTALL)
+_PUNCTUATION = re.compile(rf"{_STRING}|[,，：]", re.DOTALL)
+_CLOSER_NEXT = re.compile(r"\s*[\]}]")
+_ELISION = re.compile(r"(?:[,\[{]|//|#)\s*(?:\.\.\.|…)")
 _LOOKS_LIKE_JSON = re.compile(r"""\[\s*(?:[\[\]{"'“‘]|-?\d|true|false|null)|\{\s*(?:["'“‘}]|\w+\s*:)""")
 _HOLDS_DATA = re.compile(r"""\[\s*[\[{"'“‘]|\{\s*(?:["'“‘]|\w+\s*:)""")
 _BEFORE_FENCED = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w+-]*\s*\Z")
@@ -67,7 +69,7 @@ def scan_json(text: str) -> Scan:
     spans: list[Span] = []
     broken: int | None = None
     too_deep = False
-    steps, position, allowance = 0, 0, 4 * len(text) + 1000
+    steps, position, allowance = 0, 0, 2 * len(text) + 1000
     while steps < allowance and (opener := _OPENER.search(text, position)):
         start = opener.start()
         end, reached, used = _close_of(text, start)
@@ -115,14 +117,33 @@ def holds_data(text: str) -> bool:
     return _HOLDS_DATA.match(text) is not None
 
 
-def without_trailing_commas(text: str) -> str:
-    """`text` without the commas that stand before a closing bracket; strings are left alone.
+def with_plain_punctuation(text: str) -> str:
+    """`text` without commas before a closing bracket and with ASCII colons and commas; strings are left alone.
 
     Example:
-        >>> without_trailing_commas('[1, {"a": ",]",},]')
-        '[1, {"a": ",]"}]'
+        >>> with_plain_punctuation('[1, {"a"："：,]",},]')
+        '[1, {"a":"：,]"}]'
     """
-    return _TRAILING_COMMA.sub(lambda match: "" if match.group() == "," else match.group(), text)
+    return _PUNCTUATION.sub(_plain, text)
+
+
+def _plain(match: re.Match[str]) -> str:
+    found = match.group()
+    if found[0] == '"':
+        return found
+    if found == "：":
+        return ":"
+    return "" if _CLOSER_NEXT.match(match.string, match.end()) else ","
+
+
+def is_elided(text: str) -> bool:
+    """True where `text` says `...` in the place of entries: the model left them out.
+
+    Example:
+        >>> is_elided('[{"a": 1}, ...]'), is_elided('[{"a": "and so on..."}]')
+        (True, False)
+    """
+    return _ELISION.search(text) is not None
 
 
 def brackets_even(text: str) -> bool:

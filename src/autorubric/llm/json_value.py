@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, Literal, TypeAlias
 
-from autorubric.llm.json_scan import holds_data, without_trailing_commas
+from autorubric.llm.json_scan import MOST_NESTED, holds_data, is_elided, with_plain_punctuation
 
 Want: TypeAlias = Literal["array", "object"]
 
@@ -36,7 +36,7 @@ class NotFiniteError(ValueError):
 
 
 def parse_json(text: str, notes: list[str]) -> Any:
-    """The value of `text`, by the strict rules first, then without trailing commas, then repaired.
+    """The value of `text`, by the strict rules first, then with its punctuation mended, then repaired.
 
     What had to be overlooked is added to `notes`.
 
@@ -50,18 +50,18 @@ def parse_json(text: str, notes: list[str]) -> Any:
         ([{'title': 'Dose'}], ['the JSON was broken and was repaired'])
     """
     try:
-        return _loaded(text, notes)
+        return strict_json(text, notes)
     except NotFiniteError:
         raise
-    except (ValueError, RecursionError):
+    except ValueError:
         pass
     try:
-        value = _loaded(without_trailing_commas(text), notes)
+        value = strict_json(with_plain_punctuation(text), notes)
     except NotFiniteError:
         raise
-    except (ValueError, RecursionError):
+    except ValueError:
         return repair_json(text, notes)
-    notes.append("trailing commas were dropped")
+    notes.append("stray or full-width punctuation was mended")
     return value
 
 
@@ -69,9 +69,9 @@ def repair_json(text: str, notes: list[str]) -> Any:
     """The value that the repair library sees in `text`; the repair is noted.
 
     Raises:
-        ValueError: the text does not begin like data in JSON, or is too long to try.
+        ValueError: the text does not begin like data in JSON, leaves entries out, or is too long to try.
     """
-    if not holds_data(text) or len(text) > MOST_REPAIRED:
+    if not holds_data(text) or is_elided(text) or len(text) > MOST_REPAIRED:
         raise ValueError("not JSON")
     import json_repair
 
@@ -79,11 +79,19 @@ def repair_json(text: str, notes: list[str]) -> Any:
         value = json_repair.loads(text, skip_json_loads=True)
     except RecursionError as error:
         raise ValueError("not JSON") from error
+    if not value:
+        raise ValueError("not JSON")
     notes.append("the JSON was broken and was repaired")
     return _cleaned(value, notes)
 
 
-def _loaded(text: str, notes: list[str]) -> Any:
+def strict_json(text: str, notes: list[str]) -> Any:
+    """The value of `text` by the rules of JSON, raw line breaks in strings aside; repeated keys are noted.
+
+    Raises:
+        NotFiniteError: a number is NaN or infinite.
+        ValueError: the text is not JSON, or nests too deeply.
+    """
     found: list[str] = []
 
     def paired(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -96,21 +104,27 @@ def _loaded(text: str, notes: list[str]) -> Any:
     def refused(name: str) -> Any:
         raise NotFiniteError(f"{name} is not a JSON number")
 
-    value = _cleaned(json.loads(text, strict=False, object_pairs_hook=paired, parse_constant=refused), found)
+    try:
+        parsed = json.loads(text, strict=False, object_pairs_hook=paired, parse_constant=refused)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    value = _cleaned(parsed, found)
     notes.extend(dict.fromkeys(found))
     return value
 
 
-def _cleaned(value: Any, notes: list[str]) -> Any:
+def _cleaned(value: Any, notes: list[str], depth: int = 0) -> Any:
     """`value` without lone surrogates, with the LaTeX backslashes that JSON took for escapes put back."""
     if isinstance(value, str):
         return _cleaned_text(value, notes)
     if isinstance(value, float) and not math.isfinite(value):
         raise NotFiniteError(f"{value} is not a JSON number")
+    if depth > MOST_NESTED:
+        raise ValueError("nested too deeply")
     if isinstance(value, list):
-        return [_cleaned(inner, notes) for inner in value]
+        return [_cleaned(inner, notes, depth + 1) for inner in value]
     if isinstance(value, dict):
-        return {_cleaned_text(key, notes): _cleaned(inner, notes) for key, inner in value.items()}
+        return {_cleaned_text(key, notes): _cleaned(inner, notes, depth + 1) for key, inner in value.items()}
     return value
 
 
@@ -124,7 +138,7 @@ def _cleaned_text(text: str, notes: list[str]) -> str:
     return text
 
 
-def unwrap(value: Any, want: Want, keys: tuple[str, ...], notes: list[str], depth: int = 3) -> Any:
+def unwrap(value: Any, want: Want, keys: tuple[str, ...], notes: list[str], depth: int = 5) -> Any:
     """The wanted array or object inside `value`, or None where there is none.
 
     Looks through the wrappers that models put around: an object with one of `keys`, a tool call, a list of
@@ -143,8 +157,8 @@ def unwrap(value: Any, want: Want, keys: tuple[str, ...], notes: list[str], dept
     """
     if isinstance(value, str) and depth and holds_data(value.lstrip()):
         try:
-            inner = _loaded(value, notes)
-        except (ValueError, RecursionError):
+            inner = strict_json(value, notes)
+        except ValueError:
             return None
         notes.append("the JSON came as text inside JSON")
         return unwrap(inner, want, keys, notes, depth - 1)

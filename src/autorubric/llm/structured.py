@@ -4,7 +4,7 @@
 2. Thinking in front is set aside; text that is JSON inside a string is unescaped.
 3. Every stretch between brackets that begins like JSON is found; fenced ones come before others, later ones
    before earlier ones, because a model that corrects itself does so afterwards.
-4. A stretch is parsed strictly, then without trailing commas, then repaired; the last two leave a note.
+4. A stretch is parsed strictly, then with its punctuation mended, then repaired; the last two leave a note.
 5. The wanted array or object is taken out of the wrappers models put around it.
 
 What does not close is never completed: half a rubric looks like a whole one.
@@ -17,7 +17,7 @@ import re
 from typing import Any, TypeAlias
 
 from autorubric.llm.json_scan import MOST_NESTED, Scan, Span, brackets_even, scan_json
-from autorubric.llm.json_value import NotFiniteError, Want, parse_json, repair_json, unwrap
+from autorubric.llm.json_value import NotFiniteError, Want, parse_json, repair_json, strict_json, unwrap
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.llm.thinking import without_thinking
 
@@ -85,7 +85,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = ()) -> Answer[An
 
     Example:
         >>> read_json(Reply('Here you are:\n```json\n[{"title": "Dose"},]\n```'), "array")
-        Answer(value=[{'title': 'Dose'}], ..., notes=('trailing commas were dropped',))
+        Answer(value=[{'title': 'Dose'}], ..., notes=('stray or full-width punctuation was mended',))
         >>> read_json(Reply("I would look at [3 to 25] things."), "array").message
         'the reply holds no JSON array'
     """
@@ -96,6 +96,9 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = ()) -> Answer[An
     if not text:
         return Unreadable("empty", "the reply holds nothing but thinking")
     text = _unescaped(text, notes)
+    value = _whole(text, (want, keys), notes)
+    if value is not None:
+        return Answer(value, reply, tuple(dict.fromkeys(notes)))
     scan = scan_json(text)
     try:
         value = _best(text, scan, (want, keys), notes)
@@ -126,7 +129,20 @@ def _unescaped(text: str, notes: list[str]) -> str:
     except ValueError:
         return text
     notes.append("the JSON came as text inside JSON")
-    return str(inner)
+    return str(inner).strip()
+
+
+def _whole(text: str, asked: _Asked, notes: list[str]) -> Any:
+    """The wanted value where the text is nothing but JSON, which it is most of the time."""
+    if not text.startswith(("[", "{")):
+        return None
+    own: list[str] = []
+    try:
+        value = unwrap(strict_json(text, own), *asked, own)
+    except ValueError:
+        return None
+    notes.extend(own if value is not None else ())
+    return value
 
 
 def _best(text: str, scan: Scan, asked: _Asked, notes: list[str]) -> Any:

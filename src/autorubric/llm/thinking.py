@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import re
 
-_OPEN = re.compile(r"\s*(?:<(?:seed:)?think(?:ing)?>|\[THINK\]|◁think▷)", re.IGNORECASE)
-_CLOSE = re.compile(r"</(?:seed:)?think(?:ing)?>|\[/THINK\]|◁/think▷", re.IGNORECASE)
-# Without its opening tag, a closing one counts only where an answer begins after it: prose may name the tag.
-_CLOSE_ALONE = re.compile(
-    r"\A(?:(?!<(?:seed:)?think(?:ing)?>|\[THINK\]|◁think▷).)*?"
-    r"(?:</(?:seed:)?think(?:ing)?>|\[/THINK\]|◁/think▷)(?=[ \t]*(?:\n|\Z|[\[{`]))",
-    re.IGNORECASE | re.DOTALL,
-)
+_TAG = re.compile(r"<(/?)(?:seed:)?think(?:ing)?>|\[(/?)THINK\]|◁(/?)think▷", re.IGNORECASE)
+_ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{`])")
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
 _END_OF_CHANNEL = re.compile(r"<\|(?:end|return)\|>")
 
@@ -29,9 +23,19 @@ def without_thinking(text: str) -> str:
     """
     if _FINAL_CHANNEL in text:
         return _END_OF_CHANNEL.split(text.rpartition(_FINAL_CHANNEL)[2], maxsplit=1)[0].strip()
-    if alone := _CLOSE_ALONE.match(text):
-        text = text[alone.end() :]
-    while opened := _OPEN.match(text):
-        closed = _CLOSE.search(text, opened.end())
-        text = text[closed.end() :] if closed else ""
+    first = _TAG.search(text)
+    # Some endpoints eat the opening tag; prose that names the closing one goes on in the same line.
+    if first and _closes(first) and _ANSWER_FOLLOWS.match(text, first.end()):
+        text = text[first.end() :]
+    while (opened := _TAG.match(text.lstrip())) and not _closes(opened):
+        text = _after_block(text.lstrip(), opened.end())
     return text.strip()
+
+
+def _after_block(text: str, start: int) -> str:
+    closed = next((tag for tag in _TAG.finditer(text, start) if _closes(tag)), None)
+    return text[closed.end() :] if closed else ""
+
+
+def _closes(tag: re.Match[str]) -> bool:
+    return any(tag.groups())
