@@ -159,7 +159,7 @@ _ALL: tuple[Fault, ...] = (
     _said("length", _half),
 )
 FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
-"""Every named fault; `429-quota` and `402` say that the credit is used up, `redirect` leads to another host."""
+"""Every named fault; `429-quota` and `402` mean that the credit is gone, `redirect` leads to another host."""
 
 
 def fault_named(name: str | Fault) -> Fault:
