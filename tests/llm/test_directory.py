@@ -35,9 +35,7 @@ def test_a_system_without_a_table_of_mounts_is_trusted(tmp_path: Path) -> None:
     assert filesystem_of(tmp_path, tmp_path / "missing") is None
 
 
-def test_a_network_filesystem_is_refused_with_its_type(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_filesystem_is_refused_with_its_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = mounts_under(tmp_path)
     monkeypatch.setattr(directory, "filesystem_of", lambda path: filesystem_of(path, table))
     with pytest.raises(InputError, match=r"network filesystem \(nfs4\).* choose a run directory on a local"):

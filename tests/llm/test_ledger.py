@@ -78,9 +78,7 @@ async def test_a_failed_call_is_counted_but_is_never_a_hit(tmp_path: Path) -> No
         assert failed.failure.reply.text == "I cannot"
 
 
-async def test_keys_are_found_on_both_sides_of_the_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_keys_are_found_on_both_sides_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Indexed ten at a time. Session 1 writes 27 and indexes 20; the other 7 count in session 2, which
     # therefore indexes at 30, 40 and 50 of its 54.
     monkeypatch.setattr(ledger_module, "_MOST_UNINDEXED", 10)

@@ -58,7 +58,7 @@ class Session:
             models = await stack.enter_async_context(open_models(made, settings.concurrency))
             self._announce(prepared, models)
             settings.out.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(run_lock(settings.out, wait=self.wait))
+            stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=self.wait))
             ledger = stack.enter_context(Ledger.open(settings.out / LEDGER_FOLDER))
             limited = settings.budget_usd is not None or settings.budget_tokens is not None
             budget = (

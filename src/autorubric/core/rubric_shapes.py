@@ -135,9 +135,7 @@ def _flat(entries: list[Any]) -> list[Any]:
         if isinstance(entry, Criterion):
             flat.append(entry)
         elif not isinstance(entry, dict):
-            problems.append(
-                f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}"
-            )
+            problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")
         elif "criteria" in entry:
             flat += _section(entry, f"Invalid section at index {index}", problems)
         elif "requirement" not in entry and any(nearest(str(key), ("criteria",)) for key in entry):

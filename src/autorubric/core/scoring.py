@@ -89,9 +89,7 @@ def totals(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Totals:
     return Totals(points, positive, negative, scored)
 
 
-def score(
-    cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normalize: bool = True
-) -> float | None:
+def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normalize: bool = True) -> float | None:
     """The score of the cells in [0, 1], or None where nothing is left to score.
 
     Args:

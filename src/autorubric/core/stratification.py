@@ -47,9 +47,7 @@ class _Split:
 
     def __init__(self, labels: Sequence[Iterable[Hashable]], size: int) -> None:
         numbers: dict[Hashable, int] = {}
-        self.labels = [
-            sorted({numbers.setdefault(label, len(numbers)) for label in found}) for found in labels
-        ]
+        self.labels = [sorted({numbers.setdefault(label, len(numbers)) for label in found}) for found in labels]
         self.size = size
         self.share = size / len(labels)
         self.chosen = [False] * len(labels)
@@ -131,14 +129,10 @@ class _Split:
         return found
 
     def _cost_of_one_more(self) -> list[float]:
-        return [
-            self._cost(label, count + 1) - self._cost(label, count) for label, count in enumerate(self.count)
-        ]
+        return [self._cost(label, count + 1) - self._cost(label, count) for label, count in enumerate(self.count)]
 
     def _cost_of_one_less(self) -> list[float]:
-        return [
-            self._cost(label, count - 1) - self._cost(label, count) for label, count in enumerate(self.count)
-        ]
+        return [self._cost(label, count - 1) - self._cost(label, count) for label, count in enumerate(self.count)]
 
     def _cost(self, label: int, count: int) -> float:
         total = self.total[label]

@@ -56,9 +56,7 @@ class RubricDataset:
             if not isinstance(value := getattr(self, key), (str, type(None)))
         ]
         if self.rubric is not None and not isinstance(self.rubric, Rubric):
-            raise InputError(
-                [*problems, f"'rubric' must be a Rubric or None, got {type(self.rubric).__name__}"]
-            )
+            raise InputError([*problems, f"'rubric' must be a Rubric or None, got {type(self.rubric).__name__}"])
         problems += (sentence for _, sentence in misfits(enumerate(self.items), self.prompt, self.rubric))
         if problems:
             raise InputError(problems)

@@ -10,9 +10,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
 
 
-def misfits(
-    items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric | None
-) -> Iterator[tuple[int, str]]:
+def misfits(items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric | None) -> Iterator[tuple[int, str]]:
     """What keeps items from being graded in a dataset, as pairs of the item's index and a sentence.
 
     On the way, ground truth that fits is put into its one form (`CriterionVerdict` for binary criteria).

@@ -31,9 +31,7 @@ class GroundTruthReader:
         self._criteria = rubric.rubric
         # One table per criterion from what may be written to what it means: the common case is one look-up.
         self._tables: list[dict[Any, CriterionVerdict | str]] = [
-            _VERDICTS
-            if criterion.options is None
-            else {option.label: option.label for option in criterion.options}
+            _VERDICTS if criterion.options is None else {option.label: option.label for option in criterion.options}
             for criterion in self._criteria
         ]
 
@@ -49,9 +47,7 @@ class GroundTruthReader:
             problems.append(f"ground_truth must be a list of verdicts, got {type(values).__name__}")
             return None
         if len(values) != len(self._criteria):
-            problems.append(
-                f"Ground truth has {len(values)} values, but rubric has {len(self._criteria)} criteria"
-            )
+            problems.append(f"Ground truth has {len(values)} values, but rubric has {len(self._criteria)} criteria")
             return None
         verdicts: GroundTruth = []
         found: list[str] = []

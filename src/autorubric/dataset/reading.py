@@ -133,9 +133,7 @@ def _shared_rubrics(records: Any, problems: list[str]) -> dict[str, Rubric | Non
     return {name: _read_rubric(record, {}, f"rubrics.{name}: ", problems) for name, record in records.items()}
 
 
-def _read_rubric(
-    record: Any, shared: dict[str, Rubric | None], where: str, problems: list[str]
-) -> Rubric | None:
+def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, problems: list[str]) -> Rubric | None:
     if record is None:
         return None
     if isinstance(record, dict) and "$ref" in record:
@@ -188,9 +186,7 @@ def _read_item(record: Any, shared: dict[str, Rubric | None], problems: list[str
     return None
 
 
-def _strangers(
-    record: dict[str, Any], known: tuple[str, ...], where: str, problems: list[str]
-) -> dict[str, Any]:
+def _strangers(record: dict[str, Any], known: tuple[str, ...], where: str, problems: list[str]) -> dict[str, Any]:
     """The metadata of a mapping: its own, and the keys nobody knows, where they are no misspellings."""
     own = record.get("metadata")
     if own is not None and not isinstance(own, dict):

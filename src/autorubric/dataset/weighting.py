@@ -34,9 +34,7 @@ def _cell(index: int, criterion: Criterion, verdict: CriterionVerdict | str) -> 
     if criterion.is_multi_choice:
         if isinstance(verdict, CriterionVerdict) or not isinstance(verdict, str):
             kind = type(verdict).__name__
-            raise InputError(
-                f"Criterion {index} is multi-choice but got {kind}; expected option label string"
-            )
+            raise InputError(f"Criterion {index} is multi-choice but got {kind}; expected option label string")
         return cell(criterion, verdict)
     try:
         return cell(criterion, verdict)

@@ -58,9 +58,7 @@ def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: 
     if ceiling is None:
         return Bill(usage or Usage(), cost, None, None)
     price = model.cost(ceiling)
-    return Bill(
-        usage or Usage(), cost, silent * ceiling.total_tokens, None if price is None else silent * price
-    )
+    return Bill(usage or Usage(), cost, silent * ceiling.total_tokens, None if price is None else silent * price)
 
 
 def priced(model: Model, outcome: Reply | Failure) -> Reply | Failure:

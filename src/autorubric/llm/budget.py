@@ -74,9 +74,7 @@ class Budget:
         budget: budget of $0.05 reached after 1 call: $0.016 spent, and the next call may cost $0.04; ...
     """
 
-    def __init__(
-        self, *, usd: float | None = None, tokens: int | None = None, spent: Spent | None = None
-    ) -> None:
+    def __init__(self, *, usd: float | None = None, tokens: int | None = None, spent: Spent | None = None) -> None:
         before = spent or Spent()
         _check_limits(usd, tokens, before)
         self.usd = usd
@@ -84,9 +82,7 @@ class Budget:
         self._calls = before.calls
         self._spent = _Sum(before.tokens, _pico(before.cost))
         self._reserved = _Sum()
-        self._limit = _Sum(
-            tokens if tokens is not None else math.inf, _pico(usd) if usd is not None else math.inf
-        )
+        self._limit = _Sum(tokens if tokens is not None else math.inf, _pico(usd) if usd is not None else math.inf)
         self._running = 0
         self._queue: deque[tuple[_Sum, asyncio.Future[bool]]] = deque()
 

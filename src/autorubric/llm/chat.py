@@ -71,9 +71,7 @@ class ChatModel:
         self._url = f"{self.endpoint.base_url}/chat/completions"
         self._headers = _headers(config, self._key)
         self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
-        self._price = (
-            Price(**config.prices) if config.prices else price_of(self.endpoint, self._endpoints.prices)
-        )
+        self._price = Price(**config.prices) if config.prices else price_of(self.endpoint, self._endpoints.prices)
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
         self._rng = random.Random()
         self._limiter.join(self, self._allowance())
@@ -168,9 +166,7 @@ class ChatModel:
     async def _send(self, body: bytes) -> Reply | Fault:
         started = time.perf_counter()
         try:
-            answer = await self._endpoints.transport.post(
-                self._url, self._headers, body, self._config.timeout
-            )
+            answer = await self._endpoints.transport.post(self._url, self._headers, body, self._config.timeout)
         except TransportError as error:
             return transport_fault(error, *self._secrets)
         latency = time.perf_counter() - started

@@ -53,9 +53,7 @@ class ThinkingConfig:
         if self.level not in [level.value for level in ThinkingLevel]:
             raise ConfigError(f"thinking level {self.level!r} is not one of none, low, medium, high")
         object.__setattr__(self, "level", ThinkingLevel(self.level))
-        if self.budget_tokens is not None and (
-            problem := _count_problem("budget_tokens", self.budget_tokens)
-        ):
+        if self.budget_tokens is not None and (problem := _count_problem("budget_tokens", self.budget_tokens)):
             raise ConfigError(f"thinking: {problem}")
 
     def get_effective_budget(self) -> int:
@@ -208,9 +206,7 @@ class LLMConfig:
         if "cache_dir" in values:
             values["cache_dir"] = str(values["cache_dir"])
         note = "".join(f"# {name} is left out: secrets are not written to files\n" for name in left_out)
-        Path(path).write_text(
-            note + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8"
-        )
+        Path(path).write_text(note + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
 RESERVED_PARAMS: frozenset[str] = frozenset({"model", "messages", "stream", "n"})

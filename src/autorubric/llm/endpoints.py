@@ -34,9 +34,7 @@ class Endpoints:
         True
     """
 
-    def __init__(
-        self, *, max_in_flight: int = MAX_IN_FLIGHT, prices: Mapping[str, Price] | None = None
-    ) -> None:
+    def __init__(self, *, max_in_flight: int = MAX_IN_FLIGHT, prices: Mapping[str, Price] | None = None) -> None:
         self.max_in_flight = max_in_flight
         self.prices = price_table() if prices is None else prices
         self.transport = Transport()

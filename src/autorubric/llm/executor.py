@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from autorubric.errors import LedgerError
 from autorubric.llm.billing import bill, priced
@@ -19,6 +19,7 @@ from autorubric.llm.rows import CallRow
 from autorubric.llm.tally import Activity, Tally
 
 T = TypeVar("T")
+FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
 
 # Failures that every later call of the same model would meet again.
 _ENDS_MODEL = frozenset({"auth", "quota", "no_model"})
@@ -92,7 +93,7 @@ class Executor:
             return recorded
         flight = self._flights.get(key)
         if flight is not None:
-            outcome = await asyncio.shield(flight)
+            outcome = await self._landed(flight)
             if isinstance(outcome, Reply):
                 self._tally.hit(request.role)
             return outcome
@@ -103,15 +104,26 @@ class Executor:
         flight = asyncio.create_task(self._call(key, model, request))
         self._flights[key] = flight
         flight.add_done_callback(lambda done: self._land(key, done))
-        return await asyncio.shield(flight)
+        return await self._landed(flight)
 
     async def ask_for(
-        self, model: Model, request: Request, read: Callable[[Reply], T | Answer[T] | Unreadable]
+        self,
+        model: Model,
+        request: Request,
+        read: Callable[[Reply], T | Answer[T] | Unreadable],
+        follow_up: FollowUp = lambda request, reply, problem: request,
     ) -> Answer[T] | Failure:
         """What `read` finds in the reply, asking again a bounded number of times where it finds nothing.
 
         Unreadable replies of earlier sessions do not count: to run again is to try again, under the next
         re-ask. A failed call is returned as it is; the last unreadable reply becomes a failure and is kept.
+
+        Args:
+            model: who is asked.
+            request: what is asked first.
+            read: the value in a reply.
+            follow_up: the request, given the first one, the reply that could not be read, and why; by default
+                the first one again.
         """
         asked_now = 0
         asking = request
@@ -125,9 +137,9 @@ class Executor:
             if not isinstance(found, Unreadable):
                 return Answer(found, outcome)
             asked_now += outcome.fresh
-            if not found.again or asked_now > self.max_reasks:
+            if outcome.fresh and (not found.again or asked_now > self.max_reasks):
                 return Failure(found.kind, found.message, attempts=outcome.attempts, reply=outcome)
-            asking = replace(asking, reask=asking.reask + 1)
+            asking = replace(follow_up(request, outcome, found), reask=asking.reask + 1)
 
     def find(self, model: Model, request: Request) -> Reply | None:
         """The recorded reply to `request`, or None where asking would make a call: for dry runs."""
@@ -137,6 +149,12 @@ class Executor:
         """From now on make no new call: asks that are not hits fail with `reason`; calls in flight go on."""
         self._stopped = Failure("stopped", reason)
 
+    def abandon(self, reason: str) -> None:
+        """Stop, and give up the calls in flight: those who wait for them get a failure with `reason`."""
+        self.stop(reason)
+        for flight in self._flights.values():
+            flight.cancel()
+
     async def drain(self) -> None:
         """Return when no call is in flight any more."""
         while self._flights:
@@ -145,6 +163,15 @@ class Executor:
     def snapshot(self) -> dict[str, Activity]:
         """What this session has done so far, by role."""
         return self._tally.snapshot()
+
+    async def _landed(self, flight: asyncio.Task[Reply | Failure]) -> Reply | Failure:
+        try:
+            return await asyncio.shield(flight)
+        except asyncio.CancelledError:
+            here = asyncio.current_task()
+            if self._stopped is None or not flight.cancelled() or (here is not None and here.cancelling()):
+                raise
+            return self._stopped
 
     def _refusal(self, model: Model) -> Failure | None:
         if self._stopped is not None:

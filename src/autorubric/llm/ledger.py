@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -50,17 +51,13 @@ class Ledger:
         ('MET', None)
     """
 
-    def __init__(
-        self, place: str, writing: sqlite3.Connection, reading: sqlite3.Connection, linger: float
-    ) -> None:
+    def __init__(self, place: str, writing: sqlite3.Connection, reading: sqlite3.Connection, linger: float) -> None:
         self._place = place
         self._writing = writing
         self._reading = reading
         with damage_named(place):
             prepare(writing, place)
-            self._indexed: int = writing.execute("SELECT value FROM meta WHERE name = 'indexed'").fetchall()[
-                0
-            ][0]
+            self._indexed: int = writing.execute("SELECT value FROM meta WHERE name = 'indexed'").fetchall()[0][0]
             # An index by hash costs a page a key; so keys wait here, and are indexed thousands at a time.
             self._unindexed: dict[bytes, int] = dict(writing.execute(_UNINDEXED, (self._indexed,)).fetchall())
         self._first_fresh = self.count + 1
@@ -108,9 +105,7 @@ class Ledger:
                 if not found:
                     return None
                 call = found[0][0]
-            sealed = self._reading.execute(
-                "SELECT data, digest FROM payloads WHERE id = ?", (call,)
-            ).fetchall()
+            sealed = self._reading.execute("SELECT data, digest FROM payloads WHERE id = ?", (call,)).fetchall()
         if not sealed:
             raise LedgerError(f"{self._place} is damaged: call {call} has lost its reply")
         return unpacked_reply(unseal(key, *sealed[0]), fresh=call >= self._first_fresh)
@@ -149,6 +144,23 @@ class Ledger:
             return None
         inputs, data, digest = found[0]
         return inputs, unseal(_import_name(record, slot, inputs), data, digest)
+
+    def keep_note(self, name: str, value: Any) -> None:
+        """Keep a JSON value under a name, durably, in place of the one before.
+
+        Example:
+            >>> with Ledger.in_memory() as ledger:
+            ...     ledger.keep_note("generations", {"merge": 1})
+            ...     ledger.find_note("generations"), ledger.find_note("nothing")
+            ({'merge': 1}, None)
+        """
+        self._commits.write(partial(_insert_note, f"note:{name}", json.dumps(value)))
+
+    def find_note(self, name: str) -> Any:
+        """The value kept under a name, or None."""
+        with damage_named(self._place):
+            found = self._reading.execute("SELECT value FROM meta WHERE name = ?", (f"note:{name}",)).fetchall()
+        return json.loads(found[0][0]) if found else None
 
     @property
     def count(self) -> int:
@@ -212,9 +224,11 @@ def _insert_call(row: CallRow, connection: sqlite3.Connection) -> tuple[bytes, i
 def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:
     for record, slot, inputs, value in rows:
         sealed = seal(_import_name(record, slot, inputs), value)
-        connection.execute(
-            "INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed)
-        )
+        connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
+
+
+def _insert_note(name: str, value: str, connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
 def _import_name(record: str, slot: str, inputs: bytes) -> bytes:

@@ -44,9 +44,7 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = file.read().strip() or "another process"
-            raise RunLockedError(
-                f"{directory} is in use by {holder}; stop it, or wait for it with --wait"
-            ) from None
+            raise RunLockedError(f"{directory} is in use by {holder}; stop it, or wait for it with --wait") from None
         file.truncate(0)
         file.write(f"process {os.getpid()}, which took it at {_now()}")
         file.flush()

@@ -198,9 +198,7 @@ def _usage(raw: Mapping[str, Any]) -> Usage:
     """
     prompt, completion = _count(raw, "prompt_tokens"), _count(raw, "completion_tokens")
     completion = max(completion, _count(raw, "total_tokens") - prompt)
-    cached = _count(raw.get("prompt_tokens_details"), "cached_tokens") or _count(
-        raw, "prompt_cache_hit_tokens"
-    )
+    cached = _count(raw.get("prompt_tokens_details"), "cached_tokens") or _count(raw, "prompt_cache_hit_tokens")
     reasoning = _count(raw.get("completion_tokens_details"), "reasoning_tokens")
     return Usage(prompt, completion, cached, reasoning)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from autorubric.synthesis.runner import NO_CALL_MADE, Row, run_plan
 from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots
 from autorubric.synthesis.spool import Spool
 from autorubric.synthesis.stages import basic_plan
+from autorubric.synthesis.stages.asking import follow_up_with
 from autorubric.synthesis.steps import STEP_FILES, write_steps
 from autorubric.synthesis.summary import Summary, write_unfinished
 from autorubric.synthesis.takeover import take_over
@@ -128,7 +129,13 @@ class SynthesisRun:
             self.ledger.keep_note("taken_over", imported)
         slots = [slot for slot, _ in settings.roles.by_slot()]
         generations = next_generations(self.ledger, slots, refreshed_slots(settings))
-        return StageAnswerer(self.executor, self.models, self.ledger if imported else None, generations)
+        return StageAnswerer(
+            self.executor,
+            self.models,
+            self.ledger if imported else None,
+            generations,
+            follow_up=follow_up_with(self.prepared.prompts.reask),
+        )
 
     def _keep(self, spool: Spool, row: Row) -> None:
         spool.add(row)
@@ -136,7 +143,7 @@ class SynthesisRun:
         for name, failure in failures.items():
             if failure.kind not in NO_CALL_MADE:
                 summary.reasons[f"{name}: {failure.kind}"] += 1
-            elif failure.kind == "budget":
+            if failure.ends_run:
                 self.stop(failure.message)
         for outcome in row.outcomes.values():
             summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
@@ -155,7 +162,7 @@ class SynthesisRun:
 
     def _save(self, status: str) -> None:
         prepared = self.prepared
-        totals = [total.as_dict() for total in self.ledger.totals()] if status != "running" else []
+        totals = [asdict(total) for total in self.ledger.totals()] if status != "running" else []
         content: dict[str, Any] = {
             "kind": "synthesis",
             "status": status,

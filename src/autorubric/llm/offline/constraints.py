@@ -10,9 +10,7 @@ from typing import Literal, TypeAlias, cast
 
 from autorubric.llm.offline.tables import patterns
 
-Kind: TypeAlias = Literal[
-    "count", "format", "language", "include", "avoid", "audience", "tone", "start", "end"
-]
+Kind: TypeAlias = Literal["count", "format", "language", "include", "avoid", "audience", "tone", "start", "end"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,11 +90,7 @@ def _constraint_items(reading: Reading, random: Random) -> Iterator[Item]:
         if key == "count":
             bounds = {(True, False): "max", (False, True): "min"}
             key += "-" + bounds.get((low is None, high is None), "exact" if low == high else "range")
-        noun = (
-            constraint.value[:-1]
-            if (high or low) == 1 and constraint.value.endswith("s")
-            else constraint.value
-        )
+        noun = constraint.value[:-1] if (high or low) == 1 and constraint.value.endswith("s") else constraint.value
         yield item_of(key, reading, random, v=noun, l=low, h=high)
 
 
