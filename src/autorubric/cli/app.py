@@ -40,7 +40,9 @@ def run(arguments: list[str]) -> int:
         return 0
     debug = "--debug" in arguments
     try:
-        status = app([a for a in arguments if a != "--debug"], prog_name="autorubric", standalone_mode=False)
+        status = app(
+            [a for a in arguments if a != "--debug"], prog_name="autorubric", standalone_mode=False, obj=arguments
+        )
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:

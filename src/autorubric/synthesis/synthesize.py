@@ -141,7 +141,7 @@ class SynthesisRun:
         spool.add(row)
         summary, failures = self.summary, row.failures()
         for name, failure in failures.items():
-            if failure.kind not in NO_CALL_MADE:
+            if failure.kind not in NO_CALL_MADE | {"missing_input"}:
                 summary.reasons[f"{name}: {failure.kind}"] += 1
             if failure.ends_run:
                 self.stop(failure.message)
