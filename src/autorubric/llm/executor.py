@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from autorubric.errors import LedgerError
 from autorubric.llm.billing import bill, priced
@@ -105,9 +105,19 @@ class Executor:
         flight.add_done_callback(lambda done: self._land(key, done))
         return await asyncio.shield(flight)
 
+    @overload
     async def ask_for(
-        self, model: Model, request: Request, read: Callable[[Reply], T | Answer[T] | Unreadable]
-    ) -> Answer[T] | Failure:
+        self, model: Model, request: Request, read: Callable[[Reply], Answer[T] | Unreadable]
+    ) -> Answer[T] | Failure: ...
+
+    @overload
+    async def ask_for(
+        self, model: Model, request: Request, read: Callable[[Reply], T | Unreadable]
+    ) -> Answer[T] | Failure: ...
+
+    async def ask_for(
+        self, model: Model, request: Request, read: Callable[[Reply], Any]
+    ) -> Answer[Any] | Failure:
         """What `read` finds in the reply, asking again a bounded number of times where it finds nothing.
 
         Unreadable replies of earlier sessions do not count: to run again is to try again, under the next
