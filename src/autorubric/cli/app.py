@@ -48,8 +48,15 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        return _told(error)
+        return _told(_first(error))
     return int(status or 0)
+
+
+def _first(error: Exception) -> Exception:
+    """The first cause in what several tasks raised together."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _told(error: Exception) -> int:

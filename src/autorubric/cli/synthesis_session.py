@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from autorubric.cli import EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.synthesis_report import print_estimates, print_rubrics, print_summary
+from autorubric.errors import ConfigError
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.ledger import Ledger
 from autorubric.llm.lock import run_lock
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.request import Usage
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.estimate import calls_to_make, estimates
 from autorubric.synthesis.models import configs
@@ -56,6 +58,7 @@ class Session:
         settings = self.settings
         async with AsyncExitStack() as stack:
             models = await stack.enter_async_context(open_models(made, settings.concurrency))
+            _check_budget(settings, models)
             self._announce(prepared, models)
             settings.out.mkdir(parents=True, exist_ok=True)
             stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=self.wait))
@@ -68,7 +71,7 @@ class Session:
             )
             run = SynthesisRun(prepared, models, ledger, Executor(ledger, budget))
             if self.export_only:
-                run.stop("export only")
+                run.executor.stop("export only")
             with _interruptible(run):
                 async with shown(lambda: _state(run)):
                     summary = await run.execute()
@@ -110,6 +113,17 @@ class Session:
             print(f"left out: {problem}", file=sys.stderr)
         for change in changed_since(self.settings.out, models, prepared.prompts):
             print(f"since the last run here, {change}: its calls are asked anew", file=sys.stderr)
+
+
+def _check_budget(settings: SynthesisSettings, models: Mapping[str, Model]) -> None:
+    if settings.budget_usd is None:
+        return
+    unpriced = [f"{slot} ({model.name})" for slot, model in models.items() if model.cost(Usage(1, 1)) is None]
+    if unpriced:
+        raise ConfigError(
+            f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: "
+            "pass --prices FILE, or give --budget-tokens instead"
+        )
 
 
 @contextmanager

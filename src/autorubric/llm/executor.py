@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, overload
 
 from autorubric.errors import LedgerError
 from autorubric.llm.billing import bill, priced
@@ -106,13 +106,31 @@ class Executor:
         flight.add_done_callback(lambda done: self._land(key, done))
         return await self._landed(flight)
 
+    @overload
     async def ask_for(
         self,
         model: Model,
         request: Request,
-        read: Callable[[Reply], T | Answer[T] | Unreadable],
+        read: Callable[[Reply], Answer[T] | Unreadable],
+        follow_up: FollowUp = ...,
+    ) -> Answer[T] | Failure: ...
+
+    @overload
+    async def ask_for(
+        self,
+        model: Model,
+        request: Request,
+        read: Callable[[Reply], T | Unreadable],
+        follow_up: FollowUp = ...,
+    ) -> Answer[T] | Failure: ...
+
+    async def ask_for(
+        self,
+        model: Model,
+        request: Request,
+        read: Callable[[Reply], Any],
         follow_up: FollowUp = lambda request, reply, problem: request,
-    ) -> Answer[T] | Failure:
+    ) -> Answer[Any] | Failure:
         """What `read` finds in the reply, asking again a bounded number of times where it finds nothing.
 
         Unreadable replies of earlier sessions do not count: to run again is to try again, under the next
