@@ -14,7 +14,6 @@ from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 
 
-
 def model_flags(base_url: str, prefix: str = "m") -> list[str]:
     """Flags that give every slot a model of its own name at one endpoint."""
     flags: list[str] = []

@@ -65,9 +65,10 @@ def _draft(reading: Reading, language: Language, random: Random, thorough: bool)
     phrases = phrases_of(reading)
     covered = phrases if thorough else phrases[:2]
     openings = say["opening"].get(reading.kind) or say["opening"]["other"]
-    lines = [random.choice(openings)]
+    # Neighbouring draws take different openings, so that even one-sentence answers differ.
+    opening = openings[(len(reading.text) + thorough) % len(openings)]
     body = random.sample(say["body"], k=min(len(covered) + (len(covered) > 2) * 2, len(say["body"])))
-    sentences = [filled(lines[0], phrases[0], phrases[-1])]
+    sentences = [filled(opening, phrases[0], phrases[-1])]
     for index, template in enumerate(body):
         phrase = covered[index % len(covered)]
         sentences.append(filled(template, phrase, phrases[(phrases.index(phrase) + 1) % len(phrases)]))
@@ -93,7 +94,11 @@ def _laid_out(reading: Reading, draft: _Draft, language: Language) -> str:
     if "JSON" in formats:
         return json.dumps({"summary": first, "points": rest}, ensure_ascii=False, indent=2)
     if "table" in formats:
-        rows = [f"| {rest[i % len(rest)]} | {name} |" for i, name in enumerate(draft.headings)]
+        wanted = next((c.low or c.high for c in reading.constraints if c.unit == "rows"), None)
+        names = [
+            draft.headings[i % len(draft.headings)] for i in range(min(wanted or len(draft.headings), 50))
+        ]
+        rows = [f"| {rest[i % len(rest)]} | {name} |" for i, name in enumerate(names)]
         head = "| 内容 | 方面 |" if language == "zh" else "| Point | Aspect |"
         return "\n".join([head, "| --- | --- |", *rows])
     if items is not None:

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from autorubric.llm.offline.tables import patterns
+from autorubric.llm.offline.tables import patterns, words
 
-Kind: TypeAlias = Literal["count", "format", "language", "include", "avoid", "audience", "tone", "start", "end"]
+Kind: TypeAlias = Literal[
+    "count", "part", "format", "language", "include", "avoid", "audience", "tone", "start", "end"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Constraint:
     """One thing a query demands of the form of its answer.
 
     Attributes:
-        kind: what sort of demand.
+        kind: what sort of demand; a `part` is a count that holds for a part of the answer.
         value: the format, language, words, audience or tone; the counted noun of a `count`.
         low: the least allowed count, or None.
         high: the greatest allowed count, or None.
@@ -46,15 +48,15 @@ _RELATIONS = (
 )
 _ITEMS = (
     "tips|reasons|examples|ideas|questions|items|suggestions|headlines|names|options|stanzas|sections|titles|"
-    "subject lines|bullet points|bullets|points|steps|arguments|exercises|recommendations|ways|facts|activities|"
-    "taglines|step|item|point|stanza"
+    "bullet points|bullets|points|steps|arguments|exercises|recommendations|ways|facts|activities|taglines|rows|"
+    "versions|lunches|meals|recipes|books|places|step|item|point|stanza"
 )
 _COUNT_EN = re.compile(
-    rf"(?P<before>\b(?:have|has|had|were|with|of|these|those)\s+)?(?P<rel>\b(?:{_RELATIONS})\s+)?"
+    rf"(?P<before>\b(?:have|has|had|were|with|these|those)\s+)?(?P<rel>\b(?:{_RELATIONS})\s+)?"
     rf"\b(?P<n>{_N})(?:\s*(?:-|–|to|and)\s*(?P<m>\d[\d,]*))?[\s-]+"
     rf"(?:(?!(?:and|or|of|to|in)\b)[a-z]+\s+){{0,2}}?"
     rf"(?P<unit>words?|sentences?|paragraphs?|characters?|lines?|{_ITEMS})\b"
-    rf"(?P<tail>\s+or\s+(?:less|fewer|more)|\s+(?:maximum|minimum|max|min)\b)?",
+    rf"(?P<tail>\s+or\s+(?:less|fewer|more)|\s+(?:maximum|minimum|max|min)\b)?(?!\s+(?:a|per)\s)",
     re.I,
 )
 _COUNT_ZH = re.compile(
@@ -65,9 +67,13 @@ _COUNT_ZH = re.compile(
 )
 _UNITS = {"字": "characters", "词": "words", "句话": "sentences", "句": "sentences", "段落": "paragraphs"} | {
     "段": "paragraphs", "行": "lines", "word": "words", "sentence": "sentences", "paragraph": "paragraphs",
-    "character": "characters", "line": "lines",
+    "character": "characters", "line": "lines", "row": "rows",
 }  # fmt: skip
 _TOLD = frozenset("条点个种项首步句段") | {"way", "lines"}  # as likely to be told as asked for
+_SIZES = ("words", "characters", "sentences")
+_IN_PART = re.compile(
+    r"\b(?:each|every|then|after|add|followed by|and tell|plus)\b|每(?:条|句|段|项|个|点)|再", re.I
+)
 _AT_MOST = (
     "no more|not more|at most|within|up to|maximum|max|or less|or fewer|"
     "不超过|不要超过|不多于|至多|最多|控制在|以内|之内"
@@ -76,6 +82,7 @@ _BELOW = "under|fewer than|less than|少于"
 _AT_LEAST = "at least|minimum|min|no fewer|至少|不少于|不低于|以上|or more"
 _ABOVE = "more than|over"
 _ROUGHLY = "about|around|approximately|roughly|大约|约|左右"
+_DETERMINERS = frozenset({"a", "an", "the", "one", "two", "three", "your", "any", "at"})
 
 
 def find_constraints(text: str) -> tuple[Constraint, ...]:
@@ -103,14 +110,21 @@ def _counts(text: str) -> Iterator[Constraint]:
         noun = groups.get("noun")
         relation = f"{groups['rel'] or ''} {groups['tail'] or ''}".lower()
         bare = not relation.strip() and not noun
-        if groups.get("before") or (bare and unit in _TOLD):
+        if bare and (groups.get("before") or unit in _TOLD):
             continue  # a count that is told, not asked for
         number = _number(groups["n"])
         upper = _number(groups["m"]) if groups["m"] else None
         low, high = (number, upper) if upper else _bounds(number, relation, unit)
         scale = _UNITS.get(unit.removesuffix("s"), "items")
         shown = noun or (unit if unit.endswith("s") or not unit.isascii() else f"{unit}s")
-        yield Constraint("count", shown, low, high, scale, match.span())
+        kind: Kind = "part" if scale in _SIZES and _IN_PART.search(_sentence(text, match)) else "count"
+        yield Constraint(kind, shown, low, high, scale, match.span())
+
+
+def _sentence(text: str, match: re.Match[str]) -> str:
+    """The sentence around a match, as far as what says that only a part is meant."""
+    start = max(text.rfind(mark, 0, match.start()) for mark in ".!?。！？：\n") + 1
+    return text[start : match.end() + len(" each")]
 
 
 def _number(text: str) -> int:
@@ -149,8 +163,27 @@ def _demands(text: str) -> Iterator[Constraint]:
 
 def _listed(text: str) -> list[str]:
     """`a, b and c` as its parts, each short enough to quote."""
-    parts = re.split(r",\s*(?:and\s+|or\s+)?|\s+and\s+|、|和", text)
-    return [" ".join(part.split()[:8]).strip(" \"'“”「」") for part in parts[:4] if part.strip(" \"'“”「」")]
+    quoted = re.findall(r"[\"“「]([^\"”」]+)[\"”」]", text)
+    if quoted:
+        return quoted
+    listed: list[str] = []
+    for part in re.split(r",\s*(?:and\s+|or\s+)?|\s+and\s+|、|和", text)[:4]:
+        first = part.split(" ", 1)[0].lower()
+        if listed and first not in _DETERMINERS and first in words("function_words") | words("task_words"):
+            break  # the next demand begins here
+        listed.append(" ".join(part.removeprefix("that ").split()[:8]).strip(" \"'“”「」"))
+    return [part for part in listed if part]
+
+
+_UNIT_PATTERNS = {
+    "words": re.compile(r"[^\W_][\w'’-]*"),
+    "characters": re.compile(r"[\u3400-\u9fff]|[A-Za-z0-9]+"),
+    "sentences": re.compile(r"[^.!?。！？\s][^.!?。！？]*(?:[.!?。！？]+|$)"),
+    "paragraphs": re.compile(r"\S(?:.|\n(?!\s*\n))*"),
+    "lines": re.compile(r"^.*\S.*$", re.M),
+    "rows": re.compile(r"^\s*\|", re.M),
+    "items": re.compile(r"^\s*(?:[-*•]|\d+[.)、])\s*\S", re.M),
+}
 
 
 def counted(text: str, unit: str) -> int:
@@ -160,17 +193,9 @@ def counted(text: str, unit: str) -> int:
         >>> counted("One. Two!", "sentences"), counted("- a\n- b", "items")
         (2, 2)
     """
-    if unit == "words":
-        return len(re.findall(r"[^\W_][\w'’-]*", text))
-    if unit == "characters":
-        return len(re.findall(r"[\u3400-\u9fff]|[A-Za-z0-9]+", text))
-    if unit == "sentences":
-        return len(re.findall(r"[^.!?。！？\s][^.!?。！？]*(?:[.!?。！？]+|$)", text))
-    if unit == "paragraphs":
-        return sum(1 for part in re.split(r"\n\s*\n", text) if part.strip())
-    if unit == "lines":
-        return sum(1 for line in text.splitlines() if line.strip())
-    return len(re.findall(r"^\s*(?:[-*•]|\d+[.)、])\s*\S", text, re.M))
+    if unit == "rows":
+        return max(0, len(_UNIT_PATTERNS[unit].findall(text)) - 2)  # without the head and its rule
+    return len(_UNIT_PATTERNS[unit].findall(text))
 
 
 def holds(constraint: Constraint, text: str) -> bool | None:

@@ -73,7 +73,7 @@ def constraint_words(constraint: Constraint) -> str:
         >>> constraint_words(Constraint("count", "words", None, 50, "words"))
         '≤ 50 words'
     """
-    if constraint.kind != "count":
+    if constraint.kind not in ("count", "part"):
         return constraint.value
     low, high = constraint.low, constraint.high
     if low == high:
@@ -90,7 +90,8 @@ def _constraint_items(reading: Reading, random: Random) -> Iterator[Item]:
         if key == "count":
             bounds = {(True, False): "max", (False, True): "min"}
             key += "-" + bounds.get((low is None, high is None), "exact" if low == high else "range")
-        noun = constraint.value[:-1] if (high or low) == 1 and constraint.value.endswith("s") else constraint.value
+        value = constraint_words(constraint) if key == "part" else constraint.value
+        noun = value[:-1] if (high or low) == 1 and value.endswith("s") else value
         yield item_of(key, reading, random, v=noun, l=low, h=high)
 
 

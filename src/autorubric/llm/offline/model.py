@@ -17,8 +17,8 @@ from autorubric.llm.offline.reading import Reading, read_query
 from autorubric.llm.request import Reply, Request, Usage
 
 LABEL = (
-    "builtin/offline is a stand-in for trying and testing: it writes from rules and word lists, asks no model,"
-    " and its output says nothing about quality."
+    "builtin/offline is a stand-in for trying and testing: it writes from rules and word lists,"
+    " asks no model, and its output says nothing about quality."
 )
 _VERSION = 1  # part of the identity: raise it whenever a reply could change
 

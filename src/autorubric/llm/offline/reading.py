@@ -40,6 +40,7 @@ class Reading:
     turns: int
 
 
+_QUOTATION = re.compile(r"[\"“「][^\"”」]{20,}[\"”」]|(?<!\w)'[^'\n]{20,}'(?!\w)")
 _FIGURE = re.compile(r"(?<![\w.])\$?\d+(?:[.,]\d+)*\s?(?:%|°C|km/h|km|kg|mg|ml|cm|°|g\b|m\b)?")
 
 
@@ -68,7 +69,7 @@ def _read(text: str, context: str, turns: int) -> Reading:
     return Reading(
         text=text,
         language=language,
-        kind=_kind(text),
+        kind=_kind(_QUOTATION.sub("", text)),
         domain=_domain(text, constraints),
         constraints=constraints,
         phrases=phrases,
@@ -100,7 +101,7 @@ def _domain(text: str, constraints: tuple[Constraint, ...]) -> str:
 def _without(text: str, constraints: tuple[Constraint, ...]) -> str:
     """The text with its counts and formats blanked, so that they do not count as what it is about."""
     for constraint in constraints:
-        if constraint.kind in ("count", "format", "language", "avoid", "tone"):
+        if constraint.kind in ("count", "part", "format", "language", "avoid", "tone"):
             start, stop = constraint.span
             text = text[:start] + "." * (stop - start) + text[stop:]
     return text

@@ -68,7 +68,7 @@ def key_phrases(text: str, most: int = 6) -> tuple[str, ...]:
 
     Example:
         >>> key_phrases("How does photosynthesis differ from cellular respiration in plant cells?", most=2)
-        ('cellular respiration', 'plant cells')
+        ('photosynthesis differ', 'cellular respiration')
     """
     chinese = language_of(text) == "zh"
     runs = list(_chinese_runs(text) if chinese else _runs(text))
@@ -100,13 +100,25 @@ def _stem(word: str) -> str:
 
 def _runs(text: str) -> Iterable[str]:
     run: list[str] = []
+    before = ""
     for token in [*_TOKEN.findall(text), "."]:
-        if _breaks(token):
-            if run and any(len(word) > 2 for word in run) and len(run[0]) < 40:
-                yield " ".join(run[-_MOST_PHRASE_WORDS:])
-            run = []
-        else:
+        if not _breaks(token):
             run.append(token)
+            continue
+        phrase = _phrase(run, before)
+        if phrase:
+            yield phrase
+        run, before = [], token.lower()
+
+
+def _phrase(run: list[str], before: str) -> str:
+    """The phrase in a run of content words after the word `before`; empty where there is likely none."""
+    if before in words("before_verbs") and run and run[0].islower():
+        run = run[1:]
+    elif len(run) == 1 and before not in words("before_nouns") and not run[0][1:2].isupper():
+        return ""
+    run = run[-_MOST_PHRASE_WORDS:]
+    return " ".join(run) if any(2 < len(word) < 40 for word in run) else ""
 
 
 def _breaks(token: str) -> bool:
@@ -119,10 +131,12 @@ def _breaks(token: str) -> bool:
 
 
 def _chinese_runs(text: str) -> Iterable[str]:
-    for clause in re.findall(rf"[{_CJK}A-Za-z0-9+#]+", text):
-        for run in _chinese_breaks().split(clause):
-            if len(run) >= 2 and not run.isdigit():
-                yield run[:_MOST_CHUNK]
+    clauses = re.findall(rf"[{_CJK}A-Za-z0-9+#]+", text)
+    runs = [run for clause in clauses for run in _chinese_breaks().split(clause)]
+    runs = [run.lstrip("为从到与") for run in runs if not re.search(r"\d", run)]
+    runs = [run for run in runs if len(run) > 1]
+    # A longer run is seldom one phrase, and a cut one is none.
+    return [run for run in runs if len(run) <= _MOST_CHUNK] or [run[:_MOST_CHUNK] for run in runs]
 
 
 @cache
