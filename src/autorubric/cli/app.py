@@ -40,14 +40,23 @@ def run(arguments: list[str]) -> int:
         return 0
     debug = "--debug" in arguments
     try:
-        status = app([a for a in arguments if a != "--debug"], prog_name="autorubric", standalone_mode=False)
+        status = app(
+            [a for a in arguments if a != "--debug"], prog_name="autorubric", standalone_mode=False, obj=arguments
+        )
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
         if debug:
             raise
-        return _told(error)
+        return _told(_first(error))
     return int(status or 0)
+
+
+def _first(error: Exception) -> Exception:
+    """The first cause in what several tasks raised together."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _told(error: Exception) -> int:

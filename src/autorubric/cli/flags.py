@@ -80,6 +80,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("until", "until", str, "Stop after a step: reference, responses, rubrics, merge or augment."),
     Flag("limit", "limit", int, "Use only the first rows.", "-n"),
     Flag("budget-usd", "budget_usd", float, "Dollars this directory may cost, earlier sessions included."),
+    Flag("prices", "prices", Path, "File of dollars per million tokens, model: {input: 1.25, output: 10}."),
     Flag("budget-tokens", "budget_tokens", int, "Tokens this directory may take, earlier sessions included."),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from autorubric.synthesis.summary import UNFINISHED_FILE, Summary
 
 if TYPE_CHECKING:
     from autorubric.llm.accounts import Totals
+    from autorubric.synthesis.estimate import SlotEstimate
 
 
 def print_summary(summary: Summary, out: Path) -> None:
@@ -62,3 +63,49 @@ def _spending(totals: Iterable[Totals]) -> Iterable[str]:
 def _print_counts(what: str, counts: dict[str, int]) -> None:
     if counts:
         print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+
+
+def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
+    """Print calls, tokens and cost of a run that was not started."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{queries} queries; nothing has been asked", title_justify="left")
+    for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
+        table.add_column(name, justify="left" if name in {"role", "model"} else "right")
+    for row in rows:
+        most = "unbounded" if row.ceiling_tokens is None else short(row.ceiling_tokens)
+        table.add_row(
+            row.slot,
+            row.model,
+            f"{row.calls:,}",
+            short(row.usage.prompt_tokens),
+            short(row.usage.completion_tokens),
+            dollars(row.cost),
+            most,
+            dollars(row.ceiling_cost),
+        )
+    table.add_section()
+    table.add_row("total", "", *_sums(rows))
+    Console().print(table)
+    print(
+        "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters "
+        "a token and usual reply lengths; 'at most' counts every byte of a prompt as a token and replies at max_tokens."
+    )
+
+
+def _sums(rows: Sequence[SlotEstimate]) -> list[str]:
+    def money(costs: list[float | None]) -> str:
+        known = [cost for cost in costs if cost is not None]
+        return dollars(sum(known) if len(known) == len(costs) else None)
+
+    ceilings = [row.ceiling_tokens for row in rows]
+    known = [most for most in ceilings if most is not None]
+    return [
+        f"{sum(row.calls for row in rows):,}",
+        short(sum(row.usage.prompt_tokens for row in rows)),
+        short(sum(row.usage.completion_tokens for row in rows)),
+        money([row.cost for row in rows]),
+        short(sum(known)) if len(known) == len(ceilings) else "unbounded",
+        money([row.ceiling_cost for row in rows]),
+    ]

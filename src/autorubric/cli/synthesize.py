@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +31,7 @@ _Show = Annotated[int, typer.Option("--show", min=0, help="Print so many finishe
 
 
 def synthesize(
+    context: typer.Context,
     input: _Input = None,
     config: _Config = None,
     models: _Models = None,
@@ -59,15 +61,20 @@ def synthesize(
 
     from autorubric.cli.synthesis_session import Session
 
-    session = Session(settings, wait=wait, export_only=export_only, show=show, again=_command_again())
+    session = Session(settings, wait, export_only, show, _command_again(context.obj or sys.argv[1:]))
     if dry_run:
-        return session.estimate()
+        return asyncio.run(session.estimate())
     return asyncio.run(session.run())
 
 
-def _command_again() -> str:
-    """The command line that goes on with this run, as a shell takes it."""
-    words = iter(sys.argv[1:])
+def _command_again(arguments: Sequence[str]) -> str:
+    """The command line that goes on with this run, as a shell takes it.
+
+    Example:
+        >>> _command_again(["synthesize", "my queries.jsonl", "--refresh", "merge"])
+        "autorubric synthesize 'my queries.jsonl'"
+    """
+    words = iter(arguments)
     kept = []
     for word in words:
         if word == "--refresh":

@@ -86,7 +86,7 @@ def parse_json(text: str, where: str = "JSON") -> Any:
     """
     reader = _Reader()
     try:
-        value = reader.decode(text)
+        value = reader.decode(text.removeprefix("\ufeff"))
     except RecursionError:
         raise InputError(f"{where}: nested too deeply") from None
     except ValueError as error:
@@ -99,16 +99,25 @@ def parse_json(text: str, where: str = "JSON") -> Any:
 
 
 def dump_json(value: Any, indent: int | None = None) -> str:
-    """`value` as JSON text that keeps every language readable.
+    """`value` as JSON text that keeps every language readable and that `parse_json` reads back.
 
     Raises:
-        ValueError: a number is NaN or infinite.
+        InputError: a number is NaN or infinite, a text holds half a character, or something is no JSON value.
 
     Example:
         >>> dump_json({"query": "什么是光合作用?"})
         '{"query": "什么是光合作用?"}'
     """
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+        if text.isascii() or not _unencodable(text):
+            return text
+    except (TypeError, RecursionError) as error:
+        raise InputError(str(error)) from None
+    except ValueError as error:
+        if "Circular" in str(error):
+            raise InputError(str(error)) from None
+    raise InputError(blemishes(value))
 
 
 def has_lone_surrogate(text: str) -> bool:

@@ -101,11 +101,20 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
 def dump_yaml(value: Any) -> str:
     r"""`value` as YAML text: keys in their order, every language readable, no aliases.
 
+    Raises:
+        InputError: a number is NaN or infinite, a text holds half a character, or a value is not plain.
+
     Example:
         >>> dump_yaml({"weight": 1.0, "labels": ["Yes", "1e3"]})
         "weight: 1.0\nlabels:\n- 'Yes'\n- '1e3'\n"
     """
-    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))
+    problems = list(blemishes(value))
+    if problems:
+        raise InputError(problems)
+    try:
+        return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))
+    except yaml.YAMLError as error:
+        raise InputError(_one_line(error)) from None
 
 
 def _offences(root: yaml.Node) -> list[str]:

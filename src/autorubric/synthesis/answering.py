@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
-from autorubric.llm.executor import Executor
+from autorubric.llm.executor import Executor, FollowUp
+from autorubric.llm.ledger import Ledger
 from autorubric.llm.model import Model
 from autorubric.llm.request import Failure
 from autorubric.synthesis.generations import DRAWS_A_GENERATION
@@ -20,14 +21,6 @@ FROM_INPUT = "input"
 """Who made a value that came with the input row and names no model."""
 
 
-class Imports(Protocol):
-    """Values that another pipeline's files held when this run took its directory over."""
-
-    def find_import(self, record: str, slot: str) -> tuple[bytes, Any] | None:
-        """The digest of what the value was made from, and `{"value": …, "model": …}`."""
-        ...
-
-
 @dataclass(slots=True)
 class StageAnswerer:
     """Answers stages from what is there already, else from the model of the stage's role.
@@ -35,25 +28,33 @@ class StageAnswerer:
     Attributes:
         executor: asks models, ledger first.
         models: the model of each role.
-        imports: values of an earlier pipeline; each is used only while what it was made from is unchanged.
+        imports: the ledger that holds values of an earlier pipeline, if any; each is used only while what it was made from is unchanged.
         generations: how often each role was asked to start anew; from 1 on, only its own draws count.
         reused: how many values came from elsewhere, by stage.
         stale: how many imported values were asked anew because their inputs changed, by stage.
-        done: how many stages ended with a value, by stage; `failed`: how many without.
+        follow_up: what to ask after a reply that could not be read.
+        done: how many stages ended with a value, by stage; `failed`: how many without; `open`: how many have
+            begun and not ended.
     """
 
     executor: Executor
     models: Mapping[str, Model]
-    imports: Imports | None = None
+    imports: Ledger | None = None
     generations: Mapping[str, int] = field(default_factory=dict)
+    follow_up: FollowUp = lambda request, reply, problem: request
     reused: Counter[str] = field(default_factory=Counter)
     stale: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+    open: Counter[str] = field(default_factory=Counter)
 
     async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
         """Bring one stage of one record to its end; see `runner.Answerer`."""
-        outcome = await self._outcome(stage, record_id, fields)
+        self.open[stage.name] += 1
+        try:
+            outcome = await self._outcome(stage, record_id, fields)
+        finally:
+            self.open[stage.name] -= 1
         (self.failed if outcome.failure else self.done)[stage.name] += 1
         return outcome
 
@@ -70,7 +71,7 @@ class StageAnswerer:
             return Outcome(failure=asked)
         model = self.models[stage.role]
         request = replace(asked, item=record_id, draw=asked.draw + generation * DRAWS_A_GENERATION)
-        answer = await self.executor.ask_for(model, request, stage.read)
+        answer = await self.executor.ask_for(model, request, stage.read, self.follow_up)
         if isinstance(answer, Failure):
             return Outcome(failure=answer)
         return Outcome(answer.value, model.name, notes=answer.notes)

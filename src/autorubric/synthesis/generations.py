@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+
+from autorubric.llm.ledger import Ledger
 
 DRAWS_A_GENERATION = 1000
 """Distance between the draws of two generations; above the number of stages that can share a prompt."""
 
 
-class Notes(Protocol):
-    """A small durable key-value store beside the replies."""
-
-    def find_note(self, name: str) -> Any: ...  # noqa: D102
-    def keep_note(self, name: str, value: Any) -> None: ...  # noqa: D102
-
-
-def next_generations(notes: Notes, slots: Collection[str], refresh: Collection[str]) -> Mapping[str, int]:
+def next_generations(ledger: Ledger, slots: Collection[str], refresh: Collection[str]) -> Mapping[str, int]:
     """The generation of every slot, those of `refresh` moved on by one, durably.
 
     A run that is interrupted and started again without `--refresh` goes on with the same generation, so that
     nothing it paid for is asked twice.
     """
-    held: dict[str, int] = notes.find_note("generations") or {}
+    held: dict[str, int] = ledger.find_note("generations") or {}
     now = {slot: held.get(slot, 0) + (slot in refresh) for slot in slots}
     if refresh:
-        notes.keep_note("generations", {**held, **now})
+        ledger.keep_note("generations", {**held, **now})
     return now

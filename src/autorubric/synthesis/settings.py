@@ -91,6 +91,7 @@ class SynthesisSettings(_Strict):
         ref_max_tokens: the longest reference; likewise for the other roles.
         save_every: rows between two writes of the manifest. Replies are durable at once whatever it is.
         max_criteria: the most criteria of a final rubric, kept by points; 0 for no cap.
+        prices: a YAML, TOML or JSON file of dollars per million tokens, `model: {input: …, output: …}`.
         prompts: a directory of templates that replace the package's.
         until: stop after this step.
         limit: use only the first rows.
@@ -117,6 +118,7 @@ class SynthesisSettings(_Strict):
     augment_max_tokens: int = Field(2048, gt=0)
     save_every: int = Field(200, gt=0)
     max_criteria: int = 0
+    prices: Path | None = None
     prompts: Path | None = None
     until: Literal["reference", "responses", "rubrics", "merge", "augment"] | None = None
     limit: int | None = Field(None, gt=0)
@@ -155,7 +157,7 @@ def values_in(path: Path) -> dict[str, Any]:
     values = read_document(path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
-    for key in ("input", "out", "prompts"):
+    for key in ("input", "out", "prompts", "prices"):
         if isinstance(values.get(key), str):
             values[key] = str(path.parent / values[key])
     return values

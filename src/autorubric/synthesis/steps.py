@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 from autorubric.files import atomic_writer
 from autorubric.synthesis.queries import Query
@@ -87,7 +87,7 @@ class _Kept:
         same = str(row.get("question", "")).strip() == query.fields["question"].strip()
         return line if same else None
 
-    def write_rest(self, out: TextIO) -> None:
+    def write_rest(self, out: IO[str]) -> None:
         for offset in self._offsets.values():
             out.write(self._line(offset))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,12 @@ from autorubric.synthesis.runner import NO_CALL_MADE, Row, run_plan
 from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots
 from autorubric.synthesis.spool import Spool
 from autorubric.synthesis.stages import basic_plan
+from autorubric.synthesis.stages.asking import follow_up_with
 from autorubric.synthesis.steps import STEP_FILES, write_steps
 from autorubric.synthesis.summary import Summary, write_unfinished
 from autorubric.synthesis.takeover import take_over
+
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ def prepare(settings: SynthesisSettings) -> Prepared:
     )
     prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
     roles = settings.roles
+    prompts.check(sets=len(roles.rubrics), responses=len(roles.responses))
     plan = basic_plan(prompts, responses=len(roles.responses), rubrics=len(roles.rubrics))
     plan = plan.until(settings.until) if settings.until else plan
     return Prepared(settings, source, source.check(), prompts, plan)
@@ -65,6 +70,8 @@ class SynthesisRun:
         ledger: where replies are kept; the caller opened it and closes it.
         executor: asks the models.
         on_row: told of every row that ended.
+        stopped: why the run was stopped early; empty when it was not.
+        interrupted: whether a person stopped it.
     """
 
     prepared: Prepared
@@ -73,34 +80,41 @@ class SynthesisRun:
     executor: Executor
     on_row: Callable[[Row], None] = lambda row: None
     stopped: str = ""
+    interrupted: bool = False
     summary: Summary = field(init=False)
+    answer: StageAnswerer = field(init=False)
 
     def __post_init__(self) -> None:
         self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped)
+        self.answer = self._answerer()
 
     def stop(self, reason: str) -> None:
         """Open no further record and make no further call; what is in flight ends by itself."""
         self.stopped = self.stopped or reason
         self.executor.stop(reason)
 
+    def interrupt(self) -> None:
+        """Stop because a person said so."""
+        self.interrupted = True
+        self.stop("interrupted")
+
     async def execute(self) -> Summary:
         """Run the plan over the input, write the files, and return the figures."""
         started = time.monotonic()
         settings, plan = self.prepared.settings, self.prepared.plan
         self._save("running")
-        answer = self._answerer()
         with Spool(settings.out, plan) as spool:
             await run_plan(
                 plan,
                 self.prepared.source.queries(),
-                answer,
+                self.answer,
                 window=2 * settings.concurrency,
                 finished=lambda row: self._keep(spool, row),
                 stopping=lambda: bool(self.stopped),
             )
             self._write_files(spool)
         summary = self.summary
-        summary.reused, summary.stale = answer.reused, answer.stale
+        summary.reused, summary.stale = self.answer.reused, self.answer.stale
         summary.totals = self.ledger.totals()
         summary.stopped = self.stopped
         summary.seconds = time.monotonic() - started
@@ -109,23 +123,30 @@ class SynthesisRun:
 
     def _answerer(self) -> StageAnswerer:
         settings, plan = self.prepared.settings, self.prepared.plan
-        if not self.ledger.find_note("taken_over"):
-            counts = take_over(settings.out, plan, self.ledger)
-            self.ledger.keep_note("taken_over", {"fields": dict(counts)})
+        imported = self.ledger.find_note("taken_over")
+        if imported is None:
+            imported = dict(take_over(settings.out, plan, self.ledger))
+            self.ledger.keep_note("taken_over", imported)
         slots = [slot for slot, _ in settings.roles.by_slot()]
         generations = next_generations(self.ledger, slots, refreshed_slots(settings))
-        return StageAnswerer(self.executor, self.models, self.ledger, generations)
+        return StageAnswerer(
+            self.executor,
+            self.models,
+            self.ledger if imported else None,
+            generations,
+            follow_up=follow_up_with(self.prepared.prompts.reask),
+        )
 
     def _keep(self, spool: Spool, row: Row) -> None:
         spool.add(row)
         summary, failures = self.summary, row.failures()
         for name, failure in failures.items():
-            if failure.kind not in NO_CALL_MADE:
+            if failure.kind not in NO_CALL_MADE | {"missing_input"}:
                 summary.reasons[f"{name}: {failure.kind}"] += 1
-            elif failure.kind == "budget":
+            if failure.ends_run:
                 self.stop(failure.message)
         for outcome in row.outcomes.values():
-            summary.notes.update(outcome.notes)
+            summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
         summary.finished += not failures
         summary.failed += row.query.index in spool.failed
         self.on_row(row)
@@ -141,7 +162,7 @@ class SynthesisRun:
 
     def _save(self, status: str) -> None:
         prepared = self.prepared
-        totals = [total.as_dict() for total in self.ledger.totals()] if status != "running" else []
+        totals = [asdict(total) for total in self.ledger.totals()] if status != "running" else []
         content: dict[str, Any] = {
             "kind": "synthesis",
             "status": status,

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
 
+from autorubric.llm.ledger import ImportRow, Ledger
 from autorubric.synthesis.answering import inputs_digest
 from autorubric.synthesis.plan import Plan, Stage
 from autorubric.synthesis.steps import STEP_FILES, read_rows, record_id_of
 
 
-class ImportStore(Protocol):
-    """Where imported values are kept."""
-
-    def record_imports(self, rows: Iterable[tuple[str, str, bytes, Any]]) -> None:
-        """Keep (record, slot, digest of inputs, value) rows durably; a later one replaces an earlier."""
-        ...
-
-
-def take_over(directory: Path, plan: Plan, store: ImportStore) -> Counter[str]:
+def take_over(directory: Path, plan: Plan, ledger: Ledger) -> Counter[str]:
     """Import every finished field of the step files in `directory`; returns how many by field.
 
     A field is finished by the seed's rule: present, not blank, and without an error beside it; for evolved
@@ -34,14 +26,14 @@ def take_over(directory: Path, plan: Plan, store: ImportStore) -> Counter[str]:
         if path.exists():
             finished = _finished(stage, path)
             while rows := list(islice(finished, 500)):
-                store.record_imports(rows)
+                ledger.record_imports(rows)
                 counts[stage.name] += len(rows)
     return counts
 
 
-def _finished(stage: Stage, path: Path) -> Iterator[tuple[str, str, bytes, Any]]:
+def _finished(stage: Stage, path: Path) -> Iterator[ImportRow]:
     name = stage.name
     for row in read_rows(path):
         if name in row and stage.holds(row[name]) and not row.get(f"{name}_error"):
             value = {"value": row[name], "model": str(row.get(f"{name}_model") or "unknown")}
-            yield record_id_of(row), name, inputs_digest(stage, row), value
+            yield ImportRow(record_id_of(row), name, inputs_digest(stage, row), value)

@@ -132,9 +132,7 @@ _ALL: tuple[Fault, ...] = (
     ),
     # the server's trouble
     _error(500, "The server had an error while processing your request.", None),
-    Fault(
-        "502", 502, (("Content-Type", "text/html"),), b"<html><body><h1>502 Bad Gateway</h1></body></html>"
-    ),
+    Fault("502", 502, (("Content-Type", "text/html"),), b"<html><body><h1>502 Bad Gateway</h1></body></html>"),
     _error(503, "The engine is currently overloaded.", None),
     _error(529, "Overloaded.", "overloaded_error"),
     # the connection's trouble
@@ -161,7 +159,7 @@ _ALL: tuple[Fault, ...] = (
     _said("length", _half),
 )
 FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
-"""Every named fault; `429-quota` and `402` say that the credit is used up, `redirect` leads to another host."""
+"""Every named fault; `429-quota` and `402` mean that the credit is gone, `redirect` leads to another host."""
 
 
 def fault_named(name: str | Fault) -> Fault:

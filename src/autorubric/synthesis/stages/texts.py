@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autorubric.llm.request import Answer, Reply, Request, Unreadable
+from autorubric.llm.structured import read_text
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.plan import Fields, Stage
 from autorubric.synthesis.stages.asking import has_text, request_from
@@ -25,22 +26,8 @@ def _answer_stage(prompts: PromptSet, *, name: str, slot: str, role: str, step: 
     def build(fields: Fields) -> Request:
         return request_from(template, {"query": fields["question"].strip()}, role=role, draw=draw)
 
-    return Stage(name, slot, step, ("question",), build, read_text, has_text, empty="")
+    return Stage(name, slot, step, ("question",), build, _read, has_text, empty="")
 
 
-def read_text(reply: Reply) -> Answer[str] | Unreadable:
-    """The reply's text; a text cut off by the token limit is kept, with a note.
-
-    Example:
-        >>> read_text(Reply("Paris.")).value
-        'Paris.'
-        >>> read_text(Reply("")).kind
-        'empty'
-    """
-    if reply.refusal or reply.finish_reason == "content_filter":
-        return Unreadable("refusal", reply.refusal or "stopped by the endpoint's content filter", again=False)
-    if not reply.text.strip():
-        cause = "the token limit was spent before any text" if reply.finish_reason == "length" else "no text"
-        return Unreadable("empty", cause)
-    notes = ("cut off by the token limit",) if reply.finish_reason == "length" else ()
-    return Answer(reply.text, reply, notes)
+def _read(reply: Reply) -> Answer[str] | Unreadable:
+    return read_text(reply, whole=False)

@@ -70,8 +70,6 @@ def _document(schema: dict[str, Any], mark: str, characters: int) -> Any:
         count = max(schema.get("minItems", 1), characters // _CRITERION_CHARACTERS)
         count = min(count, schema.get("maxItems", count))
         return [_document(schema.get("items", {}), f"{mark}-{n}", characters) for n in range(1, count + 1)]
-    if kind in ("integer", "number"):
-        return min(5, schema.get("maximum", 5))
-    if kind in ("boolean", "null"):
-        return True if kind == "boolean" else None
-    return f"States point {mark} and what supports it."
+    number = min(5, schema.get("maximum", 5))
+    plain = {"integer": number, "number": number, "boolean": True, "null": None}
+    return plain.get(str(kind), f"States point {mark} and what supports it.")

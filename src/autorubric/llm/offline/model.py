@@ -1,0 +1,134 @@
+"""The offline model: it plays every role without a network, from rules."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from random import Random
+from typing import Any
+
+from autorubric.llm.offline.answers import write_answer
+from autorubric.llm.offline.criteria import write_rubric
+from autorubric.llm.offline.judging import judge
+from autorubric.llm.offline.merging import merge_rubrics, write_harder
+from autorubric.llm.offline.reading import Reading, read_query
+from autorubric.llm.request import Reply, Request, Usage
+
+LABEL = (
+    "builtin/offline is a stand-in for trying and testing: it writes from rules and word lists,"
+    " asks no model, and its output says nothing about quality."
+)
+_VERSION = 1  # part of the identity: raise it whenever a reply could change
+
+
+class OfflineModel:
+    """A deterministic stand-in for a model: for trying the commands and for testing, not for results.
+
+    It reads `Request.role` and `Request.inputs` and falls back to the last user message. The same request
+    gets the same reply on every machine; another draw gets another one. It costs nothing.
+
+    Args:
+        name: the `provider/model` string it goes by; another name writes other texts.
+        latency: seconds to wait before each reply, for watching a progress display.
+
+    Example:
+        >>> import asyncio
+        >>> from autorubric.llm.request import Message
+        >>> ask = Request((Message("user", "Why is the sea salty?"),), role="rubric")
+        >>> reply = asyncio.run(OfflineModel().complete(ask))
+        >>> reply.text.splitlines()[0], reply.cost
+        ('```json', 0.0)
+    """
+
+    def __init__(self, name: str = "builtin/offline", *, latency: float = 0.0) -> None:
+        self._name = name
+        self._latency = latency
+
+    @property
+    def name(self) -> str:
+        """The name it was given."""
+        return self._name
+
+    def identity(self) -> tuple[Any, ...]:
+        """Its name and the version of its rules."""
+        return ("offline", self._name, _VERSION)
+
+    def ceiling(self, request: Request) -> Usage:
+        """Exactly what the request will be counted as: the reply can be known before it is asked for."""
+        return _usage(request, self._text(request))
+
+    def cost(self, usage: Usage) -> float:
+        """Nothing."""
+        return 0.0
+
+    async def complete(self, request: Request) -> Reply:
+        """The reply to a request; never fails."""
+        if self._latency:
+            await asyncio.sleep(self._latency)
+        text = self._text(request)
+        return Reply(text, model=self._name, usage=_usage(request, text), cost=0.0, latency=self._latency)
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _text(self, request: Request) -> str:
+        inputs = request.inputs
+        reading = read_query(inputs.get("query") or _last_question(request))
+        random = Random(f"{self._name}|{request.role}|{request.reask}|{reading.text}|{request.draw}")
+        if request.role == "rubric":
+            return _fenced(write_rubric(reading, str(inputs.get("reference") or ""), random))
+        if request.role == "merge":
+            sets = [_items(rubric) for rubric in _items(inputs.get("sets"))]
+            return _fenced(merge_rubrics(sets) or write_rubric(reading, "", random))
+        if request.role == "augment":
+            responses = [str(text or "") for text in inputs.get("responses") or ()]
+            return _fenced(write_harder(reading, _items(inputs.get("rubrics")), responses, random))
+        if request.role == "judge":
+            return json.dumps(judge(_requirement(inputs), _submission(inputs)), ensure_ascii=False)
+        thorough = request.role != "response" or _is_thorough(reading, request.draw)
+        return write_answer(reading, random, thorough=thorough)
+
+
+def _is_thorough(reading: Reading, draw: int) -> bool:
+    """Neighbouring draws differ in quality; which of them is the better one depends on the query."""
+    digest = blake2b(reading.text.encode("utf-8", "surrogatepass"), digest_size=1).digest()
+    return (digest[0] + draw) % 2 == 0
+
+
+def _usage(request: Request, text: str) -> Usage:
+    asked = sum(len(message.content) for message in request.messages)
+    return Usage((asked + 3) // 4, (len(text) + 3) // 4)
+
+
+def _last_question(request: Request) -> str:
+    return next((message.content for message in reversed(request.messages) if message.role == "user"), "")
+
+
+def _fenced(items: Sequence[Mapping[str, Any]]) -> str:
+    return f"```json\n{json.dumps(items, ensure_ascii=False, indent=2)}\n```"
+
+
+def _items(value: Any) -> list[Any]:
+    """A list that may come as its JSON text, as it does where a template takes it so."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return []
+    return list(value) if isinstance(value, Sequence) else []
+
+
+def _requirement(inputs: Mapping[str, Any]) -> str:
+    criterion = inputs.get("criterion")
+    if isinstance(criterion, Mapping):
+        return str(criterion.get("requirement") or "")
+    return str(getattr(criterion, "requirement", criterion) or "")
+
+
+def _submission(inputs: Mapping[str, Any]) -> str:
+    submission = inputs.get("submission") or ""
+    if isinstance(submission, str):
+        return submission
+    return str(submission[-1].get("content") or "") if submission else ""
