@@ -14,9 +14,9 @@ _OPENER = re.compile(r"[\[{]")
 _PUNCTUATION = re.compile(rf"{_STRING}|[,，：]", re.DOTALL)
 _CLOSER_NEXT = re.compile(r"\s*[\]}]")
 _ELISION = re.compile(r"(?:[,\[{]|//|#)\s*(?:\.\.\.|…)")
-_LOOKS_LIKE_JSON = re.compile(r"""\[\s*(?:[\[\]{"'“‘]|-?\d|true|false|null)|\{\s*(?:["'“‘}]|\w+\s*:)""")
-_HOLDS_DATA = re.compile(r"""\[\s*[\[{"'“‘]|\{\s*(?:["'“‘]|\w+\s*:)""")
-_BEFORE_FENCED = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w+-]*\s*\Z")
+_LOOKS_LIKE_JSON = re.compile(r"""\[\s*(?:[\[\]{"'“‘]|//|/\*|-?\d|true|false|null)|\{\s*(?:["'“‘}]|\w+\s*:)""")
+_HOLDS_DATA = re.compile(r"""\[\s*(?:[\[{"'“‘]|//|/\*)|\{\s*(?:["'“‘]|\w+\s*:)""")
+_BEFORE_FENCED = re.compile(r"(?:^|\n)[ \t>]*(?:`{3,}|~{3,})[ \t]*[\w+-]*\s*\Z")
 _CLOSES = {"]": "[", "}": "{"}
 
 
@@ -80,7 +80,7 @@ def scan_json(text: str) -> Scan:
                 broken = start
             position = reached
         elif _LOOKS_LIKE_JSON.match(text, start):
-            fenced = _BEFORE_FENCED.search(text, max(0, start - 40), start) is not None
+            fenced = _BEFORE_FENCED.search(text, max(0, start - 60), start) is not None
             spans.append(Span(start, end, fenced, broken is not None))
             position = end
         else:
@@ -144,13 +144,3 @@ def is_elided(text: str) -> bool:
         (True, False)
     """
     return _ELISION.search(text) is not None
-
-
-def brackets_even(text: str) -> bool:
-    """True where every kind of bracket opens as often as it closes, quotes disregarded.
-
-    Example:
-        >>> brackets_even('[{"a": "6" pipe"}]'), brackets_even('[{"a": 1}')
-        (True, False)
-    """
-    return text.count("[") == text.count("]") and text.count("{") == text.count("}")

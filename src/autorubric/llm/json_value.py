@@ -27,6 +27,7 @@ _ENVELOPES = (
     "json",
 )
 _NUMBERED = re.compile(r"\D*\d+\Z")
+_ODD_KEY = re.compile(r'[\[\]{}"\n:]')
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _EATEN_BACKSLASH = re.compile(r"[\b\f](?=[A-Za-z])")
 
@@ -79,10 +80,20 @@ def repair_json(text: str, notes: list[str]) -> Any:
         value = json_repair.loads(text, skip_json_loads=True)
     except RecursionError as error:
         raise ValueError("not JSON") from error
-    if not value:
+    value = _cleaned(value, notes)
+    if not value or _has_odd_key(value):
         raise ValueError("not JSON")
     notes.append("the JSON was broken and was repaired")
-    return _cleaned(value, notes)
+    return value
+
+
+def _has_odd_key(value: Any) -> bool:
+    """True where a repair took punctuation for words: what it made of the rest is not to be trusted."""
+    if isinstance(value, list):
+        return any(_has_odd_key(inner) for inner in value)
+    if isinstance(value, dict):
+        return any(_ODD_KEY.search(key) or _has_odd_key(inner) for key, inner in value.items())
+    return False
 
 
 def strict_json(text: str, notes: list[str]) -> Any:

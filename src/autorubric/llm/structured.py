@@ -16,8 +16,8 @@ import json
 import re
 from typing import Any, TypeAlias
 
-from autorubric.llm.json_scan import MOST_NESTED, Scan, Span, brackets_even, scan_json
-from autorubric.llm.json_value import NotFiniteError, Want, parse_json, repair_json, strict_json, unwrap
+from autorubric.llm.json_scan import MOST_NESTED, Scan, Span, scan_json
+from autorubric.llm.json_value import NotFiniteError, Want, parse_json, strict_json, unwrap
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.llm.thinking import without_thinking
 
@@ -104,8 +104,6 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = ()) -> Answer[An
         value = _best(text, scan, (want, keys), notes)
         if value is None and want == "array" and scan.broken is None:
             value = _objects_in_a_row(text, scan, notes)
-        if value is None and scan.broken is not None and not scan.too_deep:
-            value = _misquoted(text, scan.broken, (want, keys), notes)
     except NotFiniteError as error:
         return Unreadable("unreadable", f"the reply is not JSON: {error}")
     if value is None:
@@ -193,19 +191,6 @@ def _objects_in_a_row(text: str, scan: Scan, notes: list[str]) -> list[Any] | No
         return None
     notes.append("the objects came without a list around them")
     return values
-
-
-def _misquoted(text: str, start: int, asked: _Asked, notes: list[str]) -> Any:
-    """The value from `start` on, where a mere stray quote hides its closing bracket."""
-    end = text.rfind("]" if text[start] == "[" else "}") + 1
-    if end <= start or not brackets_even(text[start:end]):
-        return None
-    try:
-        return unwrap(repair_json(text[start:end], notes), *asked, notes)
-    except NotFiniteError:
-        raise
-    except ValueError:
-        return None
 
 
 def _why_not(scan: Scan, want: Want) -> str:

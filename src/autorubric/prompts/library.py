@@ -35,6 +35,18 @@ PROMPT_VALUES: dict[str, _Values] = {
 }
 
 
+# A user's template is filled in once when it is loaded: what is wrong with it shows before a call is paid.
+_SAMPLE_ITEMS = [{"title": "Dose", "description": "Names the dose.", "weight": 7}]
+_SAMPLES: dict[str, Any] = {
+    "query": "a query",
+    "reference": "a reference",
+    "sets": [_SAMPLE_ITEMS, _SAMPLE_ITEMS],
+    "rubrics": _SAMPLE_ITEMS,
+    "responses": ["one response", "another"],
+    "problem": "the reply holds no JSON array",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class PromptSet:
     """The prompts of one synthesis run.
@@ -166,6 +178,12 @@ def _load(path: Path) -> Prompt:
         return PlaceholderTemplate(path.name, read_source(path), str(path))
     template = Template.from_file(path)
     _refuse_odd_variables(template)
+    try:
+        template.render(**{name: _SAMPLES[name] for name in PROMPT_VALUES[template.name].given})
+    except InputError:
+        raise
+    except Exception as error:  # whatever a template may run into, it is the template that is wrong
+        raise InputError(f"{path}: cannot be filled in: {error}") from error
     return template
 
 

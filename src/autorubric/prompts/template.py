@@ -138,11 +138,11 @@ class Template:
             filled = [
                 (role, "".join(self._compiled.blocks[role](context)).removesuffix("\n")) for role in self._parts
             ]
-        except jinja2.UndefinedError as error:
+        except jinja2.TemplateRuntimeError as error:
             raise InputError(self._missing(values, error)) from error
         return tuple((role, content) for role, content in filled if content)
 
-    def _missing(self, values: dict[str, Any], error: jinja2.UndefinedError) -> str:
+    def _missing(self, values: dict[str, Any], error: jinja2.TemplateRuntimeError) -> str:
         missing = sorted(self.variables - values.keys())
         what = f"needs {', '.join(map(repr, missing))}" if missing else str(error.message)
         return f"{_place(self.name, self.origin)} {what}; given: {', '.join(values) or 'nothing'}"
@@ -228,7 +228,17 @@ def _message_parts(tree: nodes.Template, place: str) -> tuple[Literal["system", 
 
 @jinja2.pass_context
 def _fence_filter(context: Context, content: Any, label: str) -> str:
-    return fence(content, label, str(context.resolve(_CODE)))
+    return fence(_defined(content), label, str(context.resolve(_CODE)))
+
+
+def _json_filter(value: Any) -> str:
+    return as_json(_defined(value))
+
+
+def _defined(value: Any) -> Any:
+    if isinstance(value, jinja2.Undefined):
+        str(value)  # raises the error that names the missing value
+    return value
 
 
 # Sandboxed because prompt folders are passed around between people: a prompt is text, not a program.
@@ -236,4 +246,4 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
 )
 _ENVIRONMENT.filters["fence"] = _fence_filter
-_ENVIRONMENT.filters["json"] = as_json
+_ENVIRONMENT.filters["json"] = _json_filter
