@@ -1,0 +1,130 @@
+"""The main job against a bare pipelined loop that makes the same calls to the same endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from autorubric.testing import LoopbackProcess
+
+CALLS_A_QUERY = 7
+IN_FLIGHT = 64
+SLOTS = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge", "augment")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one run took: seconds, CPU seconds, bytes written to the disk, bytes of what it left, peak memory in MB."""
+
+    wall: float
+    cpu: float
+    written: int
+    left: int
+    memory: float
+
+
+_CHILD = """
+import json, resource, sys
+from autorubric.cli.app import run
+status = run(sys.argv[1:])
+usage = resource.getrusage(resource.RUSAGE_SELF)
+written = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())["write_bytes"]
+print(json.dumps([status, usage.ru_utime + usage.ru_stime, int(written), usage.ru_maxrss / 1024]))
+"""
+
+
+def synthesis(queries: int, base_url: str, folder: Path, in_flight: int = IN_FLIGHT) -> Figures:
+    """Run `autorubric synthesize` in a process of its own."""
+    source, out = folder / "queries.jsonl", folder / "out"
+    source.write_text("".join(json.dumps({"question": f"Query {i}: {_PADDING}"}) + "\n" for i in range(queries)))
+    command = [sys.executable, "-c", _CHILD, "synthesize", str(source), "--out", str(out), "-j", str(in_flight)]
+    for slot in SLOTS:
+        part, _, letter = slot.partition("-")
+        command += [f"--{part}-model" + (f"-{letter}" if letter else ""), slot, f"--{slot}-base-url", base_url]
+    started = time.perf_counter()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    wall = time.perf_counter() - started
+    status, cpu, written, memory = json.loads(done.stdout.splitlines()[-1])
+    if status != 0:
+        raise SystemExit(f"the run ended with status {status}:\n{done.stdout}")
+    left = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    return Figures(wall, cpu, written, left, memory)
+
+
+_PADDING = "explain how tides arise, why there are two a day, and what the moon and the sun have to do with it. " * 2
+
+
+async def floor(queries: int, base_url: str, in_flight: int = IN_FLIGHT) -> float:
+    """Seconds a bare aiohttp loop takes for the same calls, each record pipelined, without doing anything else."""
+    url = f"{base_url}/chat/completions"
+    slots = asyncio.Semaphore(in_flight)
+    opened = asyncio.Semaphore(2 * in_flight)
+
+    async def call(session: aiohttp.ClientSession, query: int, slot: str, characters: int) -> None:
+        body: dict[str, Any] = {"model": slot, "max_tokens": 2048, "temperature": 0.2}
+        body["messages"] = [{"role": "user", "content": f"{query} " + "x" * characters}]
+        async with slots, session.post(url, json=body) as response:
+            json.loads(await response.read())
+
+    async def record(session: aiohttp.ClientSession, query: int) -> None:
+        try:
+            anchor = asyncio.create_task(call(session, query, "reference", 1500))
+            answers = [asyncio.create_task(call(session, query, f"response-{x}", 1500)) for x in "ab"]
+            await anchor
+            await asyncio.gather(*(call(session, query, f"rubric-{x}", 5500) for x in "ab"))
+            await call(session, query, "merge", 5000)
+            await asyncio.gather(*answers)
+            await call(session, query, "augment", 7000)
+        finally:
+            opened.release()
+
+    started = time.perf_counter()
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as group:
+        for query in range(queries):
+            await opened.acquire()
+            group.create_task(record(session, query))
+    return time.perf_counter() - started
+
+
+def run() -> None:
+    """Print wall time, CPU, bytes and memory for each latency, as ratios against the floor of the same minute."""
+    print(f"Synthesis: 1,000 queries, {CALLS_A_QUERY} calls each, {IN_FLIGHT} in flight")
+    print(f"{'latency':<26}{'floor s':>9}{'ours s':>9}{'ratio':>7}{'CPU us/call':>13}{'written/left':>14}{'MB':>7}")
+    for latency in ("fixed:0.2", "lognormal:0.2,0.8", "lognormal:0.2,0.8+0.002@20"):
+        figures, least = _measured(1000, latency)
+        print(
+            f"{latency:<26}{least:>9.1f}{figures.wall:>9.1f}{figures.wall / least:>7.2f}"
+            f"{figures.cpu / 1000 / CALLS_A_QUERY * 1e6:>13.0f}{figures.written / figures.left:>14.2f}"
+            f"{figures.memory:>7.0f}",
+            flush=True,
+        )
+    print("\nMemory at no latency, as the input grows")
+    for queries in (1000, 5000, 20_000):
+        figures, least = _measured(queries, "fixed:0")
+        print(f"{queries:>8,} queries: {figures.memory:.0f} MB, {figures.wall:.1f} s", flush=True)
+
+
+def _measured(queries: int, latency: str) -> tuple[Figures, float]:
+    with LoopbackProcess("--latency", latency, "--reply-chars", "1200") as endpoint:
+        least = asyncio.run(floor(queries, endpoint.base_url))
+    options = ("--latency", latency, "--reply-chars", "1200")
+    with LoopbackProcess(*options) as endpoint, tempfile.TemporaryDirectory() as folder:
+        figures = synthesis(queries, endpoint.base_url, Path(folder))
+        calls = endpoint.stats()["completed_calls"]
+        if calls != queries * CALLS_A_QUERY:
+            raise SystemExit(f"{calls} calls were made; expected {queries * CALLS_A_QUERY}")
+    return figures, least
+
+
+if __name__ == "__main__":
+    run()
