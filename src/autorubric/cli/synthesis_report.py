@@ -89,8 +89,8 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
     table.add_row("total", "", *_sums(rows))
     Console().print(table)
     print(
-        "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters "
-        "a token and usual reply lengths; 'at most' counts every byte of a prompt as a token and replies at max_tokens."
+        "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters"
+        " a token and usual reply lengths; at most counts every byte of a prompt as a token and replies at max_tokens."
     )
 
 

@@ -13,6 +13,7 @@ from autorubric.core.scoring import totals
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset.fit import misfits
 from autorubric.dataset.item import DataItem
+from autorubric.dataset.reading import Parts
 from autorubric.errors import InputError
 
 
@@ -296,10 +297,9 @@ class RubricDataset:
             >>> len(RubricDataset.from_json('{"prompt": "Explain photosynthesis", "rubric": null}'))
             0
         """
-        from autorubric.dataset.reading import read_record
-        from autorubric.files.strict_json import parse_json
+        from autorubric.dataset.storage import load_text
 
-        return cls(*read_record(parse_json(json_string, "Failed to parse JSON")))
+        return cls._of(load_text(json_string))
 
     @classmethod
     def from_file(cls, path: str | Path) -> RubricDataset:
@@ -316,7 +316,14 @@ class RubricDataset:
         """
         from autorubric.dataset.storage import load
 
-        return cls(*load(path))
+        return cls._of(load(path))
+
+    @classmethod
+    def _of(cls, parts: Parts) -> RubricDataset:
+        # The items were held against the rest while they were read; they join without a second look.
+        made = cls(**{**parts._asdict(), "items": []})
+        made.items = parts.items
+        return made
 
     def split_train_test(
         self, n_train: int, *, stratify: bool = True, seed: int | None = None
@@ -326,8 +333,8 @@ class RubricDataset:
         Args:
             n_train: the size of the first.
             stratify: keep, for each criterion, the proportions of its verdicts in both parts as closely as
-                the counts allow; every item needs ground truth. A verdict that two or more items have is found in
-                both parts if they have room.
+                the counts allow; every item needs ground truth. A verdict that two or more items
+                have is found in both parts if they have room.
             seed: for the same split again; None for another one each time.
 
         Raises:

@@ -28,7 +28,8 @@ class StageAnswerer:
     Attributes:
         executor: asks models, ledger first.
         models: the model of each role.
-        imports: the ledger that holds values of an earlier pipeline, if any; each is used only while what it was made from is unchanged.
+        imports: the ledger that holds values of an earlier pipeline, if any; each is used only while what it
+            was made from is unchanged.
         generations: how often each role was asked to start anew; from 1 on, only its own draws count.
         reused: how many values came from elsewhere, by stage.
         stale: how many imported values were asked anew because their inputs changed, by stage.

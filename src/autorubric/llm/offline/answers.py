@@ -82,7 +82,7 @@ def _draft(reading: Reading, language: Language, random: Random, thorough: bool)
     sentences += [filled(line, phrases[0], phrases[-1]) for line in extra]
     if thorough:
         wanted = [c.value for c in reading.constraints if c.kind == "include"]
-        sentences += [filled(say["include"], v=value) for value in wanted]
+        sentences[1:1] = [filled(say["include"], v=value) for value in wanted]  # early: the end may be cut
         sentences.append(filled(random.choice(say["closing"]), phrases[0], phrases[-1]))
     return _Draft(tuple(sentences), covered)
 

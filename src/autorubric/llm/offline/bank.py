@@ -32,6 +32,17 @@ def own_words(language: Language) -> frozenset[str]:
     return terms(str(bank(language)["answers"]))
 
 
+@cache
+def criteria_words() -> frozenset[str]:
+    """The terms that the bank's criteria are made of, in all languages.
+
+    Example:
+        >>> "respon" in criteria_words()
+        True
+    """
+    return terms(str(bank("en")["criteria"]) + str(bank("zh")["criteria"]))
+
+
 def phrases_of(reading: Reading) -> tuple[str, ...]:
     """The phrases of a query, or the bank's word for a query without any.
 

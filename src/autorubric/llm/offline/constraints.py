@@ -48,11 +48,11 @@ _RELATIONS = (
 )
 _ITEMS = (
     "tips|reasons|examples|ideas|questions|items|suggestions|headlines|names|options|stanzas|sections|titles|"
-    "bullet points|bullets|points|steps|arguments|exercises|recommendations|ways|facts|activities|taglines|rows|"
-    "versions|lunches|meals|recipes|books|places|step|item|point|stanza"
+    "bullet points|bullets|points|steps|arguments|exercises|recommendations|ways|facts|activities|taglines|"
+    "rows|versions|lunches|meals|recipes|books|places|step|item|point|stanza"
 )
 _COUNT_EN = re.compile(
-    rf"(?P<before>\b(?:have|has|had|were|with|these|those)\s+)?(?P<rel>\b(?:{_RELATIONS})\s+)?"
+    rf"(?P<before>\b(?:have|has|had|were|these|those)\s+)?(?P<rel>\b(?:{_RELATIONS})\s+)?"
     rf"\b(?P<n>{_N})(?:\s*(?:-|–|to|and)\s*(?P<m>\d[\d,]*))?[\s-]+"
     rf"(?:(?!(?:and|or|of|to|in)\b)[a-z]+\s+){{0,2}}?"
     rf"(?P<unit>words?|sentences?|paragraphs?|characters?|lines?|{_ITEMS})\b"

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from random import Random
 from typing import Any
 
-from autorubric.llm.offline.bank import bank, phrases_of
+from autorubric.llm.offline.bank import bank, criteria_words, phrases_of
 from autorubric.llm.offline.constraints import holds
 from autorubric.llm.offline.criteria import Item, constraint_words, item_of
 from autorubric.llm.offline.reading import Reading
@@ -21,7 +21,7 @@ _MOST_NEW = 4
 def merge_rubrics(sets: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     """All criteria of several rubrics, near-equal ones once: the first wording, the higher weight.
 
-    Two are near-equal where they share a title, or most of their content words, and hold the same numbers.
+    Only criteria of different rubrics are compared, unless they are equal to the letter.
 
     Example:
         >>> one = {"title": "Names the cause", "description": "Names the cause of the leak.", "weight": 7}
@@ -30,29 +30,37 @@ def merge_rubrics(sets: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str,
         [9]
     """
     merged: list[dict[str, Any]] = []
-    for item in (item for rubric in sets for item in rubric):
-        same = next((known for known in merged if near_equal(known, item)), None)
-        if same is None:
-            merged.append({key: item.get(key) for key in ("title", "description", "weight")})
-        else:
-            same["weight"] = max(_weight(same), _weight(item))
+    for rubric in sets:
+        earlier = len(merged)
+        for item in rubric:
+            same = next((known for known in merged[:earlier] if near_equal(known, item)), None)
+            same = same or next((known for known in merged if _text(known) == _text(item)), None)
+            if same is None:
+                merged.append({key: item.get(key) for key in ("title", "description", "weight")})
+            else:
+                same["weight"] = max(_weight(same), _weight(item))
     return merged
 
 
 def near_equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether two criteria demand the same, as far as words and numbers tell.
 
+    They hold the same numbers, and either share a title and a subject, or most words and most of the subject.
+    The subject is what is left without the words that the offline model's own criteria are made of.
+
     Example:
         >>> near_equal({"description": "Has at most 50 words."}, {"description": "Has at most 80 words."})
         False
     """
-    texts = [str(item.get("description") or item.get("criterion") or "") for item in (first, second)]
+    texts = _text(first), _text(second)
     if re.findall(r"\d+", texts[0]) != re.findall(r"\d+", texts[1]):
         return False
+    words = terms(texts[0]), terms(texts[1])
+    subjects = _subject(words[0]), _subject(words[1])
     titles = [str(item.get("title") or "").strip().lower() for item in (first, second)]
-    if titles[0] and titles[0] == titles[1] and _same_object(texts):
-        return True
-    return likeness(terms(texts[0]), terms(texts[1])) >= _NEAR
+    if titles[0] and titles[0] == titles[1]:
+        return bool(subjects[0] & subjects[1]) or subjects[0] == subjects[1]
+    return likeness(*words) >= _NEAR and likeness(*subjects) >= _NEAR
 
 
 def write_harder(
@@ -99,10 +107,12 @@ def _stricter(reading: Reading, responses: Sequence[str], random: Random) -> Ite
             yield item_of(f"augment-{key}", reading, random)
 
 
-def _same_object(texts: list[str]) -> bool:
-    """Whether two wordings of one title are about the same thing: they share a term, or have none."""
-    first, second = terms(texts[0]), terms(texts[1])
-    return bool(first & second) or not first or not second
+def _text(item: Mapping[str, Any]) -> str:
+    return str(item.get("description") or item.get("criterion") or "")
+
+
+def _subject(words: frozenset[str]) -> frozenset[str]:
+    return words - criteria_words()
 
 
 def _weight(item: Mapping[str, Any]) -> float:

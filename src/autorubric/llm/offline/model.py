@@ -13,7 +13,7 @@ from autorubric.llm.offline.answers import write_answer
 from autorubric.llm.offline.criteria import write_rubric
 from autorubric.llm.offline.judging import judge
 from autorubric.llm.offline.merging import merge_rubrics, write_harder
-from autorubric.llm.offline.reading import Reading, read_query
+from autorubric.llm.offline.reading import Reading, read_query, without_surrogates
 from autorubric.llm.request import Reply, Request, Usage
 
 LABEL = (
@@ -74,6 +74,9 @@ class OfflineModel:
         """Nothing to release."""
 
     def _text(self, request: Request) -> str:
+        return without_surrogates(self._reply(request))
+
+    def _reply(self, request: Request) -> str:
         inputs = request.inputs
         reading = read_query(inputs.get("query") or _last_question(request))
         random = Random(f"{self._name}|{request.role}|{request.reask}|{reading.text}|{request.draw}")
@@ -93,7 +96,7 @@ class OfflineModel:
 
 def _is_thorough(reading: Reading, draw: int) -> bool:
     """Neighbouring draws differ in quality; which of them is the better one depends on the query."""
-    digest = blake2b(reading.text.encode("utf-8", "surrogatepass"), digest_size=1).digest()
+    digest = blake2b(reading.text.encode(), digest_size=1).digest()
     return (digest[0] + draw) % 2 == 0
 
 

@@ -53,9 +53,23 @@ def read_query(query: str | Sequence[Mapping[str, Any]]) -> Reading:
         ('why', 'chat', 80, ('bread dough slower', 'cold kitchen'))
     """
     if isinstance(query, str):
-        return _read(query, "", 1)
-    said = [str(turn.get("content") or "") for turn in query if turn.get("role") != "assistant"]
+        return _read(without_surrogates(query), "", 1)
+    said = [
+        without_surrogates(str(turn.get("content") or ""))
+        for turn in query
+        if turn.get("role") != "assistant"
+    ]
     return _read(said[-1] if said else "", "\n".join(said[:-1]), len(query))
+
+
+def without_surrogates(text: str) -> str:
+    """The text with its lone surrogates, which no file and no endpoint takes, as question marks.
+
+    Example:
+        >>> without_surrogates("a" + chr(0xD800))
+        'a?'
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @lru_cache(maxsize=512)

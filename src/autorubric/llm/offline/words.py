@@ -68,7 +68,7 @@ def key_phrases(text: str, most: int = 6) -> tuple[str, ...]:
 
     Example:
         >>> key_phrases("How does photosynthesis differ from cellular respiration in plant cells?", most=2)
-        ('photosynthesis differ', 'cellular respiration')
+        ('cellular respiration', 'plant cells')
     """
     chinese = language_of(text) == "zh"
     runs = list(_chinese_runs(text) if chinese else _runs(text))
