@@ -71,6 +71,10 @@ def repair_json(text: str, notes: list[str]) -> Any:
 
     Raises:
         ValueError: the text does not begin like data in JSON, leaves entries out, or is too long to try.
+
+    Example:
+        >>> repair_json("[{title: 'Dose'}]", [])
+        [{'title': 'Dose'}]
     """
     if not holds_data(text) or is_elided(text) or len(text) > MOST_REPAIRED:
         raise ValueError("not JSON")
@@ -102,6 +106,11 @@ def strict_json(text: str, notes: list[str]) -> Any:
     Raises:
         NotFiniteError: a number is NaN or infinite.
         ValueError: the text is not JSON, or nests too deeply.
+
+    Example:
+        >>> notes = []
+        >>> strict_json('{"a": 1, "a": 2}', notes), notes
+        ({'a': 2}, ["key 'a' was given twice; the last was taken"])
     """
     found: list[str] = []
 

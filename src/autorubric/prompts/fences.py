@@ -53,14 +53,12 @@ def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
         >>> len(code), code == section_code(["What is 2 + 2?"], ["the answer is 4"])
         (12, True)
     """
-    digest = hashlib.blake2b(digest_size=16)
-    for text in shared:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-    lowered = [text.lower() for text in (*shared, *varying)]
+    # With its length in front of each, no two lists of texts look alike.
+    whole = "".join(f"{len(text)}:{text}" for text in shared)
+    digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16)
+    lowered = "\n".join((*shared, *varying)).lower()
     code = digest.hexdigest()[:CODE_LENGTH]
-    while any(code in text for text in lowered):
+    while code in lowered:
         digest.update(b"+")
         code = digest.hexdigest()[:CODE_LENGTH]
     return code

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, NamedTuple
 
 from autorubric.errors import InputError
 from autorubric.prompts.fences import fence, section_code, texts_in
-from autorubric.prompts.template import Turn, as_json, source_fingerprint
+from autorubric.prompts.template import Turn, source_fingerprint
 
 _PLACEHOLDER = re.compile(r"(<<[A-Za-z_]\w*>>|\{\|[A-Za-z_]\w*\|\})")
 
@@ -132,4 +133,5 @@ def _shown(place: Place, values: dict[str, Any]) -> str:
         return value
     if place.variable == "query":
         return fence(value, "conversation", section_code(list(texts_in(list(values.values())))))
-    return as_json(value)
+    # As the public pipeline writes it, so that its prompts are the same to the letter.
+    return json.dumps(value, ensure_ascii=False, indent=2)
