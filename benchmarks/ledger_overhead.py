@@ -7,10 +7,10 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from autorubric.llm.executor import Executor
 from autorubric.llm.ledger import Ledger
@@ -20,6 +20,9 @@ CALLS = 20_000
 IN_FLIGHT = 64
 REPLY_BYTES = 2_000
 LATENCY = 0.2
+SPREAD = 0.8
+
+Ask: TypeAlias = Callable[[Request], Awaitable[object]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Measured:
 
 
 class PlainModel:
-    """Answers after `latency` seconds, at once for 0, with its own text for each question."""
+    """Answers after about `latency` seconds (lognormal), at once for 0."""
 
     name = "bench/plain"
 
@@ -44,7 +47,7 @@ class PlainModel:
         chance = random.Random(7)
         words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(2_000)]
         self._texts = [" ".join(chance.choices(words, k=330))[:REPLY_BYTES] for _ in range(500)]
-        self._latency = latency
+        self._latencies = [latency * chance.lognormvariate(0, SPREAD) for _ in range(997)]
 
     def identity(self) -> tuple[Any, ...]:
         return ("http://localhost:1/v1", "plain", {"temperature": 0.0, "max_tokens": 1000})
@@ -56,9 +59,11 @@ class PlainModel:
         return usage.total_tokens * 1e-6
 
     async def complete(self, request: Request) -> Reply:
-        await asyncio.sleep(self._latency)
-        text = self._texts[hash(request.item) % len(self._texts)]
-        return Reply(text, model="plain", usage=Usage(500, 500), cost=0.001, latency=self._latency)
+        number = int(request.item[1:])
+        latency = self._latencies[number % len(self._latencies)]
+        await asyncio.sleep(latency)
+        text = self._texts[number % len(self._texts)]
+        return Reply(text, model="plain", usage=Usage(500, 500), cost=0.001, latency=latency)
 
     async def close(self) -> None: ...
 
@@ -72,38 +77,52 @@ def run() -> None:
 
 def _compare(title: str, model: PlainModel, calls: int, directory: Path) -> None:
     print(f"{title}, {calls:,} calls, {IN_FLIGHT} in flight, replies of {REPLY_BYTES} bytes")
-    floor = _measure(model.complete, calls)
-    with Ledger.open(directory) as ledger:
-        executor = Executor(ledger)
-        paid = _measure(lambda request: executor.ask(model, request), calls, ledger.close)
-    with Ledger.open(directory) as ledger:
-        executor = Executor(ledger)
-        hits = _measure(lambda request: executor.ask(model, request), calls)
+    floor = _measure(lambda gate: _gated(model, gate), calls)
+    paid, hits = (_measure_executor(model, calls, directory) for _ in range(2))
     print("  " + floor.line("no ledger (floor)", calls))
     print("  " + paid.line("executor and ledger", calls))
     print("  " + hits.line("the same again (hits)", calls))
     extra = 1e6 * (paid.cpu - floor.cpu) / calls
-    print(f"  added: {extra:.1f} us CPU/call; calls/s {floor.wall / paid.wall:.2f} of the floor")
+    print(f"  added: {extra:.1f} us CPU/call; wall time {paid.wall / floor.wall:.3f} of the floor")
+
+
+def _gated(model: PlainModel, gate: asyncio.Semaphore) -> Ask:
+    async def ask(request: Request) -> Reply:
+        async with gate:
+            return await model.complete(request)
+
+    return ask
+
+
+def _measure_executor(model: PlainModel, calls: int, directory: Path) -> Measured:
+    with Ledger.open(directory) as ledger:
+
+        def start(gate: asyncio.Semaphore) -> Ask:
+            executor = Executor(ledger, gate=gate)
+            return lambda request: executor.ask(model, request)
+
+        return _measure(start, calls, ledger.close)
 
 
 def _measure(
-    ask: Callable[[Request], Awaitable[object]], calls: int, finish: Callable[[], None] = lambda: None
+    start: Callable[[asyncio.Semaphore], Ask], calls: int, finish: Callable[[], None] = lambda: None
 ) -> Measured:
     requests = _requests(calls)
     wall, cpu, written = time.perf_counter(), time.process_time(), _written()
-    asyncio.run(_drive(ask, requests))
+    asyncio.run(_drive(start, requests))
     finish()
     return Measured(time.perf_counter() - wall, time.process_time() - cpu, _written() - written)
 
 
-async def _drive(ask: Callable[[Request], Awaitable[object]], requests: list[Request]) -> None:
-    waiting = iter(requests)
+async def _drive(start: Callable[[asyncio.Semaphore], Ask], requests: list[Request]) -> None:
+    ask, waiting = start(asyncio.Semaphore(IN_FLIGHT)), iter(requests)
 
-    async def worker(mine: Iterable[Request]) -> None:
-        for request in mine:
+    async def work() -> None:
+        for request in waiting:
             await ask(request)
 
-    await asyncio.gather(*(worker(waiting) for _ in range(IN_FLIGHT)))
+    # More tasks than slots, as in a run: while one waits for its commit, another one's call is in flight.
+    await asyncio.gather(*(work() for _ in range(8 * IN_FLIGHT)))
 
 
 def _requests(calls: int) -> list[Request]:

@@ -71,9 +71,10 @@ async def test_prices_that_binary_fractions_cannot_hold_add_up_exactly() -> None
         "budget of $1.00 reached after 10 calls: $1.00 spent, and the next call may cost $0.0001; "
         "a higher budget goes on from here"
     )
-    budget = Budget(usd=0.3)
-    for _ in range(3):
-        await reserved(budget, 5, 0.1)
+    for price, limit in ((0.1, 0.3), (0.67, 2.01)):
+        budget = Budget(usd=limit)
+        for _ in range(3):
+            await reserved(budget, 5, price)
 
 
 async def test_a_call_that_does_not_fit_waits_for_calls_in_flight_that_turn_out_cheaper() -> None:

@@ -282,7 +282,9 @@ async def test_a_write_that_fails_reaches_every_waiter_and_stops_the_ledger(tmp_
         # A table that has gone is as good as a disk that has gone: the statement fails inside the thread.
         change(tmp_path, "ALTER TABLE payloads RENAME TO elsewhere")
         outcomes = await asyncio.gather(
-            *(ledger.record(a_row(number)) for number in range(1, 6)), return_exceptions=True
+            # More than one batch holds, so that some wait in the queue when the first one fails.
+            *(ledger.record(a_row(number)) for number in range(1, 400)),
+            return_exceptions=True,
         )
         assert all(isinstance(outcome, LedgerError) for outcome in outcomes)
         with pytest.raises(LedgerError, match=r"the ledger cannot be written: .*payloads"):

@@ -53,9 +53,13 @@ def test_a_killed_process_lets_go_of_the_directory(tmp_path: Path) -> None:
     child = hold(tmp_path)
     child.send_signal(signal.SIGKILL)
     child.communicate()
+    left_behind = (tmp_path / "run.lock").read_text()
+    assert f"process {child.pid}," in left_behind
+    (tmp_path / "run.lock").write_text(left_behind + " on a machine with a long name")
     with run_lock(tmp_path):
-        assert str(os.getpid()) in (tmp_path / "run.lock").read_text()
-        assert str(child.pid) not in (tmp_path / "run.lock").read_text()
+        held = (tmp_path / "run.lock").read_text()
+        assert f"process {os.getpid()}," in held
+        assert "long name" not in held
 
 
 def test_waiting_ends_when_the_holder_ends(tmp_path: Path) -> None:

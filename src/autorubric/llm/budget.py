@@ -56,6 +56,7 @@ class Budget:
     A call is admitted when everything spent, everything reserved and its own worst case fit under the limit
     together. One that does not fit waits while calls in flight may still turn out cheaper; when nothing is
     left to wait for, it fails. So the limit holds at every moment, as long as models tell their true ceiling.
+    Only a process that is killed forgets: the calls then in flight, at their worst case, are not counted.
 
     Args:
         usd: the most dollars, or None for no limit.

@@ -47,6 +47,10 @@ def filesystem_of(directory: Path, mounts: Path = _MOUNTS) -> str | None:
     Args:
         directory: any existing path.
         mounts: the system's table of mounts, one `device point type ...` a line.
+
+    Example:
+        >>> filesystem_of(Path("/")) in {"nfs", "nfs4"}
+        False
     """
     try:
         table = mounts.read_text(encoding="utf-8", errors="surrogateescape")

@@ -170,17 +170,43 @@ class Ledger:
         return number
 
     def totals(self) -> list[Totals]:
-        """Calls, tokens and cost of all sessions, by role and model."""
+        """Calls, tokens and cost of all sessions, by role and model.
+
+        Example:
+            >>> import asyncio
+            >>> with Ledger.in_memory() as ledger:
+            ...     row = CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, Reply("MET", cost=0.5))
+            ...     asyncio.run(ledger.record(row))
+            ...     [(total.role, total.calls, total.cost) for total in ledger.totals()]
+            [('judge', 1, 0.5)]
+        """
         with damage_named(self._place):
             return totals(self._reading)
 
     def spent(self) -> Spent:
-        """What all sessions have spent, worst cases included: where a budget starts from."""
+        """What all sessions have spent, worst cases included: where a budget starts from.
+
+        Example:
+            >>> with Ledger.in_memory() as ledger:
+            ...     ledger.spent()
+            Spent(calls=0, tokens=0, cost=0.0, unpriced=0)
+        """
         with damage_named(self._place):
             return spent(self._reading)
 
     def failures(self) -> Iterator[FailedCall]:
-        """The calls of all sessions that brought no reply, oldest first, with what the endpoint said."""
+        """The calls of all sessions that brought no reply, oldest first, with what the endpoint said.
+
+        Example:
+            >>> import asyncio
+            >>> from autorubric.llm.request import Failure
+            >>> with Ledger.in_memory() as ledger:
+            ...     failure = Failure("server", "HTTP 503: overloaded")
+            ...     row = CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, failure)
+            ...     asyncio.run(ledger.record(row))
+            ...     [f"{call.item}: {call.failure}" for call in ledger.failures()]
+            ['q1: server: HTTP 503: overloaded']
+        """
         with damage_named(self._place):
             yield from failed_calls(self._reading)
 

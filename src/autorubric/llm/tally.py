@@ -34,7 +34,14 @@ class Activity:
 
 
 class Tally:
-    """Running counts by role."""
+    """Running counts by role.
+
+    Example:
+        >>> tally = Tally()
+        >>> tally.hit("judge")
+        >>> tally.snapshot()["judge"].hits
+        1
+    """
 
     def __init__(self) -> None:
         self._roles: dict[str, Activity] = {}
