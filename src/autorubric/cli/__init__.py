@@ -1,1 +1,20 @@
-"""cli."""
+"""The command line: parse arguments, call one function, print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+EXIT_UNFINISHED = 1
+EXIT_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the `autorubric` command and leave with its exit status.
+
+    Status 0: all done. 1: something could not be finished. 2: wrong input, nothing was spent. 130: interrupted.
+    """
+    from autorubric.cli.app import run
+
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))

@@ -137,6 +137,8 @@ class Failure:
         status: the HTTP status, where there was one.
         attempts: HTTP requests made.
         reply: the reply that could not be used, kept as evidence.
+        sent: False when nothing reached the endpoint (unknown host, refused connection), so that nothing can
+            have been billed.
     """
 
     kind: FailureKind
@@ -144,6 +146,7 @@ class Failure:
     status: int | None = None
     attempts: int = 0
     reply: Reply | None = None
+    sent: bool = True
 
     @property
     def ends_run(self) -> bool:

@@ -1,1 +1,1 @@
-"""runs."""
+"""A run directory: its manifest, and what is shown while a run is under way."""

@@ -41,15 +41,11 @@ def prompt_text(body: dict[str, Any]) -> str:
     parts: list[str] = []
     for message in body["messages"]:
         content = message.get("content") or ""
-        parts.append(
-            f"{message.get('role')}\n{content if isinstance(content, str) else json.dumps(content)}\n"
-        )
+        parts.append(f"{message.get('role')}\n{content if isinstance(content, str) else json.dumps(content)}\n")
     return "".join(parts)
 
 
-def envelope(
-    completion: Completion, model: str, prompt_tokens: int, cached_tokens: int | None = None
-) -> bytes:
+def envelope(completion: Completion, model: str, prompt_tokens: int, cached_tokens: int | None = None) -> bytes:
     """The body of a `chat.completion` answer.
 
     Args:

@@ -132,9 +132,7 @@ _ALL: tuple[Fault, ...] = (
     ),
     # the server's trouble
     _error(500, "The server had an error while processing your request.", None),
-    Fault(
-        "502", 502, (("Content-Type", "text/html"),), b"<html><body><h1>502 Bad Gateway</h1></body></html>"
-    ),
+    Fault("502", 502, (("Content-Type", "text/html"),), b"<html><body><h1>502 Bad Gateway</h1></body></html>"),
     _error(503, "The engine is currently overloaded.", None),
     _error(529, "Overloaded.", "overloaded_error"),
     # the connection's trouble

@@ -6,9 +6,7 @@ import re
 from dataclasses import dataclass
 from http.client import responses
 
-_SHAPING = re.compile(
-    rb"\r\n(content-length|transfer-encoding|authorization|connection):[ \t]*([^\r]*)", re.I
-)
+_SHAPING = re.compile(rb"\r\n(content-length|transfer-encoding|authorization|connection):[ \t]*([^\r]*)", re.I)
 _MOST_HEAD = 64 * 1024
 _MOST_BODY = 256 * 1024 * 1024
 

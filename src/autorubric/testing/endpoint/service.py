@@ -53,9 +53,7 @@ class Received:
     def headers(self) -> dict[str, str]:
         """The headers, names in small letters."""
         lines = self.head.decode("latin-1").split("\r\n")[1:]
-        return {
-            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
-        }
+        return {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +169,7 @@ class Service:
             return _limited(wait, digest)
         body = _chat_body(request.body)
         if body is None:
-            problem = error_body(
-                "The body is not a JSON object with a list 'messages'.", "invalid_request_error"
-            )
+            problem = error_body("The body is not a JSON object with a list 'messages'.", "invalid_request_error")
             return Outcome(400, problem, digest=digest)
         self.received.append(Received(body, request.head))
         for parameter, rejection in self._rejections:

@@ -1,0 +1,131 @@
+"""What the ledger and the executor cost per call, against the same calls without them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autorubric.llm.executor import Executor
+from autorubric.llm.ledger import Ledger
+from autorubric.llm.request import Message, Reply, Request, Usage
+
+CALLS = 20_000
+IN_FLIGHT = 64
+REPLY_BYTES = 2_000
+LATENCY = 0.2
+
+
+@dataclass(frozen=True)
+class Measured:
+    wall: float
+    cpu: float
+    written: int
+
+    def line(self, name: str, calls: int) -> str:
+        return (
+            f"{name:34} {calls / self.wall:9,.0f} calls/s  {1e6 * self.cpu / calls:7.1f} us CPU/call"
+            f"  {self.written / calls:8,.0f} bytes written/call"
+        )
+
+
+class PlainModel:
+    """Answers after `latency` seconds, at once for 0, with its own text for each question."""
+
+    name = "bench/plain"
+
+    def __init__(self, latency: float = 0.0) -> None:
+        chance = random.Random(7)
+        words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(2_000)]
+        self._texts = [" ".join(chance.choices(words, k=330))[:REPLY_BYTES] for _ in range(500)]
+        self._latency = latency
+
+    def identity(self) -> tuple[Any, ...]:
+        return ("http://localhost:1/v1", "plain", {"temperature": 0.0, "max_tokens": 1000})
+
+    def ceiling(self, request: Request) -> Usage:
+        return Usage(1_000, 1_000)
+
+    def cost(self, usage: Usage) -> float:
+        return usage.total_tokens * 1e-6
+
+    async def complete(self, request: Request) -> Reply:
+        await asyncio.sleep(self._latency)
+        text = self._texts[hash(request.item) % len(self._texts)]
+        return Reply(text, model="plain", usage=Usage(500, 500), cost=0.001, latency=self._latency)
+
+    async def close(self) -> None: ...
+
+
+def run() -> None:
+    """Print the price of the ledger: at full speed, at 200 ms per call, and for hits."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        _compare("instantaneous model", PlainModel(), CALLS, Path(folder) / "fast")
+        _compare(f"model that takes {LATENCY} s", PlainModel(LATENCY), CALLS // 10, Path(folder) / "slow")
+
+
+def _compare(title: str, model: PlainModel, calls: int, directory: Path) -> None:
+    print(f"{title}, {calls:,} calls, {IN_FLIGHT} in flight, replies of {REPLY_BYTES} bytes")
+    floor = _measure(model.complete, calls)
+    with Ledger.open(directory) as ledger:
+        executor = Executor(ledger)
+        paid = _measure(lambda request: executor.ask(model, request), calls, ledger.close)
+    with Ledger.open(directory) as ledger:
+        executor = Executor(ledger)
+        hits = _measure(lambda request: executor.ask(model, request), calls)
+    print("  " + floor.line("no ledger (floor)", calls))
+    print("  " + paid.line("executor and ledger", calls))
+    print("  " + hits.line("the same again (hits)", calls))
+    extra = 1e6 * (paid.cpu - floor.cpu) / calls
+    print(f"  added: {extra:.1f} us CPU/call; calls/s {floor.wall / paid.wall:.2f} of the floor")
+
+
+def _measure(
+    ask: Callable[[Request], Awaitable[object]], calls: int, finish: Callable[[], None] = lambda: None
+) -> Measured:
+    requests = _requests(calls)
+    wall, cpu, written = time.perf_counter(), time.process_time(), _written()
+    asyncio.run(_drive(ask, requests))
+    finish()
+    return Measured(time.perf_counter() - wall, time.process_time() - cpu, _written() - written)
+
+
+async def _drive(ask: Callable[[Request], Awaitable[object]], requests: list[Request]) -> None:
+    waiting = iter(requests)
+
+    async def worker(mine: Iterable[Request]) -> None:
+        for request in mine:
+            await ask(request)
+
+    await asyncio.gather(*(worker(waiting) for _ in range(IN_FLIGHT)))
+
+
+def _requests(calls: int) -> list[Request]:
+    system = Message("system", "You judge one criterion. " * 20)
+    return [
+        Request(
+            (system, Message("user", f"Submission {number}. " + "It says a thing. " * 90)),
+            "judge",
+            item=f"q{number}",
+        )
+        for number in range(calls)
+    ]
+
+
+def _written() -> int:
+    """Bytes this process has passed to `write`, where the system counts them."""
+    try:
+        lines = Path(f"/proc/{os.getpid()}/io").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0
+    return int(next(line for line in lines if line.startswith("wchar")).split()[1])
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# From queries to rubrics. Fill in section 1, or set the same names in the environment, and run.
+# With nothing filled in, it runs on the example queries with the offline model, a stand-in for trying things out.
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+
+# ---------------------------------------------------------------------------------------------------
+# 1) Fill here
+# ---------------------------------------------------------------------------------------------------
+: "${INPUT_JSONL:=}"            # one JSON object a line
+: "${QUESTION_COLUMN:=question}" # its column with the query, or a path such as turns[0]
+: "${ID_COLUMN:=}"              # its column that identifies a row (recommended)
+: "${OUTPUT_DIR:=}"             # takes step0_*.jsonl ... step4_*.jsonl, final.jsonl, final.parquet
+
+# The models: provider/model, or the served name together with a base URL.
+: "${REFERENCE_MODEL:=}"
+: "${RESPONSE_MODEL_A:=}"
+: "${RESPONSE_MODEL_B:=}"
+: "${RUBRIC_MODEL_A:=}"
+: "${RUBRIC_MODEL_B:=}"         # optional; without it the first candidate rubric stands for the merged one
+: "${MERGE_MODEL:=}"
+: "${AUGMENT_MODEL:=}"
+
+# Endpoints (OpenAI-compatible), where they are not the provider's own.
+: "${REFERENCE_BASE_URL:=}"
+: "${RESPONSE_A_BASE_URL:=}"
+: "${RESPONSE_B_BASE_URL:=}"
+: "${RUBRIC_A_BASE_URL:=}"
+: "${RUBRIC_B_BASE_URL:=}"
+: "${MERGE_BASE_URL:=}"
+: "${AUGMENT_BASE_URL:=}"
+
+# Keys. They reach the program through the environment only, never on its command line.
+# A role without its own key uses its provider's variable, such as OPENAI_API_KEY.
+: "${REFERENCE_API_KEY:=}"
+: "${RESPONSE_A_API_KEY:=}"
+: "${RESPONSE_B_API_KEY:=}"
+: "${RUBRIC_A_API_KEY:=}"
+: "${RUBRIC_B_API_KEY:=}"
+: "${MERGE_API_KEY:=}"
+: "${AUGMENT_API_KEY:=}"
+
+: "${CONCURRENCY:=256}"         # most calls in flight
+: "${RETRY:=5}"                 # retries of a call that failed in passing
+: "${TIMEOUT:=1200}"            # seconds one attempt may take
+: "${TEMPERATURE:=0.2}"         # reference, rubric, merge, augment
+: "${RESPONSE_TEMPERATURE:=1.0}"
+: "${REF_MAX_TOKENS:=8192}"
+: "${RESPONSE_MAX_TOKENS:=8192}"
+: "${RUBRIC_MAX_TOKENS:=2048}"
+: "${MERGE_MAX_TOKENS:=2048}"
+: "${AUGMENT_MAX_TOKENS:=2048}"
+: "${SAVE_EVERY:=200}"          # rows between two writes of the manifest; replies are safe at once
+: "${MAX_CRITERIA:=}"           # most criteria of a rubric, kept by points; empty or 0 for no cap
+
+# ---------------------------------------------------------------------------------------------------
+# 2) Run
+# ---------------------------------------------------------------------------------------------------
+export REFERENCE_API_KEY RESPONSE_A_API_KEY RESPONSE_B_API_KEY RUBRIC_A_API_KEY RUBRIC_B_API_KEY \
+  MERGE_API_KEY AUGMENT_API_KEY
+
+arguments=()
+pass() { # pass FLAG VALUE: leave out what is empty
+  if [ -n "$2" ]; then arguments+=("$1" "$2"); fi
+}
+
+if [ -z "$INPUT_JSONL" ]; then
+  INPUT_JSONL="$here/examples/queries.jsonl"
+  : "${ID_COLUMN:=id}"
+fi
+named="$REFERENCE_MODEL$RESPONSE_MODEL_A$RESPONSE_MODEL_B$RUBRIC_MODEL_A$RUBRIC_MODEL_B$MERGE_MODEL$AUGMENT_MODEL"
+if [ -z "$named" ]; then
+  pass --models builtin/offline
+fi
+
+pass --out "${OUTPUT_DIR:-$here/out}"
+pass --question-column "$QUESTION_COLUMN"
+pass --id-column "$ID_COLUMN"
+pass --reference-model "$REFERENCE_MODEL"
+pass --response-model-a "$RESPONSE_MODEL_A"
+pass --response-model-b "$RESPONSE_MODEL_B"
+pass --rubric-model-a "$RUBRIC_MODEL_A"
+pass --rubric-model-b "$RUBRIC_MODEL_B"
+pass --merge-model "$MERGE_MODEL"
+pass --augment-model "$AUGMENT_MODEL"
+pass --reference-base-url "$REFERENCE_BASE_URL"
+pass --response-a-base-url "$RESPONSE_A_BASE_URL"
+pass --response-b-base-url "$RESPONSE_B_BASE_URL"
+pass --rubric-a-base-url "$RUBRIC_A_BASE_URL"
+pass --merge-base-url "$MERGE_BASE_URL"
+pass --augment-base-url "$AUGMENT_BASE_URL"
+if [ -n "$RUBRIC_MODEL_B" ]; then pass --rubric-b-base-url "$RUBRIC_B_BASE_URL"; fi
+pass --concurrency "$CONCURRENCY"
+pass --retry "$RETRY"
+pass --timeout "$TIMEOUT"
+pass --temperature "$TEMPERATURE"
+pass --response-temperature "$RESPONSE_TEMPERATURE"
+pass --ref-max-tokens "$REF_MAX_TOKENS"
+pass --response-max-tokens "$RESPONSE_MAX_TOKENS"
+pass --rubric-max-tokens "$RUBRIC_MAX_TOKENS"
+pass --merge-max-tokens "$MERGE_MAX_TOKENS"
+pass --augment-max-tokens "$AUGMENT_MAX_TOKENS"
+pass --save-every "$SAVE_EVERY"
+pass --max-criteria "$MAX_CRITERIA"
+
+python="$here/.venv/bin/python"
+[ -x "$python" ] || python="$(command -v python3 || command -v python)"
+exec "$python" -m autorubric synthesize "$INPUT_JSONL" "${arguments[@]}" "$@"

@@ -1,0 +1,72 @@
+"""The table of commands, and how each way of failing is told."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from autorubric import __version__
+from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
+from autorubric.cli.synthesize import synthesize
+from autorubric.errors import AutorubricError, InputError
+
+app = typer.Typer(
+    name="autorubric",
+    help="Rubrics for language models: from queries to rubrics, grades and training data.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("synthesize")(synthesize)
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    """Rubrics for language models: from queries to rubrics, grades and training data."""
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def run(arguments: list[str]) -> int:
+    """Carry out a command line and return its exit status."""
+    if "--version" in arguments[:1]:
+        typer.echo(__version__)
+        return 0
+    debug = "--debug" in arguments
+    try:
+        status = app(
+            [a for a in arguments if a != "--debug"], prog_name="autorubric", standalone_mode=False, obj=arguments
+        )
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:
+        if debug:
+            raise
+        return _told(_first(error))
+    return int(status or 0)
+
+
+def _first(error: Exception) -> Exception:
+    """The first cause in what several tasks raised together."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _told(error: Exception) -> int:
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+        print(f"autorubric: {error.format_message()}", file=sys.stderr)
+        return EXIT_INPUT
+    if isinstance(error, InputError):
+        print(f"autorubric: {error}", file=sys.stderr)
+        return EXIT_INPUT
+    if isinstance(error, AutorubricError):
+        print(f"autorubric: {error}", file=sys.stderr)
+        return EXIT_UNFINISHED
+    raise error

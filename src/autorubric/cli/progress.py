@@ -1,0 +1,189 @@
+"""What a run shows while it is under way: one live line a stage on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class StageState:
+    """How far one stage is: rows done, calls in flight, rows failed."""
+
+    name: str
+    done: int
+    in_flight: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """How far a run is.
+
+    Attributes:
+        rows: rows to do.
+        finished: rows that ended.
+        stages: each stage.
+        calls: model calls paid for in this session.
+        reused: answers that were recorded before.
+        tokens: tokens of this session.
+        cost: dollars of this session; None where a price is unknown.
+    """
+
+    rows: int
+    finished: int
+    stages: Sequence[StageState]
+    calls: int
+    reused: int
+    tokens: int
+    cost: float | None
+
+
+class Display(Protocol):
+    """Something that shows a state again and again."""
+
+    interval: float
+
+    def show(self, state: RunState, elapsed: float) -> None: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+@asynccontextmanager
+async def shown(state: Callable[[], RunState], out: TextIO | None = None) -> AsyncIterator[None]:
+    """Show a run's state on `out` (stderr by default) until the block ends."""
+    display = display_for(out or sys.stderr)
+    started = time.monotonic()
+
+    async def repeat() -> None:
+        while True:
+            display.show(state(), time.monotonic() - started)
+            await asyncio.sleep(display.interval)
+
+    showing = asyncio.create_task(repeat())
+    try:
+        yield
+    finally:
+        showing.cancel()
+        display.show(state(), time.monotonic() - started)
+        display.close()
+
+
+def display_for(out: TextIO) -> Display:
+    """The display that suits a stream: live on a terminal, lines elsewhere."""
+    return _Live(out) if out.isatty() else _Lines(out)
+
+
+def figures(state: RunState, elapsed: float) -> str:
+    """Calls, tokens, cost, rate and the time left, in one line.
+
+    Example:
+        >>> figures(RunState(100, 25, [], 200, 50, 12_000, 0.5), 10.0)
+        'calls 200 (20/s), 50 recorded before; 12.0k tokens; $0.50; 30s left'
+    """
+    rate = state.calls / elapsed if elapsed > 0 else 0.0
+    parts = [
+        f"calls {state.calls:,} ({rate:.0f}/s)" + (f", {state.reused:,} recorded before" if state.reused else "")
+    ]
+    parts.append(f"{short(state.tokens)} tokens")
+    parts.append(dollars(state.cost))
+    if 0 < state.finished < state.rows:
+        parts.append(f"{lasting(elapsed / state.finished * (state.rows - state.finished))} left")
+    return "; ".join(parts)
+
+
+def short(number: int) -> str:
+    """A count in three or four signs.
+
+    Example:
+        >>> short(999), short(12_000), short(3_400_000)
+        ('999', '12.0k', '3.4M')
+    """
+    for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1000, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return str(number)
+
+
+def dollars(cost: float | None) -> str:
+    """A price for a person; an unknown one says so.
+
+    Example:
+        >>> dollars(1.5), dollars(0.0012), dollars(None)
+        ('$1.50', '$0.0012', 'cost unknown')
+    """
+    if cost is None:
+        return "cost unknown"
+    return f"${cost:.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.2g}"
+
+
+def lasting(seconds: float) -> str:
+    """A duration for a person.
+
+    Example:
+        >>> lasting(42), lasting(125), lasting(7260)
+        ('42s', '2m05s', '2h01m')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02}m"
+
+
+class _Lines:
+    interval = 5.0
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._last = ""
+
+    def show(self, state: RunState, elapsed: float) -> None:
+        stages = ", ".join(f"{s.name} {s.done}" + (f" ({s.failed} failed)" if s.failed else "") for s in state.stages)
+        line = f"{state.finished}/{state.rows} rows; {stages}; {figures(state, elapsed)}"
+        if line != self._last:
+            print(f"[{lasting(elapsed)}] {line}", file=self._out, flush=True)
+            self._last = line
+
+    def close(self) -> None:
+        pass
+
+
+class _Live:
+    interval = 0.25
+
+    def __init__(self, out: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(file=out), auto_refresh=False)
+        self._live.start()
+
+    def show(self, state: RunState, elapsed: float) -> None:
+        self._live.update(_table(state, elapsed), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def _table(state: RunState, elapsed: float) -> Table:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for stage in state.stages:
+        failed = f"{stage.failed} failed" if stage.failed else ""
+        bar = ProgressBar(total=max(state.rows, 1), completed=stage.done, width=24)
+        table.add_row(stage.name, bar, f"{stage.done}/{state.rows}", f"{stage.in_flight} in flight", failed)
+    outer = Table.grid()
+    outer.add_row(table)
+    outer.add_row(f"{figures(state, elapsed)}; {lasting(elapsed)} so far")
+    return outer

@@ -1,0 +1,111 @@
+"""The figures of a synthesis run, for a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autorubric.cli.progress import dollars, lasting, short
+from autorubric.synthesis.summary import UNFINISHED_FILE, Summary
+
+if TYPE_CHECKING:
+    from autorubric.llm.accounts import Totals
+    from autorubric.synthesis.estimate import SlotEstimate
+
+
+def print_summary(summary: Summary, out: Path) -> None:
+    """Print what was done, what it cost, and what is not finished."""
+    print(f"\n{summary.finished} of {summary.rows} queries finished in {lasting(summary.seconds)}")
+    if summary.exported:
+        print(
+            f"  {summary.exported.rows} rubrics with {summary.exported.criteria} criteria"
+            f" in {out / 'final.parquet'} and {out / 'final.jsonl'}"
+        )
+    for line in _spending(summary.totals):
+        print(f"  {line}")
+    _print_counts("taken from what was there", summary.reused)
+    _print_counts("asked anew because their inputs had changed", summary.stale)
+    _print_counts("noticed", summary.notes)
+    if summary.failed:
+        print(f"  {summary.failed} rows are not finished; {out / UNFINISHED_FILE} lists them with reasons:")
+        for reason, count in summary.reasons.most_common(8):
+            print(f"    {count} x {reason}")
+    for problem in summary.skipped[:5]:
+        print(f"  left out: {problem}")
+    if len(summary.skipped) > 5:
+        print(f"  and {len(summary.skipped) - 5} more input rows were left out")
+
+
+def print_rubrics(out: Path, count: int) -> None:
+    """Print the first finished rubrics as a person reads them."""
+    path = out / "final.jsonl"
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as lines:
+        for line in islice(lines, count):
+            row = json.loads(line)
+            print(f"\n{row['question']}")
+            for criterion in row["rubrics"]:
+                print(f"  {criterion['points']:>3}  {criterion['criterion']}")
+
+
+def _spending(totals: Iterable[Totals]) -> Iterable[str]:
+    for total in totals:
+        failed = f", {total.failed} failed" if total.failed else ""
+        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out"
+        cost = dollars(None if total.unpriced else total.cost)
+        yield f"{total.role:<10} {total.model}: {total.calls:,} calls{failed}, {tokens}, {cost}"
+
+
+def _print_counts(what: str, counts: dict[str, int]) -> None:
+    if counts:
+        print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+
+
+def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
+    """Print calls, tokens and cost of a run that was not started."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{queries} queries; nothing has been asked", title_justify="left")
+    for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
+        table.add_column(name, justify="left" if name in {"role", "model"} else "right")
+    for row in rows:
+        most = "unbounded" if row.ceiling_tokens is None else short(row.ceiling_tokens)
+        table.add_row(
+            row.slot,
+            row.model,
+            f"{row.calls:,}",
+            short(row.usage.prompt_tokens),
+            short(row.usage.completion_tokens),
+            dollars(row.cost),
+            most,
+            dollars(row.ceiling_cost),
+        )
+    table.add_section()
+    table.add_row("total", "", *_sums(rows))
+    Console().print(table)
+    print(
+        "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters"
+        " a token and usual reply lengths; at most counts every byte of a prompt as a token and replies at max_tokens."
+    )
+
+
+def _sums(rows: Sequence[SlotEstimate]) -> list[str]:
+    def money(costs: list[float | None]) -> str:
+        known = [cost for cost in costs if cost is not None]
+        return dollars(sum(known) if len(known) == len(costs) else None)
+
+    ceilings = [row.ceiling_tokens for row in rows]
+    known = [most for most in ceilings if most is not None]
+    return [
+        f"{sum(row.calls for row in rows):,}",
+        short(sum(row.usage.prompt_tokens for row in rows)),
+        short(sum(row.usage.completion_tokens for row in rows)),
+        money([row.cost for row in rows]),
+        short(sum(known)) if len(known) == len(ceilings) else "unbounded",
+        money([row.ceiling_cost for row in rows]),
+    ]

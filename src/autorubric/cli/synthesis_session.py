@@ -1,0 +1,171 @@
+"""One `synthesize` command: lock, ledger and models around the run, signals into it, figures out of it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+
+from autorubric.cli import EXIT_INTERRUPTED, EXIT_UNFINISHED
+from autorubric.cli.progress import RunState, StageState, shown
+from autorubric.cli.synthesis_report import print_estimates, print_rubrics, print_summary
+from autorubric.errors import ConfigError
+from autorubric.llm.budget import Budget
+from autorubric.llm.executor import Executor
+from autorubric.llm.ledger import Ledger
+from autorubric.llm.lock import run_lock
+from autorubric.llm.model import Model
+from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.request import Usage
+from autorubric.synthesis.answering import StageAnswerer
+from autorubric.synthesis.estimate import calls_to_make, estimates
+from autorubric.synthesis.models import configs
+from autorubric.synthesis.settings import SynthesisSettings
+from autorubric.synthesis.synthesize import Prepared, SynthesisRun, changed_since, prepare
+from autorubric.synthesis.takeover import take_over
+
+LEDGER_FOLDER = "ledger"
+
+GRACE_SECONDS = 10.0
+"""How long calls in flight may take to end after the first Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A `synthesize` command.
+
+    Attributes:
+        settings: the run's settings.
+        wait: wait for another process to leave the directory.
+        export_only: make no call.
+        show: how many finished rubrics to print.
+        again: the command line that goes on with this run.
+    """
+
+    settings: SynthesisSettings
+    wait: bool
+    export_only: bool
+    show: int
+    again: str
+
+    async def run(self) -> int:
+        """Carry the command out and return its exit status."""
+        prepared = prepare(self.settings)
+        made = configs(self.settings)
+        settings = self.settings
+        async with AsyncExitStack() as stack:
+            models = await stack.enter_async_context(open_models(made, settings.concurrency))
+            _check_budget(settings, models)
+            self._announce(prepared, models)
+            settings.out.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=self.wait))
+            ledger = stack.enter_context(Ledger.open(settings.out / LEDGER_FOLDER))
+            limited = settings.budget_usd is not None or settings.budget_tokens is not None
+            budget = (
+                Budget(usd=settings.budget_usd, tokens=settings.budget_tokens, spent=ledger.spent())
+                if limited
+                else None
+            )
+            run = SynthesisRun(prepared, models, ledger, Executor(ledger, budget))
+            if self.export_only:
+                run.executor.stop("export only")
+            with _interruptible(run):
+                async with shown(lambda: _state(run)):
+                    summary = await run.execute()
+        print_summary(summary, settings.out)
+        print_rubrics(settings.out, self.show)
+        if run.interrupted:
+            print(f"interrupted; go on with:\n  {self.again}")
+            return EXIT_INTERRUPTED
+        if summary.stopped and not self.export_only:
+            print(f"stopped: {summary.stopped}\ngo on with:\n  {self.again}")
+        elif not summary.complete:
+            print(f"try what failed again with:\n  {self.again}")
+        return 0 if summary.complete else EXIT_UNFINISHED
+
+    async def estimate(self) -> int:
+        """Print what the run would ask and cost; make no call and write nothing."""
+        prepared = prepare(self.settings)
+        plan, out = prepared.plan, self.settings.out
+        async with AsyncExitStack() as stack:
+            models = await stack.enter_async_context(open_models(configs(self.settings), 1))
+            self._announce(prepared, models)
+            there = (out / LEDGER_FOLDER).exists()
+            ledger = stack.enter_context(Ledger.open(out / LEDGER_FOLDER) if there else Ledger.in_memory())
+            if not there:
+                take_over(out, plan, ledger)
+            executor = Executor(ledger)
+            executor.stop("dry run")
+            answer = StageAnswerer(executor, models, ledger)
+            calls = await calls_to_make(plan, prepared.source.queries(), answer)
+            measured = {t.role: t.usage.completion_tokens / t.calls for t in ledger.totals() if t.calls}
+            rows = estimates(plan, prepared.source.queries(), models, calls, measured.get)
+        print_estimates(rows, prepared.report.rows)
+        return 0
+
+    def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:
+        for sentence in stand_ins(models.values()):
+            print(sentence)
+        for problem in prepared.report.skipped:
+            print(f"left out: {problem}", file=sys.stderr)
+        for change in changed_since(self.settings.out, models, prepared.prompts):
+            print(f"since the last run here, {change}: its calls are asked anew", file=sys.stderr)
+
+
+def _check_budget(settings: SynthesisSettings, models: Mapping[str, Model]) -> None:
+    if settings.budget_usd is None:
+        return
+    unpriced = [f"{slot} ({model.name})" for slot, model in models.items() if model.cost(Usage(1, 1)) is None]
+    if unpriced:
+        raise ConfigError(
+            f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: "
+            "pass --prices FILE, or give --budget-tokens instead"
+        )
+
+
+@contextmanager
+def _interruptible(run: SynthesisRun) -> Iterator[None]:
+    """Let Ctrl-C (or SIGTERM) end the run in good order, and a second one at once."""
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if run.interrupted:
+            raise KeyboardInterrupt
+        print(
+            f"\nstopping: calls in flight have {GRACE_SECONDS:.0f} s to end, then everything is saved; "
+            "press Ctrl-C again to leave at once",
+            file=sys.stderr,
+        )
+        run.interrupt()
+        loop.call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
+
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    for kind in kinds:
+        loop.add_signal_handler(kind, interrupt)
+    try:
+        yield
+    finally:
+        for kind in kinds:
+            loop.remove_signal_handler(kind)
+
+
+def _state(run: SynthesisRun) -> RunState:
+    answer, summary = run.answer, run.summary
+    activity = run.executor.snapshot()
+    stages = [
+        StageState(s.name, answer.done[s.name], answer.open[s.name], answer.failed[s.name])
+        for s in run.prepared.plan.stages
+    ]
+    costs = [a.cost for a in activity.values() if a.paid]
+    return RunState(
+        rows=summary.rows,
+        finished=summary.finished + summary.failed,
+        stages=stages,
+        calls=sum(a.paid for a in activity.values()),
+        reused=sum(a.hits for a in activity.values()),
+        tokens=sum(a.usage.total_tokens for a in activity.values()),
+        cost=None if any(a.unpriced for a in activity.values()) else sum(c for c in costs if c is not None),
+    )

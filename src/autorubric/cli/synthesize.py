@@ -1,0 +1,107 @@
+"""`autorubric synthesize`: queries in, rubrics out."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autorubric.cli.flags import FLAGS, settings_tree
+from autorubric.errors import ConfigError
+
+_Input = Annotated[
+    Path | None, typer.Argument(metavar="INPUT", help="JSONL file of queries, one JSON object a line.")
+]
+_Config = Annotated[Path | None, typer.Option("--config", "-c", help="YAML or TOML file of settings.")]
+_Models = Annotated[str | None, typer.Option("--models", "-m", help="Model for every role not named otherwise.")]
+_Refresh = Annotated[list[str] | None, typer.Option("--refresh", help="Role to ask anew; repeatable.")]
+_Skip = Annotated[bool, typer.Option("--skip-bad-rows", help="Leave out input rows that cannot be used.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and cost; spend nothing.")]
+_Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process works in the directory.")]
+_ExportOnly = Annotated[
+    bool, typer.Option("--export-only", help="Write the files from what is recorded; make no call.")
+]
+_Show = Annotated[int, typer.Option("--show", min=0, help="Print so many finished rubrics at the end.")]
+
+
+def synthesize(
+    context: typer.Context,
+    input: _Input = None,
+    config: _Config = None,
+    models: _Models = None,
+    refresh: _Refresh = None,
+    skip_bad_rows: _Skip = False,
+    dry_run: _DryRun = False,
+    wait: _Wait = False,
+    export_only: _ExportOnly = False,
+    show: _Show = 0,
+    **given: Any,
+) -> int:
+    """Turn queries into rubrics: reference, responses, candidate rubrics, merge, harder criteria, export.
+
+    The same command again goes on where the last one stopped and pays for nothing twice.
+    """
+    from autorubric.synthesis.settings import settings_from, values_in
+
+    held = values_in(config) if config else {}
+    tree = settings_tree(given, held, models)
+    tree |= {"input": str(input)} if input else {}
+    tree |= {"refresh": refresh} if refresh else {}
+    tree |= {"skip_bad_rows": True} if skip_bad_rows else {}
+    for name in ("input", "out"):
+        if name not in tree:
+            raise ConfigError(f"no {name}; pass {'INPUT' if name == 'input' else '--out DIR'} or set it in a config")
+    settings = settings_from(tree, str(config or "command line"))
+
+    from autorubric.cli.synthesis_session import Session
+
+    session = Session(settings, wait, export_only, show, _command_again(context.obj or sys.argv[1:]))
+    if dry_run:
+        return asyncio.run(session.estimate())
+    return asyncio.run(session.run())
+
+
+def _command_again(arguments: Sequence[str]) -> str:
+    """The command line that goes on with this run, as a shell takes it.
+
+    Example:
+        >>> _command_again(["synthesize", "my queries.jsonl", "--refresh", "merge"])
+        "autorubric synthesize 'my queries.jsonl'"
+    """
+    words = iter(arguments)
+    kept = []
+    for word in words:
+        if word == "--refresh":
+            next(words, None)
+        elif not word.startswith("--refresh="):
+            kept.append(word)
+    return shlex.join(["autorubric", *kept])
+
+
+def _with_flags(function: Any) -> None:
+    """Give the command the parameters of the flag table, in the place of its keyword catch-all."""
+    signature = inspect.signature(function, eval_str=True)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    made = [
+        inspect.Parameter(
+            flag.parameter,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                flag.type | None,
+                typer.Option(*filter(None, (f"--{flag.name}", flag.short)), help=flag.help, show_default=False),
+            ],
+        )
+        for flag in FLAGS
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *made])
+    function.__annotations__ = {p.name: p.annotation for p in (*own, *made)} | {"return": int}
+
+
+_with_flags(synthesize)

@@ -1,0 +1,258 @@
+"""One thing a submission is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field, FiniteFloat
+
+from autorubric.core.known_keys import KeepingModel
+from autorubric.files.keys import nearest
+
+AggregationStrategy: TypeAlias = Literal["majority", "weighted", "unanimous", "any"]
+OrdinalAggregation: TypeAlias = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
+NominalAggregation: TypeAlias = Literal["mode", "weighted_mode", "unanimous"]
+ScaleType: TypeAlias = Literal["ordinal", "nominal"]
+
+_AGGREGATIONS: dict[str, tuple[str, ...]] = {
+    "binary": ("majority", "weighted", "unanimous", "any"),
+    "ordinal": ("mean", "median", "weighted_mean", "mode", "min", "max"),
+    "nominal": ("mode", "weighted_mode", "unanimous"),
+}
+
+
+class CriterionOption(KeepingModel):
+    """One answer to a multi-choice criterion.
+
+    Attributes:
+        label: the text of the answer; labels differ by more than case and outer spaces.
+        value: its worth in [0, 1]; any finite number where `na` is set, as it is never scored.
+        na: choosing it means that the criterion does not apply or cannot be assessed.
+        metadata: keys of the user's own.
+
+    Example:
+        >>> CriterionOption(label="Partly", value=0.5)
+        CriterionOption(label='Partly', value=0.5)
+    """
+
+    label: str
+    value: FiniteFloat
+    na: bool = False
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    def problems(self) -> list[str]:
+        """What is wrong with the label and the value.
+
+        Example:
+            >>> CriterionOption(label="Partly", value=0.5).problems()
+            []
+        """
+        found = [] if self.label.strip() else ["an option needs a label that is not blank"]
+        if not self.na and not 0.0 <= self.value <= 1.0:
+            found.append(f"Option value must be in [0, 1], got {self.value}")
+        return found
+
+
+CANONICAL_NA_OPTION = CriterionOption(label="Cannot assess / not applicable", value=0.0, na=True)
+
+
+class Criterion(KeepingModel):
+    """One thing a submission is judged by: binary, or multi-choice where it has options.
+
+    Attributes:
+        weight: how much it counts; a negative weight marks a pitfall, so that MET costs points.
+        requirement: what is asked of the submission, or the question that the options answer.
+        name: a short name; unique within its section.
+        options: the answers of a multi-choice criterion.
+        scale_type: whether the options have an order.
+        aggregation: how a panel's verdicts become one, where it differs from the panel's own way.
+        id: a stable identifier.
+        tags: labels to group criteria by.
+        section: the section of the rubric it stands in.
+        check: a programmatic check, `{"name": …, "parameters": {…}}`, that decides instead of a judge.
+        metadata: keys of the user's own.
+
+    Example:
+        >>> Criterion(name="Causes", weight=30, requirement="Names two causes").is_binary
+        True
+        >>> Criterion(wieght=-3, requirement="Invents a source")
+        Traceback (most recent call last):
+        pydantic_core._pydantic_core.ValidationError: 1 validation error for Criterion
+        wieght
+          unknown key 'wieght'; did you mean 'weight'? ...
+    """
+
+    weight: FiniteFloat = 10.0
+    requirement: str
+    name: str | None = None
+    options: list[CriterionOption] | None = None
+    scale_type: ScaleType = "ordinal"
+    aggregation: str | None = None
+    id: str | None = Field(default=None, coerce_numbers_to_str=True)
+    tags: list[str] = Field(default_factory=list)
+    section: str | None = None
+    check: dict[str, Any] | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.weight, self.requirement, self.name))
+
+    def problems(self) -> list[str]:
+        """What is wrong with the fields taken together.
+
+        Example:
+            >>> Criterion(requirement="Is polite").problems()
+            []
+        """
+        found = []
+        if not self.requirement or self.requirement.isspace():
+            found.append("requirement is empty; say what is asked of the submission")
+        if self.options is not None:
+            found += _option_problems(self.options)
+        if self.aggregation is not None:
+            found += self._aggregation_problems(self.aggregation)
+        if self.check is not None:
+            found += _check_problems(self.check)
+        return found
+
+    def _aggregation_problems(self, aggregation: str) -> list[str]:
+        kind = "binary" if self.options is None else self.scale_type
+        known = _AGGREGATIONS[kind]
+        if aggregation in known:
+            return []
+        right = nearest(aggregation, known)
+        advice = f"did you mean {right!r}?" if right else f"known are: {', '.join(known)}"
+        return [f"aggregation {aggregation!r} is unknown for a criterion that is {kind}; {advice}"]
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it is judged MET or UNMET."""
+        return self.options is None
+
+    @property
+    def is_multi_choice(self) -> bool:
+        """Whether it is judged by choosing one of its options."""
+        return self.options is not None
+
+    @property
+    def na_option_index(self) -> int | None:
+        """The index of the first option that means "not applicable", or None."""
+        return next((i for i, option in enumerate(self.options or ()) if option.na), None)
+
+    def get_option_value(self, index: int) -> float:
+        """The value of the option at `index`, counted from 0.
+
+        Raises:
+            ValueError: the criterion is binary, or has no such option.
+
+        Example:
+            >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+            >>> Criterion(requirement="Is it right?", options=options).get_option_value(1)
+            1.0
+        """
+        options = self._choices()
+        if not 0 <= index < len(options):
+            raise ValueError(f"Option index {index} is out of range; there are {len(options)} options")
+        return options[index].value
+
+    def find_option_by_label(self, label: str) -> int:
+        """The index of the option with this label, whatever its case and outer spaces.
+
+        Raises:
+            ValueError: the criterion is binary, or has no such option.
+
+        Example:
+            >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+            >>> Criterion(requirement="Is it right?", options=options).find_option_by_label(" yes")
+            1
+        """
+        options = self._choices()
+        wanted = label.strip().casefold()
+        for index, option in enumerate(options):
+            if option.label.strip().casefold() == wanted:
+                return index
+        raise ValueError(f"Label {label!r} not found. Available: {[option.label for option in options]}")
+
+    def worst_option_among(self, candidate_indices: Iterable[int]) -> int:
+        """The index of the option that scores least: lowest value, or highest for a negative weight.
+
+        Of equal options the first counts.
+
+        Raises:
+            ValueError: the criterion is binary, or there are no candidates.
+
+        Example:
+            >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+            >>> Criterion(weight=-5, requirement="Does it lie?", options=options).worst_option_among([0, 1])
+            1
+        """
+        options = self._choices()
+        sign = 1.0 if self.weight >= 0 else -1.0
+        candidates = sorted(candidate_indices)
+        if not candidates:
+            raise ValueError("there is no worst option among no options")
+        return min(candidates, key=lambda index: sign * options[index].value)
+
+    def worst_scored_option(self) -> tuple[int, CriterionOption]:
+        """The index and the option that scores least of those that are scored at all.
+
+        Raises:
+            ValueError: the criterion is binary.
+
+        Example:
+            >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+            >>> Criterion(requirement="Is it right?", options=options).worst_scored_option()[0]
+            0
+        """
+        options = self._choices()
+        index = self.worst_option_among(i for i, option in enumerate(options) if not option.na)
+        return index, options[index]
+
+    def with_guaranteed_na_option(self) -> Criterion:
+        """This criterion, with `CANONICAL_NA_OPTION` added where no option means "not applicable".
+
+        A binary criterion comes back as it is.
+
+        Example:
+            >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+            >>> criterion = Criterion(requirement="Is it right?", options=options)
+            >>> len(criterion.with_guaranteed_na_option().options)
+            3
+        """
+        if self.options is None or self.na_option_index is not None:
+            return self
+        return self.model_copy(update={"options": [*self.options, CANONICAL_NA_OPTION]})
+
+    def _choices(self) -> list[CriterionOption]:
+        if self.options is None:
+            raise ValueError(f"criterion {self.name or self.requirement!r} is binary: it has no options")
+        return self.options
+
+
+def _option_problems(options: list[CriterionOption]) -> list[str]:
+    found = []
+    if len(options) < 2:
+        found.append("Multi-choice criterion must have at least 2 options")
+    elif sum(not option.na for option in options) < 2:
+        found.append("Must have at least 2 non-NA options")
+    seen: set[str] = set()
+    for option in options:
+        folded = option.label.strip().casefold()
+        if folded in seen:
+            found.append(f"option label {option.label!r} is given twice; case and outer spaces do not count")
+        seen.add(folded)
+    return found
+
+
+def _check_problems(check: dict[str, Any]) -> list[str]:
+    found = []
+    if not isinstance(check.get("name"), str) or not check["name"].strip():
+        found.append(f"check has the name {check.get('name')!r}; expected the name of a check")
+    if not isinstance(check.get("parameters", {}), dict):
+        found.append(f"check has parameters of type {type(check['parameters']).__name__}; expected a mapping")
+    for key in check:
+        right = nearest(key, ("name", "parameters"))
+        if right:
+            found.append(f"unknown key {key!r} in check; did you mean {right!r}?")
+    return found

@@ -1,0 +1,123 @@
+"""The base of the public models: a misspelt key is an error, a key of the user's own is kept."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from autorubric.files.keys import nearest
+
+
+class KeepingModel(BaseModel):
+    """A frozen model that keeps keys it does not know in its field `metadata`, misspelt known ones excepted.
+
+    Example:
+        >>> class Note(KeepingModel):
+        ...     text: str
+        ...     metadata: dict[str, str] = {}
+        >>> Note(text="a", color="red").metadata
+        {'color': 'red'}
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    def problems(self) -> list[str]:
+        """What is wrong with the fields taken together: one sentence each, none when all is well."""
+        return []
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if type(data) is dict and not data.keys() <= cls.__pydantic_fields__.keys():
+            data, strangers = _sorted_out(data, cls.__pydantic_fields__.keys())
+            if strangers:
+                raise _all_errors(cls, strangers, data, handler)
+        made = handler(data)
+        problems = made.problems()
+        if problems:
+            # The message goes through a placeholder, so that braces in it stay braces.
+            raise PydanticCustomError("value_error", "{problems}", {"problems": "; ".join(problems)})
+        return made
+
+    def __repr_args__(self) -> Any:
+        """Only what was set apart from the defaults: eleven fields of which eight are None hide the three."""
+        for name, field in type(self).__pydantic_fields__.items():
+            value = getattr(self, name)
+            if field.is_required() or value != field.get_default(call_default_factory=True):
+                yield name, value
+
+
+def _sorted_out(data: dict[str, Any], known: Any) -> tuple[dict[str, Any], list[InitErrorDetails]]:
+    """The data with unknown keys moved to its metadata, and an error for each key that is a misspelling."""
+    kept = {key: value for key, value in data.items() if key in known}
+    metadata = kept.get("metadata")
+    own = dict(metadata) if isinstance(metadata, dict) else {}
+    strangers: list[InitErrorDetails] = []
+    for key, value in data.items():
+        if key in known:
+            continue
+        right = nearest(key, known) if isinstance(key, str) else None
+        if right is not None:
+            message = f"unknown key {key!r}; did you mean {right!r}?"
+        elif key in own:
+            message = f"{key!r} is given twice, here and in 'metadata'"
+        else:
+            own[key] = value
+            continue
+        strangers.append(_error((key,), message, value))
+    if metadata is None or isinstance(metadata, dict):
+        kept["metadata"] = own
+    return kept, strangers
+
+
+def _all_errors(
+    cls: type[BaseModel], found: list[InitErrorDetails], data: dict[str, Any], handler: Any
+) -> ValidationError:
+    """The errors found so far together with those of the fields."""
+    try:
+        handler(data)
+    except ValidationError as error:
+        named = {str(detail["loc"][0]) for detail in found if "loc" in detail}
+        for detail in error.errors(include_url=False):
+            # A field is only missing because its name was misspelt: that was said already.
+            place = [str(part) for part in detail["loc"]]
+            if not (detail["type"] == "missing" and any(nearest(key, place) for key in named)):
+                found.append(_error(detail["loc"], detail["msg"], detail["input"]))
+    return ValidationError.from_exception_data(cls.__name__, found)
+
+
+def _error(place: tuple[int | str, ...], message: str, value: Any) -> InitErrorDetails:
+    kind = PydanticCustomError("value_error", "{message}", {"message": message})
+    return InitErrorDetails(type=kind, loc=place, input=value)
+
+
+def error_lines(error: ValidationError) -> list[str]:
+    """The errors of a model as lines `field: what is wrong`, the value included.
+
+    Example:
+        >>> class Note(KeepingModel):
+        ...     text: str
+        >>> try:
+        ...     Note(text=3)
+        ... except ValidationError as error:
+        ...     error_lines(error)
+        ['text: Input should be a valid string, got 3']
+    """
+    lines = []
+    for detail in error.errors(include_url=False):
+        place = ".".join(map(str, detail["loc"]))
+        message = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] not in {"missing", "value_error"}:
+            message += f", got {_shown(detail['input'])}"
+        lines.append(f"{place}: {message}" if place else message)
+    return lines
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:
+        text = type(value).__name__
+    return text if len(text) <= 60 else text[:57] + "..."

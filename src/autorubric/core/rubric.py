@@ -1,0 +1,373 @@
+"""A list of criteria, and how it is read, written and scored."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, overload
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.rubric_file import extension_of, read_source
+from autorubric.core.rubric_shapes import criterion_record, read_criteria, unfold
+from autorubric.core.scoring import Cell, cell, score
+from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
+from autorubric.errors import InputError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class Grader(Protocol):
+    """Whatever can grade: its coroutine `grade` takes a submission and criteria."""
+
+    @property
+    def grade(self) -> Callable[..., Awaitable[Any]]:
+        """The coroutine function that grades one submission."""
+        ...
+
+
+class Rubric:
+    """The criteria a submission is judged by.
+
+    Two rubrics are equal when their criteria, guidelines and metadata are. Treat one as a value: nothing
+    checks the list again once it was made.
+
+    Attributes:
+        rubric: the criteria, at least one.
+        metadata: keys of the user's own.
+
+    Example:
+        >>> rubric = Rubric([Criterion(name="Causes", weight=2, requirement="Names two causes")])
+        >>> len(rubric), rubric[0].name, rubric.compute_score(["MET"])
+        (1, 'Causes', 1.0)
+    """
+
+    def __init__(
+        self,
+        rubric: list[Criterion],
+        *,
+        guidelines: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        self.rubric = _checked(rubric)
+        self.guidelines = guidelines
+        self.metadata: dict[str, Any] = {} if metadata is None else metadata
+        self._warned = False
+
+    @property
+    def guidelines(self) -> str | None:
+        """Advice to the judge that holds for every criterion; blank counts as None.
+
+        Raises:
+            TypeError: set to something that is neither text nor None.
+        """
+        return self._guidelines
+
+    @guidelines.setter
+    def guidelines(self, text: str | None) -> None:
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"Rubric guidelines must be a str or None, got {type(text).__name__}")
+        self._guidelines = text if text is not None and text.strip() else None
+
+    def __len__(self) -> int:
+        return len(self.rubric)
+
+    def __iter__(self) -> Iterator[Criterion]:
+        return iter(self.rubric)
+
+    @overload
+    def __getitem__(self, index: int) -> Criterion: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Criterion]: ...
+    def __getitem__(self, index: int | slice) -> Criterion | list[Criterion]:
+        return self.rubric[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rubric):
+            return NotImplemented
+        return (self.rubric, self._guidelines, self.metadata) == (
+            other.rubric,
+            other._guidelines,
+            other.metadata,
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.rubric))
+
+    def __repr__(self) -> str:
+        more = f", guidelines={self._guidelines!r}" if self._guidelines else ""
+        return f"{type(self).__name__}({self.rubric!r}{more})"
+
+    @staticmethod
+    def validate_and_create_criteria(data: list[Any] | dict[str, Any]) -> list[Criterion]:
+        """The criteria of a rubric in any of its shapes; subclasses may override it.
+
+        Raises:
+            ValueError: with one problem for each criterion that is wrong.
+
+        Example:
+            >>> Rubric.validate_and_create_criteria({"criteria": [{"requirement": "Is brief"}]})
+            [Criterion(requirement='Is brief')]
+        """
+        return read_criteria(unfold(data).entries)
+
+    @classmethod
+    def from_dict(cls, data: list[Any] | dict[str, Any]) -> Self:
+        """The rubric of a list of criteria or sections, or of a mapping that holds one.
+
+        Raises:
+            ValueError: with one problem for each criterion that is wrong.
+
+        Example:
+            >>> style = {"name": "Style", "criteria": [{"requirement": "Is brief"}]}
+            >>> Rubric.from_dict({"sections": [style]})[0].section
+            'Style'
+        """
+        made = cls(cls.validate_and_create_criteria(data))
+        if isinstance(data, dict):
+            parts = unfold(data)
+            made.guidelines, made.metadata = parts.guidelines, parts.metadata
+        return made
+
+    @classmethod
+    def from_json(cls, json_string: str) -> Self:
+        """The rubric of a JSON text.
+
+        Raises:
+            ValueError: it is not strict JSON, or a criterion is wrong.
+
+        Example:
+            >>> len(Rubric.from_json('[{"requirement": "Is brief", "weight": 5}]'))
+            1
+        """
+        from autorubric.files.strict_json import parse_json
+
+        return cls.from_dict(parse_json(json_string, "Failed to parse JSON string"))
+
+    @classmethod
+    def from_yaml(cls, yaml_string: str) -> Self:
+        """The rubric of a YAML text.
+
+        Raises:
+            ValueError: it is not YAML, or a criterion is wrong.
+
+        Example:
+            >>> len(Rubric.from_yaml("- requirement: Is brief"))
+            1
+        """
+        from autorubric.files.strict_yaml import parse_yaml
+
+        return cls.from_dict(parse_yaml(yaml_string, "Failed to parse YAML string"))
+
+    @classmethod
+    def from_file(cls, source: str | Path | Any) -> Self:
+        """The rubric in a `.json`, `.yaml` or `.yml` file.
+
+        Args:
+            source: the path, or an open file that has a name.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: another extension, or the content is wrong; every message starts with the path.
+
+        Example:
+            >>> Rubric.from_file("rubric.txt")
+            Traceback (most recent call last):
+            autorubric.errors.InputError: rubric.txt: Unsupported file format '.txt'. Supported formats: ...
+        """
+        name, extension, text = read_source(source)
+        try:
+            return cls.from_json(text) if extension == ".json" else cls.from_yaml(text)
+        except InputError as error:
+            raise InputError(f"{name}: {problem}" for problem in error.problems) from None
+
+    def to_dict(self) -> list[dict[str, Any]] | dict[str, Any]:
+        """The rubric as JSON values: a list, or a mapping where there are guidelines or metadata.
+
+        Example:
+            >>> Rubric([Criterion(name="Brief", requirement="Is brief")]).to_dict()
+            [{'name': 'Brief', 'weight': 10.0, 'requirement': 'Is brief'}]
+        """
+        criteria = [criterion_record(criterion) for criterion in self.rubric]
+        if self._guidelines is None and not self.metadata:
+            return criteria
+        record: dict[str, Any] = {} if self._guidelines is None else {"guidelines": self._guidelines}
+        record["criteria"] = criteria
+        if self.metadata:
+            record["metadata"] = self.metadata
+        return record
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The rubric as JSON text.
+
+        Args:
+            indent: spaces for each level; None for one line.
+
+        Raises:
+            ValueError: metadata holds what JSON cannot.
+
+        Example:
+            >>> Rubric([Criterion(name="Brief", requirement="Is brief")]).to_json(indent=None)
+            '[{"name": "Brief", "weight": 10.0, "requirement": "Is brief"}]'
+        """
+        from autorubric.files.strict_json import dump_json
+
+        return dump_json(self.to_dict(), indent)
+
+    def to_yaml(self) -> str:
+        """The rubric as YAML text.
+
+        Raises:
+            ValueError: metadata holds what YAML cannot.
+
+        Example:
+            >>> print(Rubric([Criterion(name="Brief", requirement="Is brief")]).to_yaml(), end="")
+            - name: Brief
+              weight: 10.0
+              requirement: Is brief
+        """
+        from autorubric.files.strict_yaml import dump_yaml
+
+        return dump_yaml(self.to_dict())
+
+    def to_file(self, path: str | Path) -> None:
+        """Write the rubric to a `.json`, `.yaml` or `.yml` file, wholly or not at all.
+
+        Raises:
+            ValueError: another extension, or the file cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> path = Path(tempfile.mkdtemp()) / "rubric.yaml"
+            >>> rubric = Rubric([Criterion(requirement="Is brief")])
+            >>> rubric.to_file(path)
+            >>> Rubric.from_file(path) == rubric
+            True
+        """
+        from autorubric.files.atomic import write_atomically
+
+        text = self.to_json() + "\n" if extension_of(str(path)) == ".json" else self.to_yaml()
+        write_atomically(path, [text])
+
+    async def grade(
+        self,
+        to_grade: Any,
+        grader: Grader,
+        query: str | None = None,
+        reference_submission: str | None = None,
+    ) -> Any:
+        """The report of `grader` on a submission.
+
+        Args:
+            to_grade: the submission.
+            grader: whatever has `async grade(to_grade, rubric, query, reference_submission, *, guidelines)`;
+                a grader that knows no guidelines is called without them, with a warning.
+            query: what the submission answers.
+            reference_submission: an exemplar.
+
+        Example:
+            >>> import asyncio
+            >>> class Lenient:
+            ...     async def grade(self, to_grade, rubric, query=None, reference_submission=None):
+            ...         return 1.0
+            >>> asyncio.run(Rubric([Criterion(requirement="Is brief")]).grade("Yes.", Lenient()))
+            1.0
+        """
+        given: dict[str, Any] = {"query": query, "reference_submission": reference_submission}
+        if self._guidelines is not None:
+            if _takes_guidelines(grader.grade):
+                given["guidelines"] = self._guidelines
+            elif not self._warned:
+                self._warned = True
+                warnings.warn(f"{type(grader).__name__} ignores rubric guidelines", UserWarning, stacklevel=2)
+        return await grader.grade(to_grade, self.rubric, **given)
+
+    def compute_score(
+        self,
+        verdicts: Sequence[CriterionVerdict | str],
+        normalize: bool = True,
+        cannot_assess_strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP,
+        partial_credit: float = 0.5,
+    ) -> float | None:
+        """The score of one verdict per criterion, or None where nothing is left to score.
+
+        Args:
+            verdicts: MET, UNMET or CANNOT_ASSESS for a binary criterion, the option's label for another.
+            normalize: True for a score in [0, 1], False for the bare sum of value · weight.
+            cannot_assess_strategy: what an abstention does.
+            partial_credit: what PARTIAL gives, in [0, 1].
+
+        Raises:
+            ValueError: a verdict is missing, too many or none of the criterion's, or the credit is not in
+                range.
+
+        Example:
+            >>> rubric = Rubric([
+            ...     Criterion(weight=10, requirement="Names two causes"),
+            ...     Criterion(weight=-4, requirement="Invents a source"),
+            ... ])
+            >>> rubric.compute_score(["MET", "MET"]), rubric.compute_score(["CANNOT_ASSESS"] * 2)
+            (0.6, None)
+        """
+        if len(verdicts) != len(self.rubric):
+            raise InputError(f"Expected {len(self.rubric)} verdicts, got {len(verdicts)}")
+        config = CannotAssessConfig(strategy=cannot_assess_strategy, partial_credit=partial_credit)
+        cells = [_cell(criterion, verdict) for criterion, verdict in zip(self.rubric, verdicts, strict=True)]
+        return score(cells, config, normalize=normalize)
+
+
+def _cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
+    if criterion.is_binary:
+        try:
+            return cell(criterion, verdict)
+        except ValueError:
+            known = "Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'."
+            raise InputError(f"Invalid binary verdict {str(verdict)!r}. {known}") from None
+    if not isinstance(verdict, str) or isinstance(verdict, CriterionVerdict):
+        kind = type(verdict).__name__
+        name = criterion.name or criterion.requirement
+        raise InputError(f"Multi-choice criterion {name!r} requires a label string, got {kind}")
+    return cell(criterion, verdict)
+
+
+def _checked(rubric: Any) -> list[Criterion]:
+    if isinstance(rubric, (str, dict)) or not isinstance(rubric, Iterable):
+        raise InputError(f"Rubric needs a list of criteria, got {type(rubric).__name__}")
+    criteria = list(rubric)
+    if not criteria:
+        raise InputError("No criteria found")
+    problems = [
+        f"criterion at index {index} is of type {type(found).__name__}; expected Criterion "
+        "(Rubric.from_dict reads plain mappings)"
+        for index, found in enumerate(criteria)
+        if not isinstance(found, Criterion)
+    ]
+    if not problems:
+        problems = _repeated(criteria)
+    if problems:
+        raise InputError(problems)
+    return criteria
+
+
+def _repeated(criteria: list[Criterion]) -> list[str]:
+    """Names and ids that two criteria share: agreement and few-shot examples could not tell them apart."""
+    problems = []
+    names: dict[tuple[str | None, str], int] = {}
+    ids: dict[str, int] = {}
+    for index, criterion in enumerate(criteria):
+        if criterion.name is not None:
+            first = names.setdefault((criterion.section, criterion.name), index)
+            if first != index:
+                problems.append(f"criteria {first} and {index} are both named {criterion.name!r}")
+        if criterion.id is not None:
+            first = ids.setdefault(criterion.id, index)
+            if first != index:
+                problems.append(f"criteria {first} and {index} both have the id {criterion.id!r}")
+    return problems
+
+
+def _takes_guidelines(grade: Any) -> bool:
+    parameters = inspect.signature(grade).parameters
+    return "guidelines" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())

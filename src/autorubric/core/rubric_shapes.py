@@ -1,0 +1,184 @@
+"""The shapes a rubric has in files, and the one it is written in.
+
+Read: a list of criteria, a list of sections (`{"name": …, "criteria": […]}`) mixed with criteria, or a
+mapping with such a list under `rubric`, `sections` or `criteria`, one mapping deep inside `rubric` too. A
+mapping may carry `guidelines`. Written: the flat list, or a mapping where there are guidelines or metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from autorubric.core.criterion import Criterion, CriterionOption
+from autorubric.core.known_keys import error_lines
+from autorubric.errors import InputError
+from autorubric.files.keys import nearest, unknown_key
+
+_HOLDERS = ("rubric", "sections", "criteria")
+_RUBRIC_KEYS = (*_HOLDERS, "guidelines", "metadata")
+_SECTION_KEYS = ("criteria", "name", "title")
+_CRITERIA = TypeAdapter(list[Criterion])
+
+
+class Unfolded(NamedTuple):
+    """A rubric's criteria in a flat list, still as read, and what stood beside them."""
+
+    entries: list[Any]
+    guidelines: Any
+    metadata: dict[str, Any]
+
+
+def unfold(data: Any) -> Unfolded:
+    """The parts of a rubric in any of its shapes.
+
+    Raises:
+        InputError: it has none of the shapes.
+
+    Example:
+        >>> unfold({"sections": [{"name": "Style", "criteria": [{"requirement": "Is brief"}]}]}).entries
+        [{'requirement': 'Is brief', 'section': 'Style'}]
+    """
+    if isinstance(data, list):
+        return Unfolded(_flat(data), None, {})
+    if not isinstance(data, dict):
+        raise InputError(f"A rubric is a list or a mapping, got {type(data).__name__}")
+    outer, entries = _opened(data)
+    if not isinstance(entries, dict):
+        return Unfolded(_flat(_as_list(entries)), outer.get("guidelines"), _metadata(outer))
+    inner, nested = _opened(entries)
+    if outer.get("guidelines") is not None and inner.get("guidelines") is not None:
+        raise InputError("'guidelines' is given both beside and inside 'rubric'; give it once")
+    guidelines = outer.get("guidelines") if inner.get("guidelines") is None else inner["guidelines"]
+    return Unfolded(_flat(_as_list(nested)), guidelines, {**_metadata(outer), **_metadata(inner)})
+
+
+def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
+    """The criteria of a flat list of mappings.
+
+    Raises:
+        InputError: with one problem for each criterion that is wrong.
+
+    Example:
+        >>> read_criteria([{"requirement": "Is brief"}])
+        [Criterion(requirement='Is brief')]
+    """
+    try:
+        criteria = _CRITERIA.validate_python(entries)
+    except ValidationError as error:
+        raise InputError(_by_criterion(error)) from None
+    if not criteria:
+        raise InputError("No criteria found")
+    return criteria
+
+
+def criterion_record(criterion: Criterion) -> dict[str, Any]:
+    """A criterion as JSON values, without the fields that say nothing.
+
+    Example:
+        >>> criterion_record(Criterion(name="Brief", requirement="Is brief", tags=["style"]))
+        {'name': 'Brief', 'weight': 10.0, 'requirement': 'Is brief', 'tags': ['style']}
+    """
+    fields = criterion.__dict__
+    record = {"name": fields["name"], "weight": fields["weight"], "requirement": fields["requirement"]}
+    if fields["options"] is not None:
+        record["scale_type"] = fields["scale_type"]
+        record["options"] = [_option_record(option) for option in fields["options"]]
+    elif fields["scale_type"] != "ordinal":
+        record["scale_type"] = fields["scale_type"]
+    for key in ("aggregation", "id", "section", "check"):
+        if fields[key] is not None:
+            record[key] = fields[key]
+    for key in ("tags", "metadata"):
+        if fields[key]:
+            record[key] = fields[key]
+    return record
+
+
+def _option_record(option: CriterionOption) -> dict[str, Any]:
+    record: dict[str, Any] = {"label": option.label, "value": option.value, "na": option.na}
+    if option.metadata:
+        record["metadata"] = option.metadata
+    return record
+
+
+def _opened(data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """The mapping without the key that holds the criteria, and what that key holds."""
+    for key in data:
+        if isinstance(key, str) and nearest(key, _RUBRIC_KEYS):
+            raise InputError(unknown_key(key, _RUBRIC_KEYS, "the rubric"))
+    for holder in _HOLDERS:
+        if holder in data:
+            return {key: value for key, value in data.items() if key != holder}, data[holder]
+    raise InputError("Dict must contain either 'sections' or 'rubric' key")
+
+
+def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
+    own = rest.get("metadata") or {}
+    if not isinstance(own, dict):
+        raise InputError(f"'metadata' must be a mapping, got {type(own).__name__}")
+    return {**{k: v for k, v in rest.items() if k not in ("guidelines", "metadata")}, **own}
+
+
+def _as_list(entries: Any) -> list[Any]:
+    if not isinstance(entries, list):
+        raise InputError(f"The criteria of a rubric are a list, got {type(entries).__name__}")
+    return entries
+
+
+def _flat(entries: list[Any]) -> list[Any]:
+    flat: list[Any] = []
+    problems: list[str] = []
+    for index, entry in enumerate(entries):
+        if isinstance(entry, Criterion):
+            flat.append(entry)
+        elif not isinstance(entry, dict):
+            problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")
+        elif "criteria" in entry:
+            flat += _section(entry, f"Invalid section at index {index}", problems)
+        elif "requirement" not in entry and any(nearest(str(key), ("criteria",)) for key in entry):
+            problems.append(f"Invalid section at index {index}: {_misspelt(entry)}")
+        else:
+            flat.append(entry)
+    if problems:
+        raise InputError(problems)
+    if not flat:
+        raise InputError("No criteria found")
+    return flat
+
+
+def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[Any]:
+    entries = section["criteria"]
+    if not isinstance(entries, list):
+        problems.append(f"{where}: 'criteria' must be a list")
+        return []
+    name = section.get("name") or section.get("title")
+    if name is not None and not isinstance(name, str):
+        problems.append(f"{where}: its name is {name!r}; expected text")
+        return []
+    flat: list[Any] = []
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            kind = type(entry).__name__
+            problems.append(f"{where}: Invalid item at index {index}: expected a dictionary, got {kind}")
+        elif name is None or entry.get("section") is not None:
+            flat.append(entry)
+        else:
+            flat.append({**entry, "section": name})
+    return flat
+
+
+def _misspelt(entry: dict[str, Any]) -> str:
+    wrong = next(key for key in entry if nearest(str(key), ("criteria",)))
+    return unknown_key(str(wrong), _SECTION_KEYS, "the section")
+
+
+def _by_criterion(error: ValidationError) -> list[str]:
+    """One problem for each criterion, with a line for each of its fields."""
+    lines: dict[int, list[str]] = {}
+    for detail, line in zip(error.errors(include_url=False), error_lines(error), strict=True):
+        index = int(detail["loc"][0])
+        lines.setdefault(index, []).append(line.removeprefix(f"{index}").removeprefix(".").removeprefix(": "))
+    return [f"Invalid criterion at index {index}:\n  " + "\n  ".join(found) for index, found in lines.items()]

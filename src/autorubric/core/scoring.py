@@ -1,0 +1,120 @@
+"""The one rule by which verdicts become a score.
+
+A verdict is a cell: the weight of its criterion and its value in [0, 1] (MET is 1, UNMET is 0, an option its
+value), or None where the judge abstained. With the sum of value · weight over the scored cells:
+
+* some weight is positive: sum / positive weights, clamped to [0, 1];
+* all weights are negative: 1 + sum / |negative weights|, clamped, so that no penalty is full marks;
+* all weights are zero: 0.0;
+* no cell is scored: None, which is not a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
+
+
+class Cell(NamedTuple):
+    """What one verdict adds to a score.
+
+    Attributes:
+        weight: of the criterion.
+        value: in [0, 1], or None for an abstention.
+        worst: the value that costs most, for the FAIL strategy.
+    """
+
+    weight: float
+    value: float | None
+    worst: float = 0.0
+
+
+class Totals(NamedTuple):
+    """The sums over scored cells: value · weight, positive weights, negative weights' size; how many."""
+
+    points: float
+    positive: float
+    negative: float
+    scored: int
+
+
+_SKIP = CannotAssessConfig()
+
+
+def cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
+    """The cell of one verdict: MET, UNMET or CANNOT_ASSESS, or the label of an option.
+
+    Raises:
+        ValueError: the verdict is none of these, or no option has this label.
+
+    Example:
+        >>> cell(Criterion(weight=-4, requirement="Invents a source"), "MET")
+        Cell(weight=-4.0, value=1.0, worst=1.0)
+    """
+    weight = criterion.weight
+    if criterion.options is not None:
+        option = criterion.options[criterion.find_option_by_label(verdict)]
+        if option.na:
+            return Cell(weight, None, criterion.worst_scored_option()[1].value)
+        return Cell(weight, option.value)
+    worst = 1.0 if weight < 0 else 0.0
+    verdict = CriterionVerdict(verdict)
+    if verdict is CriterionVerdict.CANNOT_ASSESS:
+        return Cell(weight, None, worst)
+    return Cell(weight, 1.0 if verdict is CriterionVerdict.MET else 0.0, worst)
+
+
+def totals(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Totals:
+    """The sums of the cells, abstentions settled as `config` says.
+
+    Example:
+        >>> totals([Cell(10.0, 1.0), Cell(5.0, 0.5), Cell(-2.0, 0.0), Cell(3.0, None)])
+        Totals(points=12.5, positive=15.0, negative=2.0, scored=3)
+    """
+    points = positive = negative = 0.0
+    scored = 0
+    for weight, value, worst in cells:
+        counted = value if value is not None else _settled(weight, worst, config)
+        if counted is None:
+            continue
+        points += counted * weight
+        scored += 1
+        if weight > 0:
+            positive += weight
+        else:
+            negative -= weight
+    return Totals(points, positive, negative, scored)
+
+
+def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normalize: bool = True) -> float | None:
+    """The score of the cells in [0, 1], or None where nothing is left to score.
+
+    Args:
+        cells: one for each criterion.
+        config: what an abstention does.
+        normalize: False for the bare sum of value · weight.
+
+    Example:
+        >>> score([Cell(10.0, 1.0), Cell(5.0, 0.0)]), score([Cell(-2.0, 0.0)]), score([Cell(1.0, None)])
+        (0.6666666666666666, 1.0, None)
+    """
+    points, positive, negative, scored = totals(cells, config)
+    if not scored:
+        return None
+    if not normalize:
+        return points
+    if positive > 0:
+        return max(0.0, min(1.0, points / positive))
+    return max(0.0, min(1.0, 1.0 + points / negative)) if negative > 0 else 0.0
+
+
+def _settled(weight: float, worst: float, config: CannotAssessConfig) -> float | None:
+    strategy = config.strategy
+    if strategy is CannotAssessStrategy.SKIP:
+        return None
+    if strategy is CannotAssessStrategy.PARTIAL:
+        return config.partial_credit if weight > 0 else 0.0
+    return worst if strategy is CannotAssessStrategy.FAIL else 0.0

@@ -1,0 +1,365 @@
+"""A set of items for one task, with its rubric."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autorubric.core.rubric import Rubric
+from autorubric.core.scoring import totals
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.dataset.fit import misfits
+from autorubric.dataset.item import DataItem
+from autorubric.dataset.reading import Parts
+from autorubric.errors import InputError
+
+
+@dataclass
+class RubricDataset:
+    """Items to be graded, the prompt they answer and the rubric they are judged by.
+
+    What an item carries itself (prompt, rubric, reference submission) goes before what the dataset has.
+
+    Attributes:
+        prompt: what the items answer; None where every item has its own.
+        rubric: the rubric of all items that have none of their own.
+        items: the items, in order.
+        name: a name for people.
+        reference_submission: an exemplar for all items that have none of their own.
+        metadata: keys of the user's own, JSON values.
+
+    Raises:
+        ValueError: an item lacks a prompt or a rubric, ground truth does not fit, or an id is taken.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> rubric = Rubric([Criterion(name="Accuracy", weight=10, requirement="Is factually correct")])
+        >>> dataset = RubricDataset(prompt="Explain photosynthesis", rubric=rubric)
+        >>> dataset.add_item("Plants turn light into sugar.", "good", [CriterionVerdict.MET])
+        >>> RubricDataset.from_json(dataset.to_json()) == dataset
+        True
+    """
+
+    prompt: str | None = None
+    rubric: Rubric | None = None
+    items: list[DataItem] = field(default_factory=list)
+    name: str | None = None
+    reference_submission: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"'{key}' must be a string or None, got {type(value).__name__}"
+            for key in ("prompt", "name", "reference_submission")
+            if not isinstance(value := getattr(self, key), (str, type(None)))
+        ]
+        if self.rubric is not None and not isinstance(self.rubric, Rubric):
+            raise InputError([*problems, f"'rubric' must be a Rubric or None, got {type(self.rubric).__name__}"])
+        problems += (sentence for _, sentence in misfits(enumerate(self.items), self.prompt, self.rubric))
+        if problems:
+            raise InputError(problems)
+        self._ids: set[str] = set()
+        self._ids_of = 0
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[DataItem]:
+        return iter(self.items)
+
+    def __getitem__(self, idx: int) -> DataItem:
+        return self.items[idx]
+
+    @property
+    def criterion_names(self) -> list[str]:
+        """The names of the dataset's criteria, `C1`, `C2`, … where they have none.
+
+        Raises:
+            ValueError: the dataset has no rubric.
+        """
+        rubric = self._own_rubric("list criterion names")
+        return [criterion.name or f"C{number}" for number, criterion in enumerate(rubric, start=1)]
+
+    @property
+    def num_criteria(self) -> int:
+        """How many criteria the dataset's rubric has.
+
+        Raises:
+            ValueError: the dataset has no rubric.
+        """
+        return len(self._own_rubric("count criteria"))
+
+    @property
+    def total_positive_weight(self) -> float:
+        """The sum of the positive weights of the dataset's rubric.
+
+        Raises:
+            ValueError: the dataset has no rubric.
+        """
+        rubric = self._own_rubric("sum weights")
+        return sum((criterion.weight for criterion in rubric if criterion.weight > 0), 0.0)
+
+    def _own_rubric(self, purpose: str) -> Rubric:
+        if self.rubric is None:
+            raise InputError(f"Cannot {purpose}: no global rubric set")
+        return self.rubric
+
+    def get_item_rubric(self, idx: int) -> Rubric:
+        """The rubric that applies to an item: its own, or the dataset's.
+
+        Raises:
+            ValueError: there is neither.
+
+        Example:
+            >>> from autorubric.core.criterion import Criterion
+            >>> dataset = RubricDataset("Explain", Rubric([Criterion(requirement="Is brief")]))
+            >>> dataset.add_item("Yes.", "short")
+            >>> dataset.get_item_rubric(0)
+            Rubric([Criterion(requirement='Is brief')])
+        """
+        rubric = self.items[idx].rubric or self.rubric
+        if rubric is None:
+            raise InputError(f"Item {idx} has no rubric and dataset has no global rubric")
+        return rubric
+
+    def get_item_reference_submission(self, idx: int) -> str | None:
+        """The exemplar that applies to an item: its own, or the dataset's, or None.
+
+        Example:
+            >>> from autorubric.core.criterion import Criterion
+            >>> dataset = RubricDataset("Explain", Rubric([Criterion(requirement="Is brief")]))
+            >>> dataset.add_item("Yes.", "short", reference_submission="No.")
+            >>> dataset.get_item_reference_submission(0)
+            'No.'
+        """
+        own = self.items[idx].reference_submission
+        return own if own is not None else self.reference_submission
+
+    def get_item_prompt(self, idx: int) -> str:
+        """The prompt that an item answers: its own, or the dataset's.
+
+        Raises:
+            ValueError: there is neither.
+
+        Example:
+            >>> from autorubric.core.criterion import Criterion
+            >>> dataset = RubricDataset("Explain", Rubric([Criterion(requirement="Is brief")]))
+            >>> dataset.add_item("Yes.", "short", prompt="Agree?")
+            >>> dataset.get_item_prompt(0)
+            'Agree?'
+        """
+        own = self.items[idx].prompt
+        prompt = own if own is not None else self.prompt
+        if prompt is None:
+            raise InputError(f"Item {idx} has no prompt and dataset has no global prompt")
+        return prompt
+
+    def compute_weighted_score(
+        self,
+        verdicts: Sequence[CriterionVerdict | str],
+        normalize: bool = True,
+        rubric: Rubric | None = None,
+    ) -> float:
+        """The weighted score of verdicts, 0.0 where nothing is left to score.
+
+        Abstentions (CANNOT_ASSESS, options that are not applicable) are left out. `Rubric.compute_score` has
+        more ways, and tells "nothing to score" (None) from "nothing met" (0.0).
+
+        Args:
+            verdicts: one per criterion, in order; the rest of a list that is too short is not scored.
+            normalize: True to divide by the positive weights and clamp to [0, 1], False for the bare sum.
+            rubric: in place of the dataset's.
+
+        Raises:
+            ValueError: a verdict is none of its criterion's, there are too many, or there is no rubric.
+
+        Example:
+            >>> from autorubric.core.criterion import Criterion
+            >>> rubric = Rubric([
+            ...     Criterion(name="Accuracy", weight=10, requirement="Is correct"),
+            ...     Criterion(name="Clarity", weight=5, requirement="Is clear"),
+            ... ])
+            >>> RubricDataset("Explain", rubric).compute_weighted_score(["MET", "CANNOT_ASSESS"])
+            1.0
+        """
+        from autorubric.dataset.weighting import weighted_cells
+
+        effective = rubric if rubric is not None else self.rubric
+        if effective is None:
+            raise InputError("Cannot compute score: no rubric provided and no global rubric set")
+        sums = totals(weighted_cells(effective, verdicts))
+        if not normalize:
+            return sums.points
+        return max(0.0, min(1.0, sums.points / sums.positive)) if sums.positive > 0 else 0.0
+
+    def add_item(  # noqa: PLR0913 (published signature)
+        self,
+        submission: str,
+        description: str,
+        ground_truth: list[CriterionVerdict | str] | None = None,
+        rubric: Rubric | None = None,
+        reference_submission: str | None = None,
+        prompt: str | None = None,
+        *,
+        ground_truth_reasons: list[str | None] | None = None,
+        id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        """Add an item behind the others; the arguments are the fields of `DataItem`.
+
+        Raises:
+            ValueError: no rubric or prompt applies to it, its ground truth does not fit, or its id is taken.
+
+        Example:
+            >>> RubricDataset("Explain").add_item("Yes.", "short")
+            Traceback (most recent call last):
+            autorubric.errors.InputError: Cannot add item: no per-item rubric provided and ...
+        """
+        if rubric is None and self.rubric is None:
+            raise InputError("Cannot add item: no per-item rubric provided and no global rubric set")
+        if prompt is None and self.prompt is None:
+            raise InputError("Cannot add item: no per-item prompt provided and no global prompt set")
+        item = DataItem(
+            submission,
+            description,
+            ground_truth,
+            rubric,
+            reference_submission,
+            prompt,
+            ground_truth_reasons,
+            id,
+            {} if metadata is None else metadata,
+        )
+        self._admit(item)
+        self.items.append(item)
+
+    def _admit(self, item: DataItem) -> None:
+        problems = [
+            sentence.removeprefix("Item 0").lstrip(":, ")
+            for _, sentence in misfits([(0, item)], self.prompt, self.rubric)
+        ]
+        if self._ids_of != len(self.items):
+            self._ids = {known.id for known in self.items if known.id is not None}
+        if item.id in self._ids:
+            problems.append(f"the id {item.id!r} is taken by another item")
+        if problems:
+            raise InputError(problems)
+        if item.id is not None:
+            self._ids.add(item.id)
+        self._ids_of = len(self.items) + 1
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The dataset as JSON text.
+
+        Args:
+            indent: spaces for each level; None for one line.
+
+        Raises:
+            ValueError: a text or metadata holds what JSON cannot.
+
+        Example:
+            >>> RubricDataset(prompt="Explain photosynthesis").to_json(indent=None)
+            '{"prompt": "Explain photosynthesis", "rubric": null, "items": []}'
+        """
+        from autorubric.dataset.record import dataset_record
+        from autorubric.files.strict_json import dump_json
+
+        return dump_json(dataset_record(self), indent)
+
+    def to_file(self, path: str | Path) -> None:
+        """Write the dataset to a `.json`, `.yaml`, `.yml` or `.jsonl` file, wholly or not at all.
+
+        Raises:
+            ValueError: another extension, a value that cannot be written, or a folder that cannot.
+
+        Example:
+            >>> import tempfile
+            >>> path = Path(tempfile.mkdtemp()) / "dataset.jsonl"
+            >>> RubricDataset(prompt="Explain photosynthesis").to_file(path)
+            >>> RubricDataset.from_file(path).prompt
+            'Explain photosynthesis'
+        """
+        from autorubric.dataset.storage import save
+
+        save(self, path)
+
+    @classmethod
+    def from_json(cls, json_string: str) -> RubricDataset:
+        """The dataset of a JSON text.
+
+        Raises:
+            ValueError: it is not strict JSON, or something in it is wrong; all offenders are named.
+
+        Example:
+            >>> len(RubricDataset.from_json('{"prompt": "Explain photosynthesis", "rubric": null}'))
+            0
+        """
+        from autorubric.dataset.storage import load_text
+
+        return cls._of(load_text(json_string))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> RubricDataset:
+        """The dataset in a `.json`, `.yaml`, `.yml` or `.jsonl` file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: another extension, or something is wrong; every message starts with the path.
+
+        Example:
+            >>> RubricDataset.from_file("no-such-dataset.json")
+            Traceback (most recent call last):
+            autorubric.errors.MissingFileError: Dataset file not found: no-such-dataset.json
+        """
+        from autorubric.dataset.storage import load
+
+        return cls._of(load(path))
+
+    @classmethod
+    def _of(cls, parts: Parts) -> RubricDataset:
+        # The items were held against the rest while they were read; they join without a second look.
+        made = cls(**{**parts._asdict(), "items": []})
+        made.items = parts.items
+        return made
+
+    def split_train_test(
+        self, n_train: int, *, stratify: bool = True, seed: int | None = None
+    ) -> tuple[RubricDataset, RubricDataset]:
+        """Two datasets that share these items out: one of exactly `n_train` items, one of the rest.
+
+        Args:
+            n_train: the size of the first.
+            stratify: keep, for each criterion, the proportions of its verdicts in both parts as closely as
+                the counts allow; every item needs ground truth. A verdict that two or more items
+                have is found in both parts if they have room.
+            seed: for the same split again; None for another one each time.
+
+        Raises:
+            ValueError: `n_train` is negative or too large, or ground truth is missing.
+
+        Example:
+            >>> from autorubric.core.criterion import Criterion
+            >>> dataset = RubricDataset("Explain", Rubric([Criterion(requirement="Is brief")]))
+            >>> for number in range(10):
+            ...     dataset.add_item(str(number), "", ["MET" if number < 5 else "UNMET"])
+            >>> train, test = dataset.split_train_test(4, seed=1)
+            >>> len(train), len(test), sum(item.ground_truth == ["MET"] for item in train)
+            (4, 6, 2)
+        """
+        from autorubric.dataset.splitting import split_indices
+
+        train, test = split_indices(self, n_train, stratify=stratify, rng=random.Random(seed))
+        return self._part(train), self._part(test)
+
+    def _part(self, indices: list[int]) -> RubricDataset:
+        return RubricDataset(
+            prompt=self.prompt,
+            rubric=self.rubric,
+            items=[self.items[index] for index in indices],
+            name=self.name,
+            reference_submission=self.reference_submission,
+            metadata=dict(self.metadata),
+        )

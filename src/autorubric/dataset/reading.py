@@ -1,0 +1,205 @@
+"""From JSON values to the parts of a dataset, every offender named at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from autorubric.core.rubric import Rubric
+from autorubric.dataset.fit import misfits, placed
+from autorubric.dataset.item import DataItem
+from autorubric.dataset.record import REF
+from autorubric.errors import InputError
+from autorubric.files.keys import nearest, unknown_key
+
+_HEAD_KEYS = ("name", "prompt", "rubric", "rubrics", "reference_submission", "metadata", "items")
+_ITEM_KEYS = (
+    "submission",
+    "description",
+    "ground_truth",
+    "rubric",
+    "reference_submission",
+    "prompt",
+    "ground_truth_reasons",
+    "id",
+    "metadata",
+)
+_KNOWN_IN_ITEM = frozenset(_ITEM_KEYS)
+
+
+class Parts(NamedTuple):
+    """The arguments of a `RubricDataset`."""
+
+    prompt: str | None
+    rubric: Rubric | None
+    items: list[DataItem]
+    name: str | None
+    reference_submission: str | None
+    metadata: dict[str, Any]
+
+
+def read_record(data: Any) -> Parts:
+    """The parts of a dataset from one mapping.
+
+    Raises:
+        InputError: with one problem for each offending place.
+
+    Example:
+        >>> read_record({"prompt": "Explain photosynthesis", "rubric": None, "itmes": []})
+        Traceback (most recent call last):
+        autorubric.errors.InputError: unknown key 'itmes' in the dataset; did you mean 'items'?
+    """
+    if not isinstance(data, dict):
+        raise InputError(f"Expected JSON object, got {type(data).__name__}")
+    records = data.get("items", [])
+    problems: list[str] = []
+    if not isinstance(records, list):
+        problems.append(f"'items' must be a list, got {type(records).__name__}")
+        records = []
+    own_prompts = bool(records) and all(isinstance(r, dict) and r.get("prompt") is not None for r in records)
+    if "prompt" not in data and not own_prompts:
+        problems.append("Missing required field: 'prompt'")
+    if "rubric" not in data:
+        problems.append("Missing required field: 'rubric'")
+    head = {key: value for key, value in data.items() if key != "items"}
+    return read_parts(head, enumerate(records), problems, lambda index: "")
+
+
+def read_parts(
+    head: dict[str, Any],
+    records: Iterable[tuple[int, Any]],
+    problems: list[str],
+    place: Callable[[int], str],
+) -> Parts:
+    """The parts of a dataset from what holds for all items and the items, which are taken one at a time.
+
+    Args:
+        head: the mapping without its items.
+        records: each item with the number of its row.
+        problems: what was found wrong before; raised with the rest.
+        place: from the number of a row to the head of a message about it.
+
+    Raises:
+        InputError: with one problem for each offending place.
+
+    Example:
+        >>> head = {"prompt": "Explain", "rubric": [{"requirement": "Is brief"}]}
+        >>> rows = [(2, {"submission": "…", "description": "d", "ground_truth": ["MET"]})]
+        >>> read_parts(head, rows, [], "rows.jsonl:{}: ".format).items[0].ground_truth
+        [<CriterionVerdict.MET: 'MET'>]
+    """
+    in_head: list[str] = []
+    parts = _read_head(head, in_head)
+    shared = _shared_rubrics(head.get("rubrics"), in_head)
+    problems += (f"{place(1)}{problem}" for problem in in_head)
+    sound_head = not problems
+    indexed: list[tuple[int, DataItem]] = []
+    rows: list[int] = []
+    for index, (row, record) in enumerate(records):
+        rows.append(row)
+        found: list[str] = []
+        item = _read_item(record, shared, found)
+        if item is not None:
+            indexed.append((index, item))
+        problems += (f"{place(row)}Item {index}{problem}" for problem in found)
+    # Against a head that is itself wrong, every item would seem wrong too.
+    if sound_head:
+        found_misfits = misfits(indexed, parts.prompt, parts.rubric)
+        problems += (f"{place(rows[index])}{sentence}" for index, sentence in found_misfits)
+    if problems:
+        raise InputError(problems)
+    parts.items.extend(item for _, item in indexed)
+    return parts
+
+
+def _read_head(head: dict[str, Any], problems: list[str]) -> Parts:
+    metadata = _strangers(head, _HEAD_KEYS, "the dataset", problems)
+    texts: dict[str, str | None] = {}
+    for key in ("prompt", "name", "reference_submission"):
+        value = head.get(key)
+        texts[key] = value if isinstance(value, str) else None
+        if value is not None and not isinstance(value, str):
+            problems.append(f"'{key}' must be a string or null, got {type(value).__name__}")
+    rubric = _read_rubric(head.get("rubric"), {}, "rubric: ", problems)
+    return Parts(texts["prompt"], rubric, [], texts["name"], texts["reference_submission"], metadata)
+
+
+def _shared_rubrics(records: Any, problems: list[str]) -> dict[str, Rubric | None]:
+    if records is None:
+        return {}
+    if not isinstance(records, dict):
+        problems.append(f"'rubrics' must be a mapping from names to rubrics, got {type(records).__name__}")
+        return {}
+    return {name: _read_rubric(record, {}, f"rubrics.{name}: ", problems) for name, record in records.items()}
+
+
+def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, problems: list[str]) -> Rubric | None:
+    if record is None:
+        return None
+    if isinstance(record, dict) and "$ref" in record:
+        ref = record["$ref"]
+        name = ref.removeprefix(REF) if isinstance(ref, str) else ref
+        if isinstance(name, str) and name in shared:
+            return shared[name]
+        known = ", ".join(REF + key for key in shared) or "none"
+        problems.append(f"{where}there is no shared rubric {ref!r}; there are: {known}")
+        return None
+    try:
+        return Rubric.from_dict(record)
+    except (InputError, TypeError) as error:
+        found = error.problems if isinstance(error, InputError) else (str(error),)
+        problems += (f"{where}{problem}" for problem in found)
+        return None
+
+
+def _read_item(record: Any, shared: dict[str, Rubric | None], problems: list[str]) -> DataItem | None:
+    """The item, or None after adding to `problems` what continues "Item 3"."""
+    if not isinstance(record, dict):
+        problems.append(f" must be a dict, got {type(record).__name__}")
+        return None
+    found: list[str] = []
+    metadata = record.get("metadata") or {}
+    if not record.keys() <= _KNOWN_IN_ITEM or type(metadata) is not dict:
+        metadata = _strangers(record, _ITEM_KEYS, "the item", found)
+    missing = [key for key in ("submission", "description") if record.get(key) is None]
+    rubric = record.get("rubric")
+    if rubric is not None:
+        rubric = _read_rubric(rubric, shared, "rubric: ", found)
+    number = record.get("id")
+    try:
+        if not (missing or found):
+            return DataItem(
+                record["submission"],
+                record["description"],
+                record.get("ground_truth"),
+                rubric,
+                record.get("reference_submission"),
+                record.get("prompt"),
+                record.get("ground_truth_reasons"),
+                str(number) if type(number) is int else number,
+                metadata,
+            )
+    except InputError as error:
+        found += error.problems
+    problems += (f" missing required field: '{key}'" for key in missing)
+    problems += map(placed, found)
+    return None
+
+
+def _strangers(record: dict[str, Any], known: tuple[str, ...], where: str, problems: list[str]) -> dict[str, Any]:
+    """The metadata of a mapping: its own, and the keys nobody knows, where they are no misspellings."""
+    own = record.get("metadata")
+    if own is not None and not isinstance(own, dict):
+        problems.append(f"'metadata' must be a mapping, got {type(own).__name__}")
+        own = None
+    metadata = dict(own or {})
+    for key, value in record.items():
+        if key in known:
+            continue
+        if nearest(str(key), known):
+            problems.append(unknown_key(str(key), known, where))
+        elif key in metadata:
+            problems.append(f"{key!r} is given twice, in {where} and in its 'metadata'")
+        else:
+            metadata[key] = value
+    return metadata

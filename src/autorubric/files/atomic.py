@@ -1,0 +1,130 @@
+"""Writes that happen wholly or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Literal, overload
+
+from autorubric.errors import InputError
+
+
+def write_atomically(path: str | Path, chunks: Iterable[str | bytes], *, permissions: int | None = None) -> None:
+    r"""Write a file so that a reader finds the old content or the new one, never a part.
+
+    Args:
+        path: the file to make or replace; text is written as UTF-8.
+        chunks: the content, in order. They are taken one at a time, so a generator needs no memory.
+        permissions: the mode of the new file; by default the old file's, or what the umask leaves.
+
+    Raises:
+        InputError: the folder is missing or cannot be written to.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
+        >>> write_atomically(path, ["{}", "\n"])
+        >>> path.read_text()
+        '{}\n'
+    """
+    with atomic_writer(path, "wb", permissions=permissions) as file:
+        for chunk in chunks:
+            file.write(chunk.encode() if isinstance(chunk, str) else chunk)
+
+
+@overload
+def atomic_writer(
+    path: str | Path, mode: Literal["w"] = "w", *, permissions: int | None = None
+) -> AbstractContextManager[IO[str]]: ...
+@overload
+def atomic_writer(
+    path: str | Path, mode: Literal["wb"], *, permissions: int | None = None
+) -> AbstractContextManager[IO[bytes]]: ...
+def atomic_writer(
+    path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None
+) -> AbstractContextManager[IO[Any]]:
+    r"""A handle whose content takes the place of `path` when the block ends well, durably and all at once.
+
+    When the block raises, `path` is as it was and nothing is left behind. A symbolic link stays a link: the
+    file it names is replaced. A device or pipe (`/dev/stdout`) is written to directly.
+
+    Args:
+        path: the file to make or replace.
+        mode: "w" for UTF-8 text with `\n` line ends, "wb" for bytes.
+        permissions: the mode of the new file; by default the old file's, or what the umask leaves.
+
+    Raises:
+        InputError: the folder is missing or cannot be written to.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "summary.txt"
+        >>> with atomic_writer(path) as file:
+        ...     _ = file.write("done\n")
+        >>> path.read_text()
+        'done\n'
+    """
+    return _writer(path, mode, permissions)
+
+
+@contextmanager
+def _writer(path: str | Path, mode: str, permissions: int | None) -> Iterator[IO[Any]]:
+    target = Path(os.path.realpath(path))
+    replaced = _mode_of(target)
+    if replaced is not None and not stat.S_ISREG(replaced):
+        with _opened(path, target, os.O_WRONLY, mode) as file:
+            yield file
+        return
+    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.tmp")
+    file = _opened(path, draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with file:
+            wanted = permissions if permissions is not None else replaced and stat.S_IMODE(replaced)
+            if wanted is not None:
+                os.fchmod(file.fileno(), wanted)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+    _sync_folder(target.parent)
+
+
+def _opened(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
+    """The open file; `path` is the name the caller knows it by."""
+    try:
+        descriptor = os.open(actual, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    if mode == "wb":
+        return os.fdopen(descriptor, "wb")
+    return os.fdopen(descriptor, "w", encoding="utf-8", newline="\n")
+
+
+def _mode_of(target: Path) -> int | None:
+    try:
+        found = target.stat().st_mode
+    except OSError:
+        return None
+    if stat.S_ISDIR(found):
+        raise InputError(f"{target}: cannot be written: it is a folder")
+    return found
+
+
+def _sync_folder(folder: Path) -> None:
+    # The rename itself is durable only once the folder is; some file systems refuse, which is no error.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

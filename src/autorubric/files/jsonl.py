@@ -1,0 +1,71 @@
+"""Rows of a JSON Lines file, one at a time."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from autorubric.errors import InputError, MissingFileError
+from autorubric.files.strict_json import parse_json
+from autorubric.files.text import decode
+
+
+def iter_jsonl(
+    path: str | Path, *, problems: list[str] | None = None, what: str = "File"
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    r"""The objects of a JSON Lines file with their row numbers, counted from 1 with blank lines included.
+
+    A bad row does not hide the rows behind it: it is noted, and reading goes on. Only one line is in memory.
+
+    Args:
+        path: the file.
+        problems: a list that takes the bad rows, for a caller that raises them with its own. Without it, they
+            are raised after the last row.
+        what: the noun for the message about a missing file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: with one problem for each bad row.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
+        >>> _ = path.write_text('{"a": 1}\n\n{"a": 2}\n')
+        >>> list(iter_jsonl(path))
+        [(1, {'a': 1}), (3, {'a': 2})]
+    """
+    found: list[str] = [] if problems is None else problems
+    try:
+        with Path(path).open("rb") as lines:
+            for row, line in enumerate(lines, start=1):
+                data = line.removeprefix(codecs.BOM_UTF8) if row == 1 else line
+                if not data.strip():
+                    continue
+                value = _row(data, f"{path}:{row}", found)
+                if value is not None:
+                    yield row, value
+    except FileNotFoundError:
+        raise MissingFileError(f"{what} not found: {path}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if problems is None and found:
+        raise InputError(found)
+
+
+def _row(data: bytes, where: str, problems: list[str]) -> dict[str, Any] | None:
+    try:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = decode(data, where)
+        value = parse_json(text, where)
+    except InputError as error:
+        problems.extend(error.problems)
+        return None
+    if not isinstance(value, dict):
+        problems.append(f"{where}: expected a JSON object, got {type(value).__name__}")
+        return None
+    return value

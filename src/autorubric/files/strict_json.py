@@ -1,0 +1,195 @@
+"""JSON as its standard has it: no NaN, no key twice, no half characters."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from autorubric.errors import InputError
+
+_quoted = json.encoder.encode_basestring
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+# An escaped backslash, a proper pair, or (captured) half a pair, in that order.
+_ESCAPED_SURROGATES = re.compile(
+    r"\\(?:\\|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+)
+
+
+class _RepeatedKeys(dict[str, Any]):
+    """An object that named a key twice; kept until the place of it can be told."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def _repeating(pairs: list[tuple[str, Any]]) -> _RepeatedKeys:
+    marked = _RepeatedKeys(pairs)
+    keys = [key for key, _ in pairs]
+    marked.repeated = tuple(dict.fromkeys(key for key in keys if keys.count(key) > 1))
+    return marked
+
+
+def _decode(text: str) -> tuple[Any, bool]:
+    """The value of a JSON text, and whether something in it was marked that the standard forbids."""
+    blemished = False
+
+    # Called once for each object and number: these are the inner loop of every load.
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        nonlocal blemished
+        blemished = True
+        return _repeating(pairs)
+
+    def number(digits: str) -> float:
+        found = float(digits)
+        if found - found != 0.0:
+            nonlocal blemished
+            blemished = True
+        return found
+
+    decoder = json.JSONDecoder(object_pairs_hook=members, parse_constant=number, parse_float=number)
+    return decoder.decode(text), blemished
+
+
+def parse_json(text: str, where: str = "JSON") -> Any:
+    r"""The value a JSON text stands for.
+
+    Refused, beyond what is not JSON at all: NaN and Infinity (also by overflow, `1e999`), a key given twice
+    in one object, and half of a surrogate pair, which no file can hold. All such places are named together.
+
+    Args:
+        text: the JSON text.
+        where: the head of every message.
+
+    Raises:
+        InputError: with one problem for each offending place.
+
+    Example:
+        >>> parse_json('{"weight": 1.5}')
+        {'weight': 1.5}
+        >>> parse_json('[{"weight": NaN}, {"a": 1, "a": 2}]', "rubric.json")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: 2 problems:
+          rubric.json: [0].weight is nan; JSON numbers are finite
+          rubric.json: [1] has the key 'a' twice
+    """
+    try:
+        value, blemished = _decode(text.removeprefix("\ufeff"))
+    except RecursionError:
+        raise InputError(f"{where}: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
+    if blemished or has_lone_surrogate(text):
+        problems = [f"{where}: {problem}" for problem in blemishes(value)]
+        if problems:
+            raise InputError(problems)
+    return value
+
+
+def dump_json(value: Any, indent: int | None = None) -> str:
+    """`value` as JSON text that keeps every language readable and that `parse_json` reads back.
+
+    Raises:
+        InputError: a number is NaN or infinite, a text holds half a character, or something is no JSON value.
+
+    Example:
+        >>> dump_json({"query": "什么是光合作用?"})
+        '{"query": "什么是光合作用?"}'
+    """
+    try:
+        text = _compact(value) if indent is None else _indented(value, "\n", " " * indent)
+        if text.isascii() or not _unencodable(text):
+            return text
+    except (TypeError, RecursionError) as error:
+        raise InputError(str(error)) from None
+    except ValueError as error:
+        if "Circular" in str(error):
+            raise InputError(str(error)) from None
+    raise InputError(blemishes(value))
+
+
+def _indented(value: Any, newline: str, step: str) -> str:
+    """What `json.dumps` gives with an indent, several times faster: the standard one has no C code for it."""
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if kind is float:
+        return repr(value) if value - value == 0.0 else _compact(value)
+    if kind not in (dict, list) or not value:
+        return _compact(value)
+    inner = newline + step
+    if kind is list:
+        members = [_indented(member, inner, step) for member in value]
+        return f"[{inner}{f',{inner}'.join(members)}{newline}]"
+    members = [
+        f"{_quoted(key) if type(key) is str else _key(key)}: {_indented(member, inner, step)}"
+        for key, member in value.items()
+    ]
+    return f"{{{inner}{f',{inner}'.join(members)}{newline}}}"
+
+
+def _key(key: Any) -> str:
+    """A key that is no text, as JSON writes it: `{null: 0}` without what stands around it."""
+    return _compact({key: 0})[1:-4]
+
+
+def has_lone_surrogate(text: str) -> bool:
+    r"""Whether JSON text holds half of a surrogate pair, escaped or bare.
+
+    Example:
+        >>> has_lone_surrogate(r'"\ud83d\ude00"'), has_lone_surrogate(r'"\ud83d"')
+        (False, True)
+    """
+    if not text.isascii() and _unencodable(text):
+        return True
+    if "\\ud" not in text and "\\uD" not in text:
+        return False
+    return any(match[1] for match in _ESCAPED_SURROGATES.finditer(text))
+
+
+def blemishes(value: Any, path: str = "") -> Iterator[str]:
+    r"""Every place in a value that strict JSON cannot hold, as a sentence each.
+
+    Example:
+        >>> list(blemishes({"items": [1.0, float("inf")]}))
+        ['items[1] is inf; JSON numbers are finite']
+    """
+    place = path or "the document"
+    if isinstance(value, str):
+        if _unencodable(value):
+            yield f"{place} holds half a character (a lone surrogate): {_first_surrogate(value)}"
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield f"{place} is {value}; JSON numbers are finite"
+    elif isinstance(value, dict):
+        yield from _blemishes_of_members(value, path)
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from blemishes(member, f"{path}[{index}]")
+
+
+def _blemishes_of_members(members: dict[Any, Any], path: str) -> Iterator[str]:
+    place = path or "the document"
+    if isinstance(members, _RepeatedKeys):
+        yield from (f"{place} has the key {key!r} twice" for key in members.repeated)
+    for key, member in members.items():
+        if isinstance(key, str) and _unencodable(key):
+            yield f"{place} has a key with half a character (a lone surrogate): {_first_surrogate(key)}"
+            continue
+        yield from blemishes(member, f"{path}.{key}" if path else str(key))
+
+
+def _unencodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _first_surrogate(text: str) -> str:
+    return next(f"U+{ord(char):04X}" for char in text if "\ud800" <= char <= "\udfff")

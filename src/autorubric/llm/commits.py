@@ -1,0 +1,148 @@
+"""Many writes to one transaction, on one thread, acknowledged after the commit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeAlias
+
+from autorubric.errors import LedgerError
+
+Write: TypeAlias = Callable[[sqlite3.Connection], Any]
+_Waiter: TypeAlias = "asyncio.Future[Any] | Future[Any]"
+
+
+class GroupCommit:
+    """Runs writes on its own thread, and answers each one once it is on the disk.
+
+    The first write of a batch waits `linger` seconds for company, or until `rows` writes are there; writes
+    that come during a commit form the next batch. When a batch fails, every write of it and every later one
+    gets a `LedgerError`: after a full disk nothing may look recorded that is not.
+
+    Args:
+        connection: the one connection that writes; used by the thread only, until `close` returns.
+        after_commit: called on the thread with the results of each committed batch, before they are
+            acknowledged.
+        rows: the largest batch.
+        linger: seconds that a write waits for others at most.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        after_commit: Callable[[list[Any]], None],
+        *,
+        rows: int = 256,
+        linger: float = 0.025,
+    ) -> None:
+        self._connection = connection
+        self._after_commit = after_commit
+        self._rows = rows
+        self._linger = linger
+        self._changed = threading.Condition()
+        self._queue: list[tuple[Write, _Waiter]] = []
+        self._closing = False
+        self._broken: str | None = None
+        self._thread = threading.Thread(target=self._run, name="autorubric-ledger", daemon=True)
+        self._thread.start()
+
+    def submit(self, write: Write) -> asyncio.Future[Any]:
+        """A future for the result of `write`, done once the write is durable."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._add(write, future)
+        return future
+
+    def write(self, write: Write) -> Any:
+        """The result of `write`, when it is durable; blocks until then."""
+        future: Future[Any] = Future()
+        self._add(write, future)
+        return future.result()
+
+    def check(self) -> None:
+        """Nothing while the thread can write; else a `LedgerError` that says why it cannot."""
+        if self._broken is not None:
+            raise LedgerError(self._broken)
+        if self._closing:
+            raise LedgerError("the ledger is closed")
+
+    def close(self) -> None:
+        """Commit what is queued and end the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _add(self, write: Write, waiter: _Waiter) -> None:
+        with self._changed:
+            self.check()
+            self._queue.append((write, waiter))
+            if len(self._queue) in {1, self._rows}:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            results, problem = self._commit(batch)
+            if problem is not None:
+                with self._changed:
+                    self._broken = problem
+                    batch += self._queue
+                    self._queue = []
+            _acknowledge([waiter for _, waiter in batch], results, problem)
+            if problem is not None:
+                return
+
+    def _next_batch(self) -> list[tuple[Write, _Waiter]]:
+        def full() -> bool:
+            return self._closing or len(self._queue) >= self._rows
+
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or self._queue)
+            if not full():
+                self._changed.wait_for(full, self._linger)
+            batch, self._queue = self._queue[: self._rows], self._queue[self._rows :]
+        return batch
+
+    def _commit(self, batch: list[tuple[Write, _Waiter]]) -> tuple[list[Any], str | None]:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            results = [write(connection) for write, _ in batch]
+            connection.execute("COMMIT")
+            self._after_commit(results)
+        except Exception as error:  # whatever it is, no waiter may hang and nothing may look recorded
+            with contextlib.suppress(sqlite3.Error):
+                connection.rollback()
+            return (
+                [],
+                f"the ledger cannot be written: {error}; what it holds is safe, mend this and run again",
+            )
+        return results, None
+
+
+def _acknowledge(waiters: list[_Waiter], results: list[Any], problem: str | None) -> None:
+    outcomes = results if problem is None else [LedgerError(problem) for _ in waiters]
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Waiter, Any]]] = defaultdict(list)
+    for waiter, outcome in zip(waiters, outcomes, strict=True):
+        if isinstance(waiter, Future):
+            _settle([(waiter, outcome)])
+        else:
+            by_loop[waiter.get_loop()].append((waiter, outcome))
+    for loop, settled in by_loop.items():
+        # A loop that was closed has nobody left who waits.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, settled)
+
+
+def _settle(settled: list[tuple[_Waiter, Any]]) -> None:
+    for waiter, outcome in settled:
+        if waiter.done():
+            continue
+        if isinstance(outcome, LedgerError):
+            waiter.set_exception(outcome)
+        else:
+            waiter.set_result(outcome)

@@ -1,0 +1,364 @@
+"""`LLMConfig`: how a user describes a model, checked before anything is spent."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from autorubric.errors import ConfigError, MissingFileError
+from autorubric.llm.secrets import HIDDEN, is_secret_header, without_secrets
+
+
+class ThinkingLevel(StrEnum):
+    """How hard a reasoning model should think."""
+
+    NONE = "none"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+ThinkingLevelLiteral: TypeAlias = Literal["none", "low", "medium", "high"]
+
+THINKING_LEVEL_BUDGETS: dict[ThinkingLevel, int] = {
+    ThinkingLevel.NONE: 0,
+    ThinkingLevel.LOW: 1024,
+    ThinkingLevel.MEDIUM: 2048,
+    ThinkingLevel.HIGH: 4096,
+}
+"""Thinking tokens that stand for a level where an endpoint wants a number."""
+
+
+@dataclass(frozen=True)
+class ThinkingConfig:
+    """A level of thinking, or an exact number of thinking tokens, which wins over the level.
+
+    Example:
+        >>> ThinkingConfig("high").get_effective_budget()
+        4096
+        >>> ThinkingConfig(budget_tokens=1500).get_reasoning_effort()
+        'medium'
+    """
+
+    level: ThinkingLevel | ThinkingLevelLiteral = ThinkingLevel.MEDIUM
+    budget_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.level not in [level.value for level in ThinkingLevel]:
+            raise ConfigError(f"thinking level {self.level!r} is not one of none, low, medium, high")
+        object.__setattr__(self, "level", ThinkingLevel(self.level))
+        if self.budget_tokens is not None and (problem := _count_problem("budget_tokens", self.budget_tokens)):
+            raise ConfigError(f"thinking: {problem}")
+
+    def get_effective_budget(self) -> int:
+        """Thinking tokens: the exact number where one is set, else the level's."""
+        if self.budget_tokens is not None:
+            return self.budget_tokens
+        return THINKING_LEVEL_BUDGETS[ThinkingLevel(self.level)]
+
+    def get_reasoning_effort(self) -> str:
+        """The level, or the smallest level whose budget covers the exact number."""
+        if self.budget_tokens is None:
+            return ThinkingLevel(self.level).value
+        enough = (lvl for lvl, budget in THINKING_LEVEL_BUDGETS.items() if self.budget_tokens <= budget)
+        return next(enough, ThinkingLevel.HIGH).value
+
+
+ThinkingParam: TypeAlias = ThinkingConfig | ThinkingLevel | ThinkingLevelLiteral | int | None
+
+
+@dataclass(repr=False)
+class LLMConfig:
+    """One model at one endpoint, and how to ask it.
+
+    The first 19 fields are the published ones, in their order and with their defaults; those after
+    `extra_params` are ours. Wrong values raise `ConfigError` at once, all of them together.
+
+    Attributes:
+        model: `provider/model` (also `provider:model`), or the served name where `api_base` is given.
+        temperature: 0 to 2; None leaves it to the endpoint.
+        max_tokens: most completion tokens; None leaves it to the endpoint.
+        top_p: 0 to 1.
+        timeout: seconds for one attempt, from connecting to the last byte.
+        max_retries: HTTP requests after the first that may be made for one call.
+        retry_min_wait: shortest wait before a retry, in seconds.
+        retry_max_wait: longest wait that is not asked for by a `Retry-After`, in seconds.
+        max_parallel_requests: most calls in flight to this endpoint; None takes the run's concurrency.
+        cache_enabled: kept for compatibility; the ledger of a run replaces the cache.
+        cache_dir: see `cache_enabled`.
+        cache_ttl: see `cache_enabled`.
+        api_key: the key; prefer the provider's environment variable. Never shown, never stored.
+        api_base: base URL of an OpenAI-compatible endpoint, without `/chat/completions`.
+        thinking: level, number of thinking tokens, or `ThinkingConfig`.
+        prompt_caching: accepted and without effect: endpoints that speak this protocol cache by
+            themselves, and Anthropic's takes no cache marks through it.
+        seed: sent as `seed + 1000 * draw + reask`, so that draws stay different and repeatable.
+        extra_headers: sent with every request.
+        extra_params: further fields of the request's body.
+        api_key_env: name of the environment variable that holds the key.
+        requests_per_minute: most requests in any minute; None for no limit of our own.
+        tokens_per_minute: most tokens in any minute, as far as they can be known beforehand.
+        prices: dollars per million tokens, `{"input": 1.25, "output": 10, "cached": 0.125}`, where the
+            built-in table has no price or another one.
+
+    Example:
+        >>> LLMConfig("openai/gpt-5.1", temperature=0.0, api_key="sk-planted-key")
+        LLMConfig(model='openai/gpt-5.1', temperature=0.0, api_key=<hidden>)
+        >>> LLMConfig("openai/gpt-5.1", temperature="hot", top_p=7)
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: 2 problems:
+          model 'openai/gpt-5.1' has temperature='hot'; expected a number from 0 to 2
+          model 'openai/gpt-5.1' has top_p=7; expected a number from 0 to 1
+    """
+
+    model: str
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    timeout: float = 60.0
+    max_retries: int = 3
+    retry_min_wait: float = 1.0
+    retry_max_wait: float = 60.0
+    max_parallel_requests: int | None = None
+    cache_enabled: bool = False
+    cache_dir: str | Path = ".autorubric_cache"
+    cache_ttl: int | None = None
+    api_key: str | None = None
+    api_base: str | None = None
+    thinking: ThinkingParam = None
+    prompt_caching: bool = True
+    seed: int | None = None
+    extra_headers: dict[str, str] = field(default_factory=dict)
+    extra_params: dict[str, Any] = field(default_factory=dict)
+    api_key_env: str | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    prices: dict[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        if problems := [f"model {self.model!r} {problem}" for problem in _problems(self)]:
+            raise ConfigError(problems)
+
+    def __repr__(self) -> str:
+        return f"LLMConfig({', '.join(_shown(self))})"
+
+    def get_thinking_config(self) -> ThinkingConfig | None:
+        """`thinking` in its full form, whichever form was given; None where it is unset.
+
+        Example:
+            >>> LLMConfig("openai/gpt-5.1", thinking="low").get_thinking_config().get_effective_budget()
+            1024
+        """
+        if self.thinking is None or isinstance(self.thinking, ThinkingConfig):
+            return self.thinking
+        if isinstance(self.thinking, int):
+            return ThinkingConfig(budget_tokens=self.thinking)
+        return ThinkingConfig(level=self.thinking)
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> LLMConfig:
+        """The configuration in a YAML file; keys that are no field go to `extra_params`.
+
+        A key that nearly matches a field is an error, since a misspelt field would be sent to the
+        endpoint instead of being used.
+
+        Raises:
+            MissingFileError: there is no such file.
+            ConfigError: the file is not YAML, names no model, or holds wrong values.
+        """
+        found = _read_mapping(Path(path))
+        if not found.get("model"):
+            raise ConfigError(f"{path}: LLM config YAML must specify 'model' field")
+        known = {f.name for f in dataclasses.fields(cls)}
+        extra = {key: found.pop(key) for key in list(found) if key not in known}
+        if problems := [f"{path}: {p}" for p in _near_misses(extra, sorted(known))]:
+            raise ConfigError(problems)
+        if isinstance(found.get("thinking"), Mapping):
+            found["thinking"] = ThinkingConfig(**found["thinking"])
+        found["extra_params"] = {**(found.get("extra_params") or {}), **extra}
+        try:
+            return cls(**found)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {problem}" for problem in error.problems) from None
+
+    def to_yaml(self, path: str | Path) -> None:
+        """Write every field that differs from its default, except keys; the file says what is left out."""
+        import yaml
+
+        values = {name: value for name, value in _changed(self) if name != "api_key"}
+        left_out = ["api_key"] if self.api_key else []
+        if self.extra_headers:
+            values["extra_headers"] = without_secrets(self.extra_headers)
+            left_out += [f"extra_headers.{name}" for name in self.extra_headers if is_secret_header(name)]
+        if isinstance(self.thinking, ThinkingConfig):
+            values["thinking"] = {
+                "level": ThinkingLevel(self.thinking.level).value,
+                "budget_tokens": self.thinking.budget_tokens,
+            }
+        elif isinstance(self.thinking, ThinkingLevel):
+            values["thinking"] = self.thinking.value
+        if "cache_dir" in values:
+            values["cache_dir"] = str(values["cache_dir"])
+        note = "".join(f"# {name} is left out: secrets are not written to files\n" for name in left_out)
+        Path(path).write_text(note + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+RESERVED_PARAMS: frozenset[str] = frozenset({"model", "messages", "stream", "n"})
+"""Body fields that `extra_params` must not replace: they would change who is asked, what, or how often."""
+
+
+def _changed(config: LLMConfig) -> Iterator[tuple[str, Any]]:
+    for spec in dataclasses.fields(config):
+        value = getattr(config, spec.name)
+        default = spec.default_factory() if callable(spec.default_factory) else spec.default
+        if spec.name == "model" or value != default:
+            yield spec.name, value
+
+
+def _shown(config: LLMConfig) -> Iterator[str]:
+    for name, value in _changed(config):
+        if name == "api_key":
+            yield f"api_key={HIDDEN}"
+        elif name == "extra_headers":
+            shown = {key: HIDDEN if is_secret_header(key) else text for key, text in value.items()}
+            yield f"extra_headers={shown!r}"
+        else:
+            yield f"{name}={value!r}"
+
+
+def _problems(config: LLMConfig) -> Iterator[str]:
+    if not isinstance(config.model, str) or not config.model.strip():
+        yield "is no model name; expected 'provider/model'"
+    yield from _number_problems(config)
+    for name in ("api_key", "api_base", "api_key_env"):
+        value = getattr(config, name)
+        if value is not None and not isinstance(value, str):
+            yield f"has {name} of type {type(value).__name__}; expected text"
+    yield from _thinking_problems(config.thinking)
+    yield from _mapping_problems(config)
+
+
+_RANGES: tuple[tuple[str, float, float], ...] = (
+    ("temperature", 0, 2),
+    ("top_p", 0, 1),
+    ("timeout", 0.001, math.inf),
+    ("retry_min_wait", 0, math.inf),
+    ("retry_max_wait", 0, math.inf),
+    ("requests_per_minute", 1, math.inf),
+    ("tokens_per_minute", 1, math.inf),
+)
+_LEAST = {"max_tokens": 0, "max_retries": 0, "max_parallel_requests": 1, "cache_ttl": 0}
+_OPTIONAL = frozenset({"temperature", "top_p", "requests_per_minute", "tokens_per_minute"})
+
+
+def _number_problems(config: LLMConfig) -> Iterator[str]:
+    for name, low, high in _RANGES:
+        value = getattr(config, name)
+        if not (value is None and name in _OPTIONAL) and not _is_number(value, low, high):
+            yield f"has {name}={value!r}; expected a {_range_in_words(low, high)}"
+    for name, least in (
+        ("max_tokens", 0),
+        ("max_retries", 0),
+        ("max_parallel_requests", 1),
+        ("cache_ttl", 0),
+    ):
+        value = getattr(config, name)
+        if value is None and name != "max_retries":
+            continue
+        if problem := _count_problem(name, value, least):
+            yield f"has {problem}"
+    if config.seed is not None and (isinstance(config.seed, bool) or not isinstance(config.seed, int)):
+        yield f"has seed={config.seed!r}; expected a whole number"
+    waits = (config.retry_min_wait, config.retry_max_wait)
+    if all(_is_number(wait, 0, math.inf) for wait in waits) and waits[0] > waits[1]:
+        yield f"has retry_min_wait={waits[0]!r} above retry_max_wait={waits[1]!r}"
+
+
+def _is_number(value: object, low: float, high: float) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and low <= value <= high
+
+
+def _range_in_words(low: float, high: float) -> str:
+    if math.isfinite(high):
+        return f"number from {low:g} to {high:g}"
+    return "finite number above 0" if 0 < low < 1 else f"finite number of at least {low:g}"
+
+
+def _count_problem(name: str, value: object, least: int = 0) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        return f"{name}={value!r}; expected a whole number of at least {least}"
+    return None
+
+
+def _thinking_problems(thinking: object) -> Iterator[str]:
+    if thinking is None or isinstance(thinking, ThinkingConfig | ThinkingLevel):
+        return
+    if isinstance(thinking, int) and not isinstance(thinking, bool) and thinking >= 0:
+        return
+    if thinking not in [level.value for level in ThinkingLevel]:
+        yield f"has thinking={thinking!r}; expected none, low, medium, high or a number of tokens"
+
+
+def _mapping_problems(config: LLMConfig) -> Iterator[str]:
+    headers = config.extra_headers
+    if not isinstance(headers, dict) or not all(isinstance(x, str) for kv in headers.items() for x in kv):
+        yield "has extra_headers that are not texts by name"
+    if not isinstance(config.extra_params, dict):
+        yield f"has extra_params of type {type(config.extra_params).__name__}; expected a mapping"
+        return
+    for name in sorted(RESERVED_PARAMS & config.extra_params.keys()):
+        yield f"has {name!r} in extra_params, which must not replace it"
+    for name in ("temperature", "max_tokens", "top_p", "seed"):
+        if name in config.extra_params and getattr(config, name) is not None:
+            yield f"has {name!r} twice: as a field and in extra_params"
+    yield from _price_problems(config.prices)
+
+
+def _price_problems(prices: object) -> Iterator[str]:
+    if prices is None:
+        return
+    if not isinstance(prices, dict) or not {"input", "output"} <= prices.keys() <= {
+        "input",
+        "output",
+        "cached",
+    }:
+        yield f"has prices={prices!r}; expected 'input', 'output' and optionally 'cached'"
+        return
+    for name, value in prices.items():
+        if not _is_number(value, 0, math.inf):
+            yield f"has prices.{name}={value!r}; expected finite dollars per million tokens"
+
+
+_NEAR = 0.85  # 'temprature' is near 'temperature' (0.95); 'top_k' is not near 'top_p' (0.8)
+
+
+def _near_misses(extra: Mapping[str, Any], known: list[str]) -> Iterator[str]:
+    for key in extra:
+        if near := difflib.get_close_matches(str(key), known, n=1, cutoff=_NEAR):
+            yield f"unknown key {key!r}; did you mean {near[0]!r}?"
+
+
+def _read_mapping(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise MissingFileError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: LLM config YAML must specify 'model' field")
+    return found

@@ -1,0 +1,60 @@
+"""From configurations to models that share connections and limits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+
+from autorubric.errors import ConfigError
+from autorubric.llm.chat import ChatModel
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.endpoints import Endpoints
+from autorubric.llm.model import Model
+from autorubric.llm.offline import LABEL, OfflineModel
+from autorubric.llm.providers import resolve
+
+
+@asynccontextmanager
+async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> AsyncIterator[dict[str, Model]]:
+    """The model of every slot, all sharing one set of connections and at most `max_in_flight` calls.
+
+    Raises:
+        ConfigError: unknown providers, missing keys or bad addresses, of all slots at once.
+
+    Example:
+        >>> import asyncio
+        >>> async def names():
+        ...     async with open_models({"merge": LLMConfig("builtin/offline")}, 8) as models:
+        ...         return {slot: model.name for slot, model in models.items()}
+        >>> asyncio.run(names())
+        {'merge': 'builtin/offline'}
+    """
+    models: dict[str, Model] = {}
+    problems: dict[str, None] = {}
+    async with Endpoints(max_in_flight=max_in_flight) as endpoints:
+        for slot, config in configs.items():
+            try:
+                models[slot] = _model(config, endpoints)
+            except ConfigError as error:
+                problems.update(dict.fromkeys(f"{slot}: {problem}" for problem in error.problems))
+        try:
+            if problems:
+                raise ConfigError(problems)
+            yield models
+        finally:
+            for model in models.values():
+                await model.close()
+
+
+def stand_ins(models: Iterable[Model]) -> tuple[str, ...]:
+    """What has to be said about models that only stand in for real ones, before anything else."""
+    return (LABEL,) if any(isinstance(model, OfflineModel) for model in models) else ()
+
+
+def _model(config: LLMConfig, endpoints: Endpoints) -> Model:
+    endpoint = resolve(config)
+    if not endpoint.is_builtin:
+        return ChatModel(config, endpoints)
+    if endpoint.name != "builtin/offline":
+        raise ConfigError(f"unknown model {endpoint.name!r}; the built-in model is 'builtin/offline'")
+    return OfflineModel()

@@ -1,0 +1,136 @@
+"""How fast an endpoint may be asked once it has said that it was asked too fast."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import deque
+
+WINDOW = 5.0
+"""Seconds over which the rate that an endpoint accepts is measured, at most."""
+
+EVIDENCE = 1.0
+"""Seconds of sending at one rate before what was accepted counts as a measurement."""
+
+MARGIN = 0.98
+"""Share of the measured rate that is used."""
+
+DEEPEST_CUT = 0.7
+"""Least share of the rate that one rate limit leaves, once there is a rate."""
+
+HOLD = 15.0
+"""Seconds without a rate limit before a rate near the known limit is raised; doubled each time that fails."""
+
+LONGEST_HOLD = 240.0
+SHORTEST_HOLD = 5.0
+
+_CONFIRMS = 0.05
+_LEAST_RATE = 1 / 60
+_LATE_TIMER = 0.01  # seconds of lateness that are made up for
+
+
+class Pace:
+    """A cap on requests per second, learned from what an endpoint accepts and what it turns away.
+
+    There is no cap before the first rate limit. That one stops all requests for a moment; what had
+    passed until the end of the stop gives the first rate. From then on the rate is raised in quiet
+    times, quickly while it is far from a rate known to be too high and carefully near it. All times
+    are seconds on one clock that only goes forward; nothing here waits.
+
+    Example:
+        >>> pace = Pace()
+        >>> pace.delay(0.0)
+        0.0
+        >>> for _ in range(100):
+        ...     pace.sent(0.0)
+        >>> for _ in range(40):  # 60 of 100 pass
+        ...     pace.refused(0.0, 0.1)
+        >>> pace.delay(0.1)  # a stop of one second
+        1.0
+        >>> pace.delay(1.1), round(pace.rate)
+        (0.0, 53)
+    """
+
+    def __init__(self) -> None:
+        self.rate = math.inf
+        self._sends: deque[float] = deque()
+        self._refusals: deque[float] = deque()  # when they were sent
+        self._next = -math.inf
+        self._stopped_until = -math.inf
+        self._since = -math.inf  # the first request that was sent at the present rate
+        self._changed_at = -math.inf
+        self._known_bad = math.inf
+        self._hold = HOLD
+
+    def delay(self, now: float) -> float:
+        """Seconds until the next request may be sent; 0 when it may be sent now."""
+        if now < self._stopped_until:
+            return self._stopped_until - now
+        if self.rate == math.inf:
+            if not self._refusals:
+                return 0.0
+            self._start(now)
+        self._raise(now)
+        return max(0.0, self._next - now)
+
+    def sent(self, now: float) -> None:
+        """One request leaves."""
+        self._sends.append(now)
+        self._since = min(self._since, now)
+        while self._sends[0] < now - WINDOW:
+            self._sends.popleft()
+        if self.rate != math.inf:
+            late = max(_LATE_TIMER, 0.5 / self.rate)
+            self._next = max(self._next, now - late) + 1.0 / self.rate
+
+    def refused(self, sent_at: float, now: float, retry_after: float | None = None) -> None:
+        """The request that left at `sent_at` was turned away for coming too fast.
+
+        `retry_after` stops all requests for that many seconds.
+        """
+        self._refusals.append(sent_at)
+        while self._refusals[0] < now - WINDOW:
+            self._refusals.popleft()
+        first = self.rate == math.inf
+        wait = max(retry_after or 0.0, EVIDENCE if first else 0.0)
+        self._stopped_until = max(self._stopped_until, now + wait)
+        if first or sent_at < self._since:
+            return
+        enough = sent_at >= self._since + EVIDENCE
+        if enough or retry_after:
+            # A short stop leaves too little to measure; without one, wait until there is enough.
+            self._cut(now, self._accepted_rate(now, self._since) if enough else 0.95 * self.rate)
+
+    def _start(self, now: float) -> None:
+        self.rate = max(self._accepted_rate(now) * MARGIN, _LEAST_RATE)
+        self._next = self._changed_at = now
+        self._since = math.inf
+
+    def _cut(self, now: float, measured: float) -> None:
+        known_bad, self._known_bad = self._known_bad, self.rate
+        self.rate = max(min(self.rate, measured) * MARGIN, DEEPEST_CUT * self.rate, _LEAST_RATE)
+        confirmed = known_bad != math.inf and abs(self._known_bad / known_bad - 1) < _CONFIRMS
+        self._hold = min(2 * self._hold, LONGEST_HOLD) if confirmed else HOLD
+        self._changed_at = now
+        self._since = math.inf
+
+    def _raise(self, now: float) -> None:
+        if self._known_bad == math.inf:
+            quiet, step = 1.0, 1.2
+        elif self.rate < (1 - _CONFIRMS) * self._known_bad:
+            quiet, step = 1.0, 1.05
+        else:
+            quiet, step = self._hold, 1.01
+        if now - self._changed_at >= quiet:
+            self.rate *= step
+            self._changed_at = now
+            if self.rate > self._known_bad:  # the limit is not there any more
+                self._hold = max(self._hold / 2, SHORTEST_HOLD)
+
+    def _accepted_rate(self, now: float, since: float = -math.inf) -> float:
+        if not self._sends:
+            return 0.0
+        since = max(since, now - WINDOW, self._sends[0])
+        sends = len(self._sends) - bisect_left(self._sends, since)
+        refusals = sum(1 for sent_at in self._refusals if sent_at >= since)
+        return max(sends - refusals, 0) / max(now - since, EVIDENCE)

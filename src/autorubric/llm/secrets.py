@@ -1,0 +1,81 @@
+"""Keys that cannot be printed by accident, and texts with keys taken out."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+HIDDEN = "<hidden>"
+
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password|credential", re.IGNORECASE)
+_LOOKS_LIKE_A_KEY = re.compile(
+    r"\b(?:sk|gsk|xai|hf|pk|rk|fw)[-_][A-Za-z0-9_\-*]{8,}|\bAIza[\w\-]{16,}|(?<=Bearer )[^\s\"',}]{6,}"
+)
+_SHORTEST_TOLD_APART = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A key whose `repr` and `str` do not show it.
+
+    Example:
+        >>> key = Secret("sk-planted")
+        >>> key, f"{key}"
+        (Secret(<hidden>), 'Secret(<hidden>)')
+        >>> key.reveal()
+        'sk-planted'
+    """
+
+    _value: str = field(repr=False)
+
+    def reveal(self) -> str:
+        """The key itself, for the Authorization header and nothing else."""
+        return self._value
+
+    @property
+    def fingerprint(self) -> str:
+        """Eight hex digits that tell two keys apart and give neither away."""
+        return hashlib.blake2b(self._value.encode(), digest_size=4, person=b"autorubric-key").hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Secret({HIDDEN})"
+
+    __str__ = __repr__
+
+
+def is_secret_header(name: str) -> bool:
+    """True where a header by this name usually carries a credential.
+
+    Example:
+        >>> is_secret_header("api-key"), is_secret_header("X-Title")
+        (True, False)
+    """
+    return _SECRET_HEADER.search(name) is not None
+
+
+def without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that may be shown and stored, in their order.
+
+    Example:
+        >>> without_secrets({"X-Title": "my run", "Authorization": "Bearer sk-planted"})
+        {'X-Title': 'my run'}
+    """
+    return {name: value for name, value in headers.items() if not is_secret_header(name)}
+
+
+def redacted(text: str, *secrets: str | None) -> str:
+    """`text` with every given secret, and whatever has the shape of a well-known key, replaced.
+
+    Example:
+        >>> redacted("Incorrect API key provided: my-own-key-1", "my-own-key-1")
+        'Incorrect API key provided: <hidden>'
+        >>> redacted("Incorrect API key provided: sk-abcdefgh12345")
+        'Incorrect API key provided: <hidden>'
+    """
+    for secret in secrets:
+        # A very short "key" such as EMPTY's cousins would turn ordinary words into <hidden>.
+        if secret and len(secret) >= _SHORTEST_TOLD_APART:
+            text = text.replace(secret, HIDDEN)
+    return _LOOKS_LIKE_A_KEY.sub(HIDDEN, text)

@@ -1,0 +1,70 @@
+"""The ledger's file: its tables, its version, and how it is opened."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from autorubric.errors import LedgerError
+
+VERSION = 1
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID",
+    """CREATE TABLE IF NOT EXISTS calls(
+        id INTEGER PRIMARY KEY, key BLOB NOT NULL, item TEXT, role TEXT, model TEXT, draw INTEGER,
+        reask INTEGER, status TEXT NOT NULL, http_status INTEGER, attempts INTEGER, prompt_tokens INTEGER,
+        completion_tokens INTEGER, cached_tokens INTEGER, reasoning_tokens INTEGER, cost REAL,
+        cost_bound REAL, token_bound INTEGER, latency REAL, at REAL)""",
+    "CREATE TABLE IF NOT EXISTS payloads(id INTEGER PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS replies(key BLOB PRIMARY KEY, call INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE IF NOT EXISTS imports(
+        record TEXT, slot TEXT, inputs BLOB, data BLOB NOT NULL, digest BLOB NOT NULL,
+        PRIMARY KEY(record, slot)) WITHOUT ROWID""",
+    f"INSERT OR IGNORE INTO meta VALUES ('version', {VERSION}), ('indexed', 0)",
+)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection whose commits survive a power cut, in autocommit mode, for any one thread at a time."""
+    connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+    try:
+        # On macOS only F_FULLFSYNC reaches the disk; elsewhere the pragma does nothing.
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare(connection: sqlite3.Connection, place: str) -> None:
+    """Make the tables, unless another version of this package made them.
+
+    Raises:
+        LedgerError: the file belongs to another version.
+    """
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchall():
+        found = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchall()
+        version = found[0][0] if found else None
+        if version != VERSION:
+            raise LedgerError(
+                f"{place} has version {version}, and this autorubric reads version {VERSION}; "
+                "use the autorubric that wrote it, or start in a new run directory"
+            )
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def damage_named(place: str) -> Iterator[None]:
+    """Turns what SQLite says about a broken file into a `LedgerError` that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        advice = "restore the run directory from a copy, or start again in a new one"
+        raise LedgerError(f"{place} cannot be read: {error}; {advice}") from error

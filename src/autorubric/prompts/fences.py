@@ -1,0 +1,99 @@
+"""Sections around outside texts, whose markers no outside text can forge.
+
+A section reads::
+
+    <query-3f9c0a7d21be>
+    ... whatever the outside text says ...
+    </query-3f9c0a7d21be>
+
+The code after the name is computed from the texts themselves and is known to occur in none of them. So no
+text can close its own section or open another, the same texts always give the same prompt (and the same
+ledger key), and nothing has to be escaped: the model reads the text as it was written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from autorubric.errors import InputError
+
+CODE_LENGTH = 12
+MARKER = re.compile(rf"</?([a-z][a-z0-9_]*)-([0-9a-f]{{{CODE_LENGTH}}})>")
+_LABEL = re.compile(r"[a-z][a-z0-9_]*\Z")
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every string inside a value made of strings, lists and mappings, in order.
+
+    Example:
+        >>> list(texts_in({"query": [{"role": "user", "content": "hi"}], "n": 3}))
+        ['user', 'hi']
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from texts_in(inner)
+    elif isinstance(value, Iterable):
+        for inner in value:
+            yield from texts_in(inner)
+
+
+def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
+    """The code for the sections of one prompt: set by the `shared` texts, found in none of the texts.
+
+    `varying` texts do not shape the code, they are only kept clear of it: prompts that differ in nothing else
+    begin alike, which is what an endpoint's prefix cache needs.
+
+    Example:
+        >>> code = section_code(["What is 2 + 2?"])
+        >>> len(code), code == section_code(["What is 2 + 2?"], ["the answer is 4"])
+        (12, True)
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for text in shared:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    lowered = [text.lower() for text in (*shared, *varying)]
+    code = digest.hexdigest()[:CODE_LENGTH]
+    while any(code in text for text in lowered):
+        digest.update(b"+")
+        code = digest.hexdigest()[:CODE_LENGTH]
+    return code
+
+
+def fence(content: Any, label: str, code: str) -> str:
+    """`content` as a section named `label`; a list of turns becomes a section with one section a turn.
+
+    Raises:
+        InputError: the content is neither text nor a list of `{role, content}` turns.
+
+    Example:
+        >>> print(fence("2 + 2?", "query", "3f9c0a7d21be"))
+        <query-3f9c0a7d21be>
+        2 + 2?
+        </query-3f9c0a7d21be>
+    """
+    if not _LABEL.match(label):
+        raise InputError(f"section name {label!r} is not lower-case letters, digits and underscores")
+    if not isinstance(content, str):
+        content = "\n".join(fence(text, role, code) for role, text in _turns(content, label))
+    return f"<{label}-{code}>\n{content}\n</{label}-{code}>"
+
+
+def _turns(value: Any, label: str) -> list[tuple[str, str]]:
+    if not isinstance(value, Sequence) or not value:
+        raise InputError(f"section {label!r} got {value!r:.80}; expected text or a list of {{role, content}} turns")
+    turns = []
+    for number, turn in enumerate(value, 1):
+        role, text = (turn.get("role"), turn.get("content")) if isinstance(turn, Mapping) else (None, None)
+        if not (isinstance(role, str) and _LABEL.match(role) and isinstance(text, str)):
+            raise InputError(
+                f"turn {number} of {label!r} is {turn!r:.80}; expected {{role, content}} with text in both"
+            )
+        turns.append((role, text))
+    return turns

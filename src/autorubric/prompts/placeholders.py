@@ -1,0 +1,135 @@
+"""Prompt files of the public pipeline: plain text with `<<query>>` or `{|prompt|}` placeholders."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from autorubric.errors import InputError
+from autorubric.prompts.fences import fence, section_code, texts_in
+from autorubric.prompts.template import Turn, as_json, source_fingerprint
+
+_PLACEHOLDER = re.compile(r"(<<[A-Za-z_]\w*>>|\{\|[A-Za-z_]\w*\|\})")
+
+
+class Place(NamedTuple):
+    """What a placeholder stands for: a value, or one entry of a list value."""
+
+    variable: str
+    entry: int | None = None
+
+
+class SeedFile(NamedTuple):
+    """One of the four prompt files of the public pipeline: whose prompt it is and what it may contain."""
+
+    prompt: str
+    places: dict[str, Place]
+
+
+SEED_FILES: dict[str, SeedFile] = {
+    "reference.txt": SeedFile("reference", {"<<query>>": Place("query")}),
+    "rubric_generation.txt": SeedFile("rubric", {"<<query>>": Place("query"), "<<reference>>": Place("reference")}),
+    "rubric_aggregation.txt": SeedFile(
+        "merge",
+        {"{|prompt|}": Place("query"), "{|rubrics1|}": Place("sets", 0), "{|rubrics2|}": Place("sets", 1)},
+    ),
+    "difficulty_evolution.txt": SeedFile(
+        "augment",
+        {
+            "{|prompt|}": Place("query"),
+            "{|rubrics|}": Place("rubrics"),
+            "{|response1|}": Place("responses", 0),
+            "{|response2|}": Place("responses", 1),
+        },
+    ),
+}
+
+
+class PlaceholderTemplate:
+    """A prompt with the public pipeline's placeholders, sent as one user message.
+
+    All placeholders are filled in the same pass, so a query that contains `<<reference>>` keeps it. Rubrics
+    are written as indented JSON; a query of several turns is written as a transcript in sections.
+
+    Args:
+        file_name: one of the four names in `SEED_FILES`.
+        source: the text.
+        origin: where the text came from, for messages and manifests.
+
+    Raises:
+        InputError: placeholders are missing or unknown; all of them are listed.
+
+    Example:
+        >>> prompt = PlaceholderTemplate("rubric_generation.txt", "Q: <<query>> R: <<reference>>", "r.txt")
+        >>> prompt.render(query="why <<reference>>?", reference="because")
+        (('user', 'Q: why <<reference>>? R: because'),)
+    """
+
+    __slots__ = ("_parts", "counts", "fingerprint", "name", "origin", "source", "variables")
+
+    def __init__(self, file_name: str, source: str, origin: str) -> None:
+        self.name, places = SEED_FILES[file_name]
+        self.source, self.origin = source, origin
+        self.fingerprint = source_fingerprint(self.name, source)
+        self.variables = frozenset(place.variable for place in places.values())
+        self.counts = _entry_counts(places)
+        pieces = _PLACEHOLDER.split(source)
+        _refuse_odd_placeholders(pieces[1::2], places, origin)
+        self._parts: tuple[str | Place, ...] = tuple(
+            places[piece] if index % 2 else piece for index, piece in enumerate(pieces)
+        )
+
+    def render(self, /, **values: Any) -> tuple[Turn, ...]:
+        """The filled-in text as a single user message.
+
+        Raises:
+            InputError: a value is missing, or a list has not as many entries as the text has places for.
+        """
+        problems = [f"{self.origin} needs {name!r}" for name in sorted(self.variables - values.keys())]
+        problems += [
+            f"{self.origin} takes exactly {count} {name}; {len(values[name])} given"
+            for name, count in self.counts.items()
+            if name in values and len(values[name]) != count
+        ]
+        if problems:
+            raise InputError(problems)
+        return (
+            (
+                "user",
+                "".join(part if isinstance(part, str) else _shown(part, values) for part in self._parts),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return f"PlaceholderTemplate({self.name!r}, origin={self.origin!r}, fingerprint={self.fingerprint!r})"
+
+
+def _entry_counts(places: dict[str, Place]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for variable, entry in places.values():
+        if entry is not None:
+            counts[variable] = max(counts.get(variable, 0), entry + 1)
+    return counts
+
+
+def _refuse_odd_placeholders(found: list[str], places: dict[str, Place], origin: str) -> None:
+    expected = ", ".join(places)
+    problems = [f"{origin}: placeholder {name} is missing" for name in places if name not in found]
+    problems += [
+        f"{origin}: unknown placeholder {name}; expected {expected}"
+        for name in dict.fromkeys(found)
+        if name not in places
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _shown(place: Place, values: dict[str, Any]) -> str:
+    value = values[place.variable]
+    if place.entry is not None:
+        value = value[place.entry]
+    if isinstance(value, str):
+        return value
+    if place.variable == "query":
+        return fence(value, "conversation", section_code(list(texts_in(list(values.values())))))
+    return as_json(value)

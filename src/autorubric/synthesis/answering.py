@@ -1,0 +1,101 @@
+"""How a stage comes to its outcome: from the input row, from another pipeline's files, or from a model."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any
+
+from autorubric.llm.executor import Executor, FollowUp
+from autorubric.llm.ledger import Ledger
+from autorubric.llm.model import Model
+from autorubric.llm.request import Failure
+from autorubric.synthesis.generations import DRAWS_A_GENERATION
+from autorubric.synthesis.plan import Fields, Settled, Stage
+from autorubric.synthesis.runner import Outcome
+
+FROM_INPUT = "input"
+"""Who made a value that came with the input row and names no model."""
+
+
+@dataclass(slots=True)
+class StageAnswerer:
+    """Answers stages from what is there already, else from the model of the stage's role.
+
+    Attributes:
+        executor: asks models, ledger first.
+        models: the model of each role.
+        imports: the ledger that holds values of an earlier pipeline, if any; each is used only while what it
+            was made from is unchanged.
+        generations: how often each role was asked to start anew; from 1 on, only its own draws count.
+        reused: how many values came from elsewhere, by stage.
+        stale: how many imported values were asked anew because their inputs changed, by stage.
+        follow_up: what to ask after a reply that could not be read.
+        done: how many stages ended with a value, by stage; `failed`: how many without; `open`: how many have
+            begun and not ended.
+    """
+
+    executor: Executor
+    models: Mapping[str, Model]
+    imports: Ledger | None = None
+    generations: Mapping[str, int] = field(default_factory=dict)
+    follow_up: FollowUp = lambda request, reply, problem: request
+    reused: Counter[str] = field(default_factory=Counter)
+    stale: Counter[str] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    open: Counter[str] = field(default_factory=Counter)
+
+    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+        """Bring one stage of one record to its end; see `runner.Answerer`."""
+        self.open[stage.name] += 1
+        try:
+            outcome = await self._outcome(stage, record_id, fields)
+        finally:
+            self.open[stage.name] -= 1
+        (self.failed if outcome.failure else self.done)[stage.name] += 1
+        return outcome
+
+    async def _outcome(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+        generation = self.generations.get(stage.role, 0)
+        held = None if generation else self._held(stage, record_id, fields)
+        if held is not None:
+            self.reused[stage.name] += 1
+            return held
+        asked = stage.build(fields)
+        if isinstance(asked, Settled):
+            return Outcome(asked.value, asked.model)
+        if isinstance(asked, Failure):
+            return Outcome(failure=asked)
+        model = self.models[stage.role]
+        request = replace(asked, item=record_id, draw=asked.draw + generation * DRAWS_A_GENERATION)
+        answer = await self.executor.ask_for(model, request, stage.read, self.follow_up)
+        if isinstance(answer, Failure):
+            return Outcome(failure=answer)
+        return Outcome(answer.value, model.name, notes=answer.notes)
+
+    def _held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
+        name = stage.name
+        if name in fields and stage.holds(fields[name]) and not fields.get(f"{name}_error"):
+            return Outcome(fields[name], str(fields.get(f"{name}_model") or FROM_INPUT))
+        found = self.imports.find_import(record_id, name) if self.imports else None
+        if found is None:
+            return None
+        digest, imported = found
+        if digest != inputs_digest(stage, fields):
+            self.stale[name] += 1
+            return None
+        return Outcome(imported["value"], imported["model"])
+
+
+def inputs_digest(stage: Stage, fields: Fields) -> bytes:
+    """A fingerprint of what a stage reads, equal exactly when the values are."""
+    read = [_plain(fields.get(name)) for name in stage.reads]
+    return blake2b(json.dumps(read, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def _plain(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else (value or None)

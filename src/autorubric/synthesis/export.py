@@ -1,0 +1,104 @@
+"""The export: `final.jsonl` and `final.parquet` from the rows of the last step file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.files import atomic_writer
+from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
+from autorubric.synthesis.steps import STEP_FILES, read_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS_A_GROUP = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What the export wrote: rows and criteria in the final files, and rows that had no rubric to export."""
+
+    rows: int
+    criteria: int
+    without_rubric: int
+
+
+def final_row(row: dict[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
+    """The exported form of a step-4 row, or None where it holds no rubric.
+
+    Merged and evolved criteria are joined, duplicates (same words, whatever the case and spacing) keep the
+    higher points, and `max_criteria` > 0 keeps those with the most points, ties in order.
+
+    Example:
+        >>> final_row({"question": " Why? ", "id": "q1", "augmented_rubrics": [],
+        ...     "merged_rubrics": [{"title": "Cause", "description": "Names the cause.", "weight": 7}]})
+        {'question': 'Why?', 'id': 'q1', 'rubrics': [{'criterion': 'Names the cause.', 'points': 7}]}
+    """
+    question = str(row.get("question") or "").strip()
+    merged = row.get("merged_rubrics") or []
+    if not question or not merged:
+        return None
+    items = [*merged, *(row.get("augmented_rubrics") or [])]
+    rubrics = cap_criteria(dedup_final_rubrics(rubrics_to_final_format(items)), max_criteria)
+    if not any(item["points"] > 0 for item in rubrics):
+        return None
+    row_id = row.get("id")
+    return {"question": question, "id": "" if row_id is None else str(row_id), "rubrics": rubrics}
+
+
+def export_final(directory: Path, max_criteria: int = 0) -> Exported:
+    """Write `final.jsonl` and `final.parquet` from `step4_augmented.jsonl`, both whole or not at all."""
+    rows = criteria = without = 0
+    with atomic_writer(directory / "final.jsonl") as lines, _parquet(directory / "final.parquet") as table:
+        for row in read_rows(directory / STEP_FILES[4]):
+            final = final_row(row, max_criteria)
+            if final is None:
+                without += 1
+                continue
+            lines.write(json.dumps(final, ensure_ascii=False) + "\n")
+            table.add(final)
+            rows += 1
+            criteria += len(final["rubrics"])
+    return Exported(rows, criteria, without)
+
+
+def final_schema() -> pa.Schema:
+    """The seed's schema: question, id, and a list of {criterion, points} structs."""
+    import pyarrow as pa
+
+    criterion = pa.struct([("criterion", pa.string()), ("points", pa.int32())])
+    return pa.schema([("question", pa.string()), ("id", pa.string()), ("rubrics", pa.list_(criterion))])
+
+
+class _Table:
+    def __init__(self, writer: Any, schema: pa.Schema) -> None:
+        self._writer, self._schema = writer, schema
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, row: dict[str, Any]) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _ROWS_A_GROUP:
+            self.flush()
+
+    def flush(self) -> None:
+        import pyarrow as pa
+
+        if self._rows:
+            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
+            self._rows.clear()
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[_Table]:
+    import pyarrow.parquet as pq
+
+    schema = final_schema()
+    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema, compression="snappy") as writer:
+        table = _Table(writer, schema)
+        yield table
+        table.flush()

@@ -1,0 +1,234 @@
+"""Rubric items as models write them and as the step files and final files hold them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, TypedDict
+
+from autorubric.llm.request import Answer, Reply, ReplySchema, Unreadable
+from autorubric.llm.structured import read_json
+from autorubric.prompts import load_schema
+
+LOWEST_WEIGHT, HIGHEST_WEIGHT = 0, 10
+
+
+class Item(TypedDict):
+    """One criterion in the step files."""
+
+    title: str
+    description: str
+    weight: int
+
+
+class FinalItem(TypedDict):
+    """One criterion in the final files."""
+
+    criterion: str
+    points: int
+
+
+class Dropped(NamedTuple):
+    """An entry that is no criterion: its position in the list, from 1, and why."""
+
+    entry: int
+    reason: str
+
+
+class ItemReading(NamedTuple):
+    """The items of a list, the entries that are none, and what was changed on the way."""
+
+    items: list[Item]
+    dropped: list[Dropped]
+    notes: list[str]
+
+
+_LIST_KEYS = (
+    "criteria",
+    "rubrics",
+    "rubric",
+    "items",
+    "rubric_items",
+    "new_criteria",
+    "new_rubrics",
+    "augmented_rubrics",
+    "merged_rubrics",
+)
+# The names models give the three fields, ours first; those in Chinese come with Chinese queries.
+_TITLE = ("title", "name", "标题", "名称")
+_DESCRIPTION = ("description", "criterion", "requirement", "text", "描述", "标准", "说明")
+_WEIGHT = ("weight", "points", "score", "权重", "分值", "分数")
+
+_WEIGHT_TEXT = re.compile(
+    r"\s*(?P<value>[+-]?\d+(?:[.,]\d+)?)\s*(?:/\s*(?P<of>\d+(?:[.,]\d+)?)\s*)?(?:points?|pts?\.?|分)?\s*",
+    re.IGNORECASE,
+)
+
+
+def read_items(value: Any) -> ItemReading:
+    """The criteria in a list as models write it; every entry that is none is reported with its reason.
+
+    Texts are stripped. Weights may be numbers or texts such as "7.5", "7 points" or "8/10" (scaled to 10); they
+    are rounded to the nearest whole number, halves up, and held between 0 and 10, which is noted.
+
+    Example:
+        >>> reading = read_items([
+        ...     {"title": "Dose", "description": " Names 4 g. ", "weight": "7.5"},
+        ...     {"title": "Tone", "description": "Is calm.", "weight": "high"},
+        ... ])
+        >>> reading.items
+        [{'title': 'Dose', 'description': 'Names 4 g.', 'weight': 8}]
+        >>> reading.dropped
+        [Dropped(entry=2, reason="weight is 'high'; expected a number")]
+    """
+    reading = ItemReading([], [], [])
+    if not isinstance(value, list):
+        reading.dropped.append(Dropped(1, f"a list was expected; got {value!r:.60}"))
+        return reading
+    for number, entry in enumerate(value, 1):
+        read = _item(entry)
+        if isinstance(read, str):
+            reading.dropped.append(Dropped(number, read))
+            continue
+        item, exact = read
+        if not LOWEST_WEIGHT <= exact <= HIGHEST_WEIGHT:
+            reading.notes.append(f"criterion {number} has weight {exact:g}; {item['weight']} was taken")
+        reading.items.append(item)
+    return reading
+
+
+def read_rubric(reply: Reply) -> Answer[list[Item]] | Unreadable:
+    """The criteria that a reply holds: at least one, and not all of weight 0.
+
+    Example:
+        >>> read_rubric(Reply('{"criteria": [{"title": "Dose", "description": "Names 4 g.", "weight": 9}]}')).value
+        [{'title': 'Dose', 'description': 'Names 4 g.', 'weight': 9}]
+        >>> read_rubric(Reply("[]")).message
+        'the reply holds no criterion'
+    """
+    answer = read_additions(reply)
+    if isinstance(answer, Answer):
+        if not answer.value:
+            return Unreadable("unreadable", "the reply holds no criterion")
+        if not any(item["weight"] for item in answer.value):
+            return Unreadable("unreadable", "every criterion in the reply has weight 0")
+    return answer
+
+
+def read_additions(reply: Reply) -> Answer[list[Item]] | Unreadable:
+    """The criteria that a reply adds to a rubric; an empty list says that there are none to add.
+
+    Example:
+        >>> read_additions(Reply('{"criteria": []}')).value
+        []
+    """
+    answer = read_json(reply, "array", _LIST_KEYS)
+    if isinstance(answer, Unreadable):
+        return answer
+    items, dropped, notes = read_items(answer.value)
+    if dropped and not items:
+        first = dropped[0]
+        return Unreadable(
+            "unreadable", f"the reply holds no criterion that can be used: entry {first.entry}: {first.reason}"
+        )
+    left_out = [f"criterion {number} was dropped: {reason}" for number, reason in dropped]
+    return Answer(items, reply, (*answer.notes, *left_out, *notes))
+
+
+@cache
+def rubric_schema() -> ReplySchema:
+    """The shape of every reply that holds criteria.
+
+    Example:
+        >>> rubric_schema().name
+        'rubric_items'
+    """
+    return ReplySchema("rubric_items", load_schema("rubric_items"))
+
+
+def rubrics_to_final_format(items: Iterable[Mapping[str, Any]]) -> list[FinalItem]:
+    """Items as the final files hold them; what is no criterion is left out.
+
+    Example:
+        >>> rubrics_to_final_format([{"title": "Dose", "description": "Names 4 g.", "weight": 9}])
+        [{'criterion': 'Names 4 g.', 'points': 9}]
+    """
+    return [{"criterion": item["description"], "points": item["weight"]} for item in read_items(list(items)).items]
+
+
+def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
+    """`rubrics` without repetitions: same words, whatever the case and spacing.
+
+    The one with the most points stays, in the place of the first.
+
+    Example:
+        >>> dedup_final_rubrics([{"criterion": "Names 4 g.", "points": 5}, {"criterion": "names  4 g.", "points": 9}])
+        [{'criterion': 'names  4 g.', 'points': 9}]
+    """
+    kept: dict[str, FinalItem] = {}
+    for item in rubrics:
+        key = " ".join(item["criterion"].split()).casefold()
+        if key not in kept or item["points"] > kept[key]["points"]:
+            kept[key] = item
+    return list(kept.values())
+
+
+def cap_criteria(rubrics: Sequence[FinalItem], most: int | None) -> list[FinalItem]:
+    """The `most` criteria with the most points, in their order; of equals the first ones.
+
+    Args:
+        rubrics: the criteria, the evolved ones last.
+        most: how many to keep; None, 0 and less keep all.
+
+    Example:
+        >>> abc = [{"criterion": "a", "points": 3}, {"criterion": "b", "points": 9}, {"criterion": "c", "points": 5}]
+        >>> [item["criterion"] for item in cap_criteria(abc, 2)]
+        ['b', 'c']
+    """
+    if not most or most < 0:
+        return list(rubrics)
+    by_points = sorted(range(len(rubrics)), key=lambda index: -rubrics[index]["points"])
+    return [rubrics[index] for index in sorted(by_points[:most])]
+
+
+def _item(entry: Any) -> tuple[Item, float] | str:
+    """The criterion in a list's entry with its weight as written, or why there is none."""
+    if not isinstance(entry, Mapping):
+        return f"{entry!r:.60} is not an object"
+    fields = {str(key).strip().lower(): value for key, value in entry.items()}
+    description, weight = _first(fields, _DESCRIPTION), _first(fields, _WEIGHT)
+    if not isinstance(description, str) or not description.strip():
+        return f"description is {description!r:.60}; expected text"
+    exact = _number(weight)
+    if exact is None:
+        return f"weight is {weight!r:.60}; expected a number"
+    title = _first(fields, _TITLE)
+    whole = min(HIGHEST_WEIGHT, max(LOWEST_WEIGHT, math.floor(exact + 0.5)))
+    return {
+        "title": title.strip() if isinstance(title, str) else "",
+        "description": description.strip(),
+        "weight": whole,
+    }, exact
+
+
+def _first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _number(weight: Any) -> float | None:
+    if isinstance(weight, bool):
+        return None
+    if isinstance(weight, int):
+        return float(min(max(weight, -1000), 1000))
+    if isinstance(weight, float):
+        return weight if math.isfinite(weight) else None
+    match = _WEIGHT_TEXT.fullmatch(weight) if isinstance(weight, str) and len(weight) < 40 else None
+    if match is None:
+        return None
+    value = float(match["value"].replace(",", "."))
+    if match["of"] is None:
+        return value
+    scale = float(match["of"].replace(",", "."))
+    return value / scale * HIGHEST_WEIGHT if scale > 0 else None

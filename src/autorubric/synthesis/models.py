@@ -1,0 +1,70 @@
+"""The models of a synthesis run, made from its settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from autorubric.errors import ConfigError
+from autorubric.files import read_document
+from autorubric.llm.config import LLMConfig
+from autorubric.synthesis.settings import RoleSettings, SynthesisSettings
+
+
+def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
+    """The model configuration of every slot, keys included.
+
+    A key comes from the variable the settings name, else from `<SLOT>_API_KEY` (such as `RUBRIC_A_API_KEY`),
+    else from the provider's own variable, which the model layer looks up.
+
+    Raises:
+        ConfigError: a variable that the settings name is not set.
+    """
+    environ = os.environ if environ is None else environ
+    problems: list[str] = []
+    prices = _prices(settings)
+    made: dict[str, LLMConfig] = {}
+    for slot, role in settings.roles.by_slot():
+        if role.api_key_env and not environ.get(role.api_key_env):
+            problems.append(f"no key for {slot}: {role.api_key_env} is not set")
+            continue
+        made[slot] = replace(_config(settings, slot, role, environ), prices=prices.get(role.model))
+    if problems:
+        raise ConfigError(problems)
+    return made
+
+
+def _prices(settings: SynthesisSettings) -> dict[str, Any]:
+    if settings.prices is None:
+        return {}
+    table = read_document(settings.prices, what="Price file")
+    if not isinstance(table, dict):
+        raise ConfigError(f"{settings.prices}: expected a mapping from model to prices")
+    return {str(name): {k: v for k, v in entry.items() if k != "as_of"} for name, entry in table.items()}
+
+
+def _config(settings: SynthesisSettings, slot: str, role: RoleSettings, environ: Mapping[str, str]) -> LLMConfig:
+    part = slot.split("_", maxsplit=1)[0]
+    temperature = settings.response_temperature if part == "response" else settings.temperature
+    longest = {
+        "reference": settings.ref_max_tokens,
+        "response": settings.response_max_tokens,
+        "rubric": settings.rubric_max_tokens,
+        "merge": settings.merge_max_tokens,
+        "augment": settings.augment_max_tokens,
+    }[part]
+    return LLMConfig(
+        model=role.model,
+        api_base=role.base_url or None,
+        api_key=environ.get(role.api_key_env or f"{slot.upper()}_API_KEY") or None,
+        temperature=temperature if role.temperature is None else role.temperature,
+        max_tokens=longest if role.max_tokens is None else role.max_tokens,
+        top_p=role.top_p,
+        seed=role.seed,
+        extra_params=dict(role.extra),
+        timeout=settings.timeout,
+        max_retries=settings.retry,
+        max_parallel_requests=settings.concurrency,
+    )

@@ -1,0 +1,165 @@
+"""The input of a synthesis run: JSONL rows with a query each, checked whole before anything is spent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from autorubric.errors import InputError
+from autorubric.files import iter_jsonl, nearest
+
+_LIKELY = ("question", "query", "prompt", "instruction", "turns")
+_PATH_PART = re.compile(r"[^.\[\]]+|\[\d+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One input row.
+
+    Attributes:
+        index: its line in the file, from 0.
+        record_id: the key under which its work is found again.
+        fields: the input columns, and `question`, `id`, `__source_index__`, `__record_id__`.
+    """
+
+    index: int
+    record_id: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InputReport:
+    """What a file of queries holds: rows that can be used, and why others cannot."""
+
+    rows: int
+    skipped: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """A JSONL file of queries and the columns to read from it.
+
+    Attributes:
+        path: the file.
+        question_column: where the query stands: a column, or a path such as `turns[0]` or `meta.query`.
+        id_column: the column that identifies a row; without one (or where it is blank) the line does.
+        limit: read only the first so many rows; None for all.
+        skip_bad_rows: leave out rows that cannot be used, instead of refusing the file.
+    """
+
+    path: Path
+    question_column: str = "question"
+    id_column: str | None = None
+    limit: int | None = None
+    skip_bad_rows: bool = False
+
+    def queries(self) -> Iterator[Query]:
+        """The usable rows in file order, read one at a time."""
+        for line, row in islice(iter_jsonl(self.path, problems=[], what="Input file"), self.limit):
+            query = self._query(line - 1, row)
+            if isinstance(query, Query):
+                yield query
+
+    def check(self) -> InputReport:
+        """Read the whole file once and say what is in it.
+
+        Raises:
+            InputError: rows that cannot be used (unless `skip_bad_rows`), ids that occur twice, no such column,
+                or nothing usable at all; all offenders at once.
+        """
+        problems: list[str] = []
+        repeated: list[str] = []
+        first_line: dict[str, int] = {}
+        columns: dict[str, None] = {}
+        usable = 0
+        for line, row in islice(iter_jsonl(self.path, problems=problems, what="Input file"), self.limit):
+            columns.update(dict.fromkeys(islice(row, 50)) if len(columns) < 200 else {})
+            query = self._query(line - 1, row)
+            if isinstance(query, str):
+                problems.append(f"{self.path}:{line}: {query}")
+                continue
+            usable += 1
+            if self.id_column and first_line.setdefault(query.record_id, line) != line:
+                repeated.append(
+                    f"{self.path}:{line}: id {query.record_id!r} stands on line "
+                    f"{first_line[query.record_id]} already; ids must be unique"
+                )
+        self._refuse(usable, problems, repeated, columns)
+        return InputReport(usable, tuple(problems))
+
+    def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
+        if not columns and not problems:
+            raise InputError(f"{self.path}: the file holds no rows; expected one JSON object a line")
+        if columns and usable == 0 and _head(self.question_column) not in columns:
+            raise InputError(_no_column(self.path, "question", self.question_column, columns))
+        if self.id_column and columns and _head(self.id_column) not in columns:
+            raise InputError(_no_column(self.path, "id", self.id_column, columns))
+        if problems and not self.skip_bad_rows:
+            hint = "mend these rows, or pass --skip-bad-rows to go on without them"
+            raise InputError([*problems, *repeated, hint])
+        if repeated:
+            raise InputError(repeated)
+        if usable == 0:
+            raise InputError([f"{self.path}: no row can be used", *problems])
+
+    def _query(self, index: int, row: Mapping[str, Any]) -> Query | str:
+        question = _lookup(row, self.question_column)
+        if question is None:
+            return f"nothing at {self.question_column!r}; the row has {_listed(row)}"
+        if isinstance(question, list | dict):
+            return _not_text(self.question_column, question)
+        if not str(question).strip():
+            return f"{self.question_column!r} is blank"
+        own_id = _lookup(row, self.id_column) if self.id_column else None
+        own_id = None if own_id is None or not str(own_id).strip() else own_id
+        held = str(row.get("__record_id__") or "").strip()
+        record_id = held or (str(own_id).strip() if own_id is not None else f"idx:{index}")
+        fields = dict(row)
+        fields["question"] = str(question)
+        fields.setdefault("id", own_id if own_id is not None else "")
+        fields["__source_index__"] = index
+        fields["__record_id__"] = record_id
+        return Query(index, record_id, fields)
+
+
+def _lookup(row: Mapping[str, Any], path: str) -> Any:
+    """The value of a column, or at a path into it; None where there is nothing.
+
+    Example:
+        >>> _lookup({"turns": ["Hi", "More"]}, "turns[0]"), _lookup({"a.b": 1}, "a.b")
+        ('Hi', 1)
+    """
+    if path in row:
+        return row[path]
+    value: Any = row
+    for part in _PATH_PART.findall(path):
+        key = int(part[1:-1]) if part.startswith("[") else part
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _head(path: str) -> str:
+    return next(iter(_PATH_PART.findall(path)), path)
+
+
+def _listed(row: Mapping[str, Any]) -> str:
+    return ", ".join(repr(key) for key in islice(row, 12)) or "no columns"
+
+
+def _not_text(column: str, value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return f"{column!r} is a list of {len(value)}; to take its first entry pass {column + '[0]'!r}"
+    return f"{column!r} holds {type(value).__name__}, expected text"
+
+
+def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None]) -> str:
+    near = nearest(column, list(columns)) or next((name for name in _LIKELY if name in columns), None)
+    guess = f"; did you mean --{purpose}-column {near}?" if near else ""
+    return f"{path}: no column {column!r}; the rows have {_listed(columns)}{guess}"

@@ -1,0 +1,22 @@
+"""Candidate rubrics: each rubric model writes its own from the query and the reference."""
+
+from __future__ import annotations
+
+from autorubric.llm.request import Failure, Request
+from autorubric.prompts import PromptSet
+from autorubric.synthesis.items import read_rubric, rubric_schema
+from autorubric.synthesis.plan import Fields, Stage
+from autorubric.synthesis.stages.asking import has_items, has_text, missing, request_from
+
+
+def candidate_stage(prompts: PromptSet, letter: str, *, draw: int) -> Stage:
+    """The stage that writes `rubrics_<letter>`: a list of {title, description, weight}."""
+
+    def build(fields: Fields) -> Request | Failure:
+        if not has_text(fields.get("reference")):
+            return missing("reference")
+        inputs = {"query": fields["question"].strip(), "reference": fields["reference"]}
+        return request_from(prompts.rubric, inputs, role="rubric", draw=draw, schema=rubric_schema())
+
+    reads = ("question", "reference")
+    return Stage(f"rubrics_{letter}", f"rubric_{letter}", 2, reads, build, read_rubric, has_items, empty=[])

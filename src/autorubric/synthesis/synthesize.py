@@ -1,0 +1,195 @@
+"""One synthesis run, from the input file to the final files."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autorubric import __version__
+from autorubric.llm.executor import Executor
+from autorubric.llm.ledger import Ledger
+from autorubric.llm.model import Model
+from autorubric.prompts import PromptSet, load_prompts, package_prompts
+from autorubric.runs.manifest import read_manifest, write_manifest
+from autorubric.synthesis.answering import StageAnswerer
+from autorubric.synthesis.export import export_final
+from autorubric.synthesis.generations import next_generations
+from autorubric.synthesis.plan import STEPS, Plan
+from autorubric.synthesis.queries import InputReport, QueryFile
+from autorubric.synthesis.runner import NO_CALL_MADE, Row, run_plan
+from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots
+from autorubric.synthesis.spool import Spool
+from autorubric.synthesis.stages import basic_plan
+from autorubric.synthesis.stages.asking import follow_up_with
+from autorubric.synthesis.steps import STEP_FILES, write_steps
+from autorubric.synthesis.summary import Summary, write_unfinished
+from autorubric.synthesis.takeover import take_over
+
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that can start: its input was read whole, its plan holds, its templates are in order."""
+
+    settings: SynthesisSettings
+    source: QueryFile
+    report: InputReport
+    prompts: PromptSet
+    plan: Plan
+
+
+def prepare(settings: SynthesisSettings) -> Prepared:
+    """Check everything that can be checked without a model.
+
+    Raises:
+        InputError: the input file, its columns or rows, the templates or the plan are wrong.
+    """
+    source = QueryFile(
+        settings.input, settings.question_column, settings.id_column, settings.limit, settings.skip_bad_rows
+    )
+    prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
+    roles = settings.roles
+    prompts.check(sets=len(roles.rubrics), responses=len(roles.responses))
+    plan = basic_plan(prompts, responses=len(roles.responses), rubrics=len(roles.rubrics))
+    plan = plan.until(settings.until) if settings.until else plan
+    return Prepared(settings, source, source.check(), prompts, plan)
+
+
+@dataclass(slots=True)
+class SynthesisRun:
+    """A run under way in its directory.
+
+    Attributes:
+        prepared: what is run.
+        models: the model of every slot.
+        ledger: where replies are kept; the caller opened it and closes it.
+        executor: asks the models.
+        on_row: told of every row that ended.
+        stopped: why the run was stopped early; empty when it was not.
+        interrupted: whether a person stopped it.
+    """
+
+    prepared: Prepared
+    models: Mapping[str, Model]
+    ledger: Ledger
+    executor: Executor
+    on_row: Callable[[Row], None] = lambda row: None
+    stopped: str = ""
+    interrupted: bool = False
+    summary: Summary = field(init=False)
+    answer: StageAnswerer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped)
+        self.answer = self._answerer()
+
+    def stop(self, reason: str) -> None:
+        """Open no further record and make no further call; what is in flight ends by itself."""
+        self.stopped = self.stopped or reason
+        self.executor.stop(reason)
+
+    def interrupt(self) -> None:
+        """Stop because a person said so."""
+        self.interrupted = True
+        self.stop("interrupted")
+
+    async def execute(self) -> Summary:
+        """Run the plan over the input, write the files, and return the figures."""
+        started = time.monotonic()
+        settings, plan = self.prepared.settings, self.prepared.plan
+        self._save("running")
+        with Spool(settings.out, plan) as spool:
+            await run_plan(
+                plan,
+                self.prepared.source.queries(),
+                self.answer,
+                window=2 * settings.concurrency,
+                finished=lambda row: self._keep(spool, row),
+                stopping=lambda: bool(self.stopped),
+            )
+            self._write_files(spool)
+        summary = self.summary
+        summary.reused, summary.stale = self.answer.reused, self.answer.stale
+        summary.totals = self.ledger.totals()
+        summary.stopped = self.stopped
+        summary.seconds = time.monotonic() - started
+        self._save("completed" if summary.complete else "stopped" if self.stopped else "incomplete")
+        return summary
+
+    def _answerer(self) -> StageAnswerer:
+        settings, plan = self.prepared.settings, self.prepared.plan
+        imported = self.ledger.find_note("taken_over")
+        if imported is None:
+            imported = dict(take_over(settings.out, plan, self.ledger))
+            self.ledger.keep_note("taken_over", imported)
+        slots = [slot for slot, _ in settings.roles.by_slot()]
+        generations = next_generations(self.ledger, slots, refreshed_slots(settings))
+        return StageAnswerer(
+            self.executor,
+            self.models,
+            self.ledger if imported else None,
+            generations,
+            follow_up=follow_up_with(self.prepared.prompts.reask),
+        )
+
+    def _keep(self, spool: Spool, row: Row) -> None:
+        spool.add(row)
+        summary, failures = self.summary, row.failures()
+        for name, failure in failures.items():
+            if failure.kind not in NO_CALL_MADE | {"missing_input"}:
+                summary.reasons[f"{name}: {failure.kind}"] += 1
+            if failure.ends_run:
+                self.stop(failure.message)
+        for outcome in row.outcomes.values():
+            summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
+        summary.finished += not failures
+        summary.failed += row.query.index in spool.failed
+        self.on_row(row)
+        if (summary.finished + summary.failed) % self.prepared.settings.save_every == 0:
+            self._save("running")
+
+    def _write_files(self, spool: Spool) -> None:
+        settings, plan, source = self.prepared.settings, self.prepared.plan, self.prepared.source
+        write_steps(settings.out, plan.last_step, source.queries(), spool)
+        write_unfinished(settings.out, plan, source.queries(), spool)
+        if plan.last_step == len(STEP_FILES) - 1:
+            self.summary.exported = export_final(settings.out, settings.max_criteria)
+
+    def _save(self, status: str) -> None:
+        prepared = self.prepared
+        totals = [asdict(total) for total in self.ledger.totals()] if status != "running" else []
+        content: dict[str, Any] = {
+            "kind": "synthesis",
+            "status": status,
+            "autorubric": __version__,
+            "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
+            "models": {slot: model.name for slot, model in self.models.items()},
+            "templates": prepared.prompts.fingerprints(),
+            "steps": list(STEPS[: prepared.plan.last_step + 1]),
+            "counts": self.summary.as_dict(),
+            "usage": totals,
+        }
+        write_manifest(prepared.settings.out, content)
+
+
+def changed_since(directory: Path, models: Mapping[str, Model], prompts: PromptSet) -> list[str]:
+    """What differs from the last run in `directory` so that calls are asked anew, one sentence each."""
+    manifest = read_manifest(directory) or {}
+    before, now = manifest.get("models", {}), {slot: model.name for slot, model in models.items()}
+    changes = [
+        f"{slot} was played by {before[slot]}, now by {name}"
+        for slot, name in now.items()
+        if slot in before and before[slot] != name
+    ]
+    held = manifest.get("templates", {})
+    changes += [
+        f"template {name} has changed"
+        for name, mark in prompts.fingerprints().items()
+        if name in held and held[name] != mark
+    ]
+    return changes

@@ -1,0 +1,122 @@
+"""From flags and config files to settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.cli.flags import FLAGS, settings_tree
+from autorubric.errors import ConfigError
+from autorubric.synthesis.models import configs
+from autorubric.synthesis.settings import refreshed_slots, settings_from, values_in
+
+FILES = {"input": "q.jsonl", "out": "out"}
+
+
+def tree(config: dict[str, Any] | None = None, models: str | None = None, **given: Any) -> dict[str, Any]:
+    return settings_tree(given, {**FILES, **(config or {})}, models)
+
+
+def test_every_flag_fills_a_setting_that_exists() -> None:
+    values: dict[type, Any] = {str: "reference", int: 7, float: 0.5, Path: Path("x")}
+    for flag in FLAGS:
+        settings = settings_from(tree(models="builtin/offline", **{flag.parameter: values[flag.type]}))
+        place: Any = settings
+        for part in flag.setting.split("."):
+            place = place[int(part)] if part.isdigit() else getattr(place, part)
+        assert place == values[flag.type], flag.name
+
+
+def test_one_model_can_play_every_role() -> None:
+    settings = settings_from(tree(models="builtin/offline"))
+    slots = [(slot, role.model) for slot, role in settings.roles.by_slot()]
+    names = ["reference", "response_a", "response_b", "rubric_a", "rubric_b", "merge", "augment"]
+    assert slots == [(name, "builtin/offline") for name in names]
+
+
+def test_a_flag_wins_over_the_config_file_and_both_over_the_model_for_all() -> None:
+    config = {"roles": {"merge": "openai/from-config", "augment": {"model": "openai/from-config"}}}
+    settings = settings_from(tree(config, models="openai/for-all", augment_model="openai/from-flag"))
+    assert settings.roles.merge.model == "openai/from-config"
+    assert settings.roles.augment.model == "openai/from-flag"
+    assert settings.roles.reference.model == "openai/for-all"
+
+
+def test_a_config_may_name_any_number_of_models_a_step() -> None:
+    roles = {
+        "reference": "a/r",
+        "responses": ["a/1", "a/2", {"model": "a/3", "base_url": "http://localhost:1/v1"}],
+        "rubrics": ["b/1", "b/2", "b/3"],
+        "merge": "a/m",
+        "augment": "a/g",
+    }
+    settings = settings_from(tree({"roles": roles}))
+    assert [r.model for r in settings.roles.responses] == ["a/1", "a/2", "a/3"]
+    assert settings.roles.responses[2].base_url == "http://localhost:1/v1"
+
+
+def refusal(values: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        settings_from(values, "synth.yaml")
+    return str(caught.value)
+
+
+def test_an_unknown_key_names_the_nearest_known_one() -> None:
+    assert "unknown key 'concurency'; did you mean 'concurrency'?" in refusal(
+        tree({"concurency": 5}, models="builtin/offline")
+    )
+
+
+def test_an_unknown_key_deep_in_a_role_is_found() -> None:
+    config = {"roles": {"merge": {"model": "a/b", "base_ulr": "http://x"}}}
+    message = refusal(tree(config, models="builtin/offline"))
+    assert "unknown key 'roles.merge.base_ulr'; did you mean 'base_url'?" in message
+
+
+def test_a_role_without_a_model_is_named_with_its_flag() -> None:
+    message = refusal(tree(reference_model="a/b", response_model_a="a/b", response_model_b="a/b"))
+    assert "no model plays 'merge'; pass --merge-model or set roles.merge in a config" in message
+    assert "no model plays 'rubrics'; pass --rubric-model-a" in message
+
+
+def test_a_model_for_slot_b_alone_is_refused() -> None:
+    with pytest.raises(ConfigError, match="slot b was given, but none for slot a"):
+        tree(rubric_model_b="a/b")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("concurrency", 0), ("timeout", -1), ("temperature", "hot"), ("until", "rubric"), ("budget_usd", float("nan"))],
+)
+def test_a_value_out_of_range_is_named(key: str, value: Any) -> None:
+    assert f"{key} is {value!r}" in refusal(tree({key: value}, models="builtin/offline"))
+
+
+def test_refresh_takes_a_slot_or_all_slots_of_a_role() -> None:
+    settings = settings_from({**tree(models="builtin/offline"), "refresh": ["response", "merge"]})
+    assert refreshed_slots(settings) == {"response_a", "response_b", "merge"}
+    assert "no role is called 'judge'" in refusal({**tree(models="builtin/offline"), "refresh": ["judge"]})
+
+
+def test_paths_in_a_config_start_at_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "synth.toml").write_text('input = "q.jsonl"\nout = "run"\n')
+    values = values_in(tmp_path / "synth.toml")
+    assert values == {"input": str(tmp_path / "q.jsonl"), "out": str(tmp_path / "run")}
+
+
+def test_keys_come_from_the_slots_variable_or_the_named_one() -> None:
+    config = {"roles": {"merge": {"model": "openai/a", "api_key_env": "MY_KEY"}}}
+    settings = settings_from(tree(config, models="openai/a"))
+    made = configs(settings, {"MY_KEY": "k-merge", "RESPONSE_A_API_KEY": "k-a"})
+    assert (made["merge"].api_key, made["response_a"].api_key, made["response_b"].api_key) == ("k-merge", "k-a", None)
+    with pytest.raises(ConfigError, match="no key for merge: MY_KEY is not set"):
+        configs(settings, {})
+
+
+def test_each_role_gets_its_own_temperature_and_length() -> None:
+    made = configs(settings_from(tree(models="openai/a")), {})
+    assert (made["response_a"].temperature, made["reference"].temperature) == (1.0, 0.2)
+    assert (made["reference"].max_tokens, made["rubric_a"].max_tokens) == (8192, 2048)
+    assert (made["merge"].timeout, made["merge"].max_retries) == (1200, 5)

@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autorubric.errors import ConfigError
+from autorubric.llm.accounts import Spent
+from autorubric.llm.budget import Amount, Budget, Reservation, cover_resend, current_reservation
+from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
+
+REQUEST = Request((), "judge")
+
+
+@dataclass
+class Priced:
+    """A model that is nothing but its ceiling and its price for a token."""
+
+    most: Usage | None
+    price: float | None
+    name: str = "test/priced"
+
+    def identity(self) -> tuple[Any, ...]:
+        return (self.name,)
+
+    def ceiling(self, request: Request) -> Usage | None:
+        return self.most
+
+    def cost(self, usage: Usage) -> float | None:
+        return None if self.price is None else usage.total_tokens * self.price
+
+    async def complete(self, request: Request) -> Reply:
+        return Reply("")
+
+    async def close(self) -> None: ...
+
+
+async def reserved(budget: Budget, tokens: int, cost: float = 0.0) -> Reservation:
+    held = await budget.reserve(Amount(tokens, cost))
+    assert isinstance(held, Reservation)
+    return held
+
+
+async def refused(budget: Budget, tokens: int, cost: float = 0.0) -> str:
+    failure = await budget.reserve(Amount(tokens, cost))
+    assert isinstance(failure, Failure)
+    assert failure.kind == "budget"
+    return failure.message
+
+
+async def test_a_call_that_fits_to_the_last_token_is_admitted_and_the_next_is_not() -> None:
+    budget = Budget(tokens=100)
+    budget.settle(await reserved(budget, 60), Amount(60))
+    budget.settle(await reserved(budget, 40), Amount(40))
+    assert await refused(budget, 1) == (
+        "budget of 100 tokens reached after 2 calls: 100 spent, and the next call may cost 1; "
+        "a higher budget goes on from here"
+    )
+
+
+async def test_prices_that_binary_fractions_cannot_hold_add_up_exactly() -> None:
+    # 10 x $0.10 is $1.00, though ten times 0.1 is less than 1 in floating point, and 3 x 0.1 more than 0.3.
+    budget = Budget(usd=1.0)
+    for _ in range(10):
+        budget.settle(await reserved(budget, 5, 0.1), Amount(5, 0.1))
+    assert await refused(budget, 5, 0.0001) == (
+        "budget of $1.00 reached after 10 calls: $1.00 spent, and the next call may cost $0.0001; "
+        "a higher budget goes on from here"
+    )
+    budget = Budget(usd=0.3)
+    for _ in range(3):
+        await reserved(budget, 5, 0.1)
+
+
+async def test_a_call_that_does_not_fit_waits_for_calls_in_flight_that_turn_out_cheaper() -> None:
+    budget = Budget(tokens=100)
+    first = await reserved(budget, 80)
+    second = asyncio.create_task(budget.reserve(Amount(80)))
+    await asyncio.sleep(0)
+    assert not second.done()
+    budget.settle(first, Amount(20))
+    assert isinstance(await second, Reservation)
+    assert (budget.spent(), budget.reserved()) == (Amount(20), Amount(80))
+
+
+async def test_a_call_that_waited_is_refused_when_the_calls_in_flight_leave_no_room() -> None:
+    budget = Budget(tokens=100)
+    first = await reserved(budget, 80)
+    second = asyncio.create_task(budget.reserve(Amount(80)))
+    await asyncio.sleep(0)
+    budget.settle(first, Amount(21))
+    assert isinstance(await second, Failure)
+    assert (budget.spent(), budget.reserved()) == (Amount(21), Amount(0))
+
+
+async def test_a_smaller_call_does_not_overtake_one_that_waits() -> None:
+    budget = Budget(tokens=100)
+    first = await reserved(budget, 60)
+    big = asyncio.create_task(budget.reserve(Amount(90)))
+    small = asyncio.create_task(budget.reserve(Amount(10)))
+    await asyncio.sleep(0)
+    assert not small.done()
+    budget.settle(first, Amount(0))
+    assert isinstance(await big, Reservation)
+    assert isinstance(await small, Reservation)
+
+
+async def test_a_cancelled_wait_leaves_the_queue_and_holds_nothing() -> None:
+    budget = Budget(tokens=100)
+    first = await reserved(budget, 60)
+    big = asyncio.create_task(budget.reserve(Amount(90)))
+    small = asyncio.create_task(budget.reserve(Amount(10)))
+    await asyncio.sleep(0)
+    big.cancel()
+    assert isinstance(await small, Reservation)
+    budget.settle(first, Amount(60))
+    assert (budget.spent(), budget.reserved()) == (Amount(60), Amount(10))
+
+
+async def test_a_call_cancelled_in_the_moment_of_its_admission_holds_nothing() -> None:
+    budget = Budget(tokens=100)
+    first = await reserved(budget, 60)
+    second = asyncio.create_task(budget.reserve(Amount(90)))
+    await asyncio.sleep(0)
+    budget.settle(first, Amount(0))
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    assert (second.cancelled(), budget.reserved()) == (True, Amount(0))
+    await reserved(budget, 100)
+
+
+async def test_settling_twice_counts_once() -> None:
+    budget = Budget(tokens=100)
+    held = await reserved(budget, 60)
+    budget.settle(held, Amount(50))
+    budget.settle(held, Amount(50))
+    assert (budget.spent(), budget.reserved()) == (Amount(50), Amount(0))
+
+
+async def test_a_new_session_starts_from_what_the_earlier_ones_spent() -> None:
+    budget = Budget(usd=5.0, spent=Spent(calls=812, tokens=9_000, cost=4.9876))
+    assert await refused(budget, 100, 0.02) == (
+        "budget of $5.00 reached after 812 calls: $4.988 spent, and the next call may cost $0.02; "
+        "a higher budget goes on from here"
+    )
+    await reserved(budget, 100, 0.0124)
+
+
+async def test_both_limits_hold_and_the_one_that_is_reached_is_named() -> None:
+    budget = Budget(usd=1.0, tokens=1_000_000)
+    assert "budget of 1,000,000 tokens" in await refused(budget, 1_000_001, 0.5)
+    assert "budget of $1.00" in await refused(budget, 10, 1.5)
+
+
+async def test_another_attempt_is_covered_like_a_call_of_its_own() -> None:
+    budget = Budget(tokens=100)
+    held = await reserved(budget, 40)
+    current_reservation.set(held)
+    await cover_resend()
+    assert (held.resends, budget.reserved()) == (1, Amount(80))
+    with pytest.raises(CallError, match="budget of 100 tokens reached"):
+        await cover_resend()
+    assert (held.resends, budget.reserved()) == (1, Amount(80))
+    budget.settle(held, Amount(90))
+    assert (budget.spent(), budget.reserved()) == (Amount(90), Amount(0))
+
+
+async def test_calls_that_all_wait_for_another_attempt_do_not_wait_for_each_other_for_ever() -> None:
+    budget = Budget(tokens=100)
+    held = [await reserved(budget, 40), await reserved(budget, 40)]
+    outcomes = await asyncio.wait_for(asyncio.gather(*(one.extend() for one in held)), 5)
+    assert all(isinstance(outcome, Failure) for outcome in outcomes)
+    for one in held:
+        budget.settle(one, Amount(40))
+    assert (budget.spent(), budget.reserved()) == (Amount(80), Amount(0))
+    await reserved(budget, 20)
+
+
+def test_a_price_that_nobody_knows_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(ConfigError, match="model 'test/priced' has no known price; a budget in dollars"):
+        Budget(usd=1.0).worst_case(Priced(Usage(10, 90), None), REQUEST)
+    assert Budget(tokens=100).worst_case(Priced(Usage(10, 90), None), REQUEST) == Amount(100, 0.0)
+
+
+@pytest.mark.parametrize("budget", [Budget(usd=1.0), Budget(tokens=100)], ids=["dollars", "tokens"])
+def test_a_call_without_a_ceiling_is_refused_before_anything_is_sent(budget: Budget) -> None:
+    with pytest.raises(ConfigError, match="model 'test/priced' puts no bound on the length of its replies"):
+        budget.worst_case(Priced(None, 0.5), REQUEST)
+
+
+def test_limits_that_are_no_limits_are_refused_together() -> None:
+    with pytest.raises(ConfigError) as refusal:
+        Budget(usd=float("nan"), tokens=-1)
+    assert refusal.value.problems == (
+        "a budget of nan dollars is not a limit; expected a finite number from 0 up",
+        "a budget of -1 tokens is not a limit; expected a finite number from 0 up",
+    )
+
+
+def test_a_budget_in_dollars_cannot_start_from_calls_whose_price_nobody_knows() -> None:
+    with pytest.raises(ConfigError, match="3 recorded calls have no known price"):
+        Budget(usd=1.0, spent=Spent(calls=3, tokens=10, unpriced=3))
+    Budget(tokens=100, spent=Spent(calls=3, tokens=10, unpriced=3))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One call of the property test: its worst case, what it really costs, and how it behaves in time."""
+
+    need: int
+    share: float
+    before: int
+    during: int
+    resends: int
+    cancelled_after: int | None
+
+
+plans = st.builds(
+    Plan,
+    need=st.integers(0, 60),
+    share=st.floats(0, 1),
+    before=st.integers(0, 6),
+    during=st.integers(0, 6),
+    resends=st.integers(0, 2),
+    cancelled_after=st.none() | st.integers(0, 12),
+)
+
+
+class Life:
+    """Calls that share a budget, checked at every step of the event loop."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.budget = Budget(tokens=limit, usd=limit * 0.1)
+        self.paid: list[int] = []
+
+    def assert_within(self) -> None:
+        spent, held = self.budget.spent(), self.budget.reserved()
+        assert spent.tokens + held.tokens <= self.limit
+        assert spent.cost + held.cost <= self.limit * 0.1 + 1e-9
+
+    async def ticks(self, count: int) -> None:
+        for _ in range(count):
+            self.assert_within()
+            await asyncio.sleep(0)
+
+    async def call(self, plan: Plan) -> None:
+        await self.ticks(plan.before)
+        held = await self.budget.reserve(Amount(plan.need, plan.need * 0.1))
+        if isinstance(held, Failure):
+            return
+        # Each attempt that was sent again, and a last one that ended without a word, counts in full.
+        last = plan.need
+        try:
+            if await self.attempts(plan, held):
+                last = int(plan.need * plan.share)
+        finally:
+            self.paid.append(held.resends * plan.need + last)
+            self.budget.settle(held, Amount(self.paid[-1], self.paid[-1] * 0.1))
+            self.assert_within()
+
+    async def attempts(self, plan: Plan, held: Reservation) -> bool:
+        for _ in range(plan.resends):
+            await self.ticks(plan.during)
+            if await held.extend() is not None:
+                return False
+        await self.ticks(plan.during)
+        return True
+
+    async def live(self, calls: list[Plan]) -> None:
+        tasks = [asyncio.create_task(self.call(plan)) for plan in calls]
+        stoppers = [cancel(task, plan.cancelled_after) for task, plan in zip(tasks, calls, strict=True)]
+        await asyncio.wait_for(asyncio.gather(*tasks, *stoppers, return_exceptions=True), 10)
+        for task in tasks:
+            if not task.cancelled():
+                task.result()
+
+
+async def cancel(task: asyncio.Task[None], after: int | None) -> None:
+    if after is not None:
+        for _ in range(after):
+            await asyncio.sleep(0)
+        task.cancel()
+
+
+@given(st.integers(0, 200), st.lists(plans, min_size=1, max_size=12))
+def test_the_limit_holds_at_every_moment_whatever_calls_do(limit: int, calls: list[Plan]) -> None:
+    life = Life(limit)
+    asyncio.run(life.live(calls))
+    life.assert_within()
+    assert life.budget.reserved() == Amount(0, 0.0)
+    assert life.budget.spent().tokens == sum(life.paid)

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autorubric.errors import ConfigError
+from autorubric.llm.budget import Budget, cover_resend
+from autorubric.llm.executor import Executor
+from autorubric.llm.ledger import Ledger
+from autorubric.llm.request import CallError, Failure, FailureKind, Message, Reply, Request, Usage
+
+Outcome: TypeAlias = "Reply | Failure"
+
+
+class MeteredModel:
+    """A call can cost 100 tokens at $0.01; `rule` says what comes of it, after some resends."""
+
+    name = "test/metered"
+
+    def __init__(
+        self,
+        rule: Callable[[Request], Outcome],
+        *,
+        resends: int = 0,
+        bounded: bool = True,
+        priced: bool = True,
+    ) -> None:
+        self.asked = 0
+        self._rule = rule
+        self._resends = resends
+        self._bounded = bounded
+        self._priced = priced
+
+    def identity(self) -> tuple[Any, ...]:
+        return (self.name,)
+
+    def ceiling(self, request: Request) -> Usage | None:
+        return Usage(10, 90) if self._bounded else None
+
+    def cost(self, usage: Usage) -> float | None:
+        return usage.total_tokens * 0.01 if self._priced else None
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked += 1
+        for _ in range(self._resends):
+            await asyncio.sleep(0)
+            await cover_resend()
+        await asyncio.sleep(0)
+        outcome = self._rule(request)
+        if isinstance(outcome, Failure):
+            raise CallError(outcome)
+        return outcome
+
+    async def close(self) -> None: ...
+
+
+def question(number: int) -> Request:
+    return Request((Message("user", f"question {number}"),), "judge", item=f"q{number}")
+
+
+def paid_30(request: Request) -> Outcome:
+    return Reply("MET", usage=Usage(10, 20))
+
+
+async def ask_all(executor: Executor, model: MeteredModel, count: int) -> list[str]:
+    outcomes = await asyncio.gather(*(executor.ask(model, question(number)) for number in range(count)))
+    return ["ok" if isinstance(outcome, Reply) else outcome.kind for outcome in outcomes]
+
+
+async def test_the_budget_ends_a_run_before_it_is_overrun(tmp_path: Path) -> None:
+    # Each call needs 100 free tokens and takes 30: the 31st would find 1000 - 30 * 30 = 100, which it needs,
+    # and the 32nd 1000 - 31 * 30 = 70, which are not enough.
+    model = MeteredModel(paid_30)
+    with Ledger.open(tmp_path) as ledger:
+        outcomes = await ask_all(Executor(ledger, Budget(tokens=1000)), model, 40)
+        assert outcomes == ["ok"] * 31 + ["budget"] * 9
+        assert ledger.spent().tokens == 930
+    with Ledger.open(tmp_path) as ledger:
+        # The same command again, with the same budget: hits are free, nothing new is sent.
+        executor = Executor(ledger, Budget(tokens=1000, spent=ledger.spent()))
+        assert await ask_all(executor, model, 40) == outcomes
+        assert executor.snapshot()["judge"].refused == 9
+    assert model.asked == 31
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Failure("server", "HTTP 500"),
+        Failure("rate_limit", "HTTP 429"),
+        Failure("rejected", "HTTP 400"),
+        Failure("network", "connection refused", sent=False),
+    ],
+)
+async def test_a_failure_that_was_never_billed_costs_the_budget_nothing(failure: Failure) -> None:
+    with Ledger.in_memory() as ledger:
+        executor = Executor(ledger, Budget(usd=1.0))
+        await executor.ask(MeteredModel(lambda request: failure), question(0))
+        assert ledger.spent() == (1, 0, 0.0, 0)
+        assert await ask_all(executor, MeteredModel(paid_30), 1) == ["ok"]
+
+
+@pytest.mark.parametrize("kind", ["timeout", "network", "empty"])
+def test_a_failure_that_may_have_been_billed_keeps_its_worst_case_over_a_restart(
+    kind: FailureKind, tmp_path: Path
+) -> None:
+    model = MeteredModel(lambda request: Failure(kind, "nobody knows"))
+    for _ in range(2):
+        with Ledger.open(tmp_path) as ledger:
+            executor = Executor(ledger, Budget(usd=1.5, spent=ledger.spent()))
+            outcomes = asyncio.run(ask_all(executor, model, 2))
+            # $1.00 of $1.50 may be gone with the first; the second needs $1.00 more.
+            assert "budget" in outcomes
+            assert (ledger.spent().tokens, ledger.spent().cost) == (100, 1.0)
+    assert model.asked == 1
+
+
+async def test_the_usage_of_a_reply_that_could_not_be_used_counts_instead_of_the_worst_case() -> None:
+    filtered = Failure("refusal", "content filter", reply=Reply("", usage=Usage(10, 5)))
+    with Ledger.in_memory() as ledger:
+        await Executor(ledger, Budget(usd=1.5)).ask(MeteredModel(lambda request: filtered), question(1))
+        assert ledger.spent() == (1, 15, 0.15, 0)
+
+
+async def test_a_reply_without_usage_counts_with_its_worst_case() -> None:
+    with Ledger.in_memory() as ledger:
+        await Executor(ledger, Budget(usd=1.5)).ask(MeteredModel(lambda request: Reply("MET")), question(1))
+        assert ledger.spent() == (1, 100, 1.0, 0)
+
+
+async def test_attempts_that_were_sent_again_count_with_their_worst_case_beside_the_reply() -> None:
+    # Two silent attempts at 100 tokens, then a reply of 30.
+    with Ledger.in_memory() as ledger:
+        budget = Budget(tokens=300)
+        await Executor(ledger, budget).ask(MeteredModel(paid_30, resends=2), question(1))
+        assert (ledger.spent().tokens, budget.spent().tokens) == (230, 230)
+
+
+async def test_an_attempt_that_the_budget_does_not_cover_is_not_sent_again() -> None:
+    with Ledger.in_memory() as ledger:
+        executor = Executor(ledger, Budget(tokens=250))
+        outcomes = await ask_all(executor, MeteredModel(paid_30, resends=2), 1)
+        # Two attempts may have been billed; the third would make 300.
+        assert (outcomes, ledger.spent().tokens) == (["budget"], 200)
+
+
+async def test_worst_cases_are_recorded_without_a_budget_too() -> None:
+    # A later session may have one.
+    with Ledger.in_memory() as ledger:
+        timeout = Failure("timeout", "no answer in 60 s")
+        await Executor(ledger).ask(MeteredModel(lambda request: timeout, resends=1), question(1))
+        assert ledger.spent() == (1, 200, 2.0, 0)
+
+
+async def test_what_no_budget_can_bound_is_refused_before_it_is_sent() -> None:
+    unpriced, unbounded = MeteredModel(paid_30, priced=False), MeteredModel(paid_30, bounded=False)
+    with Ledger.in_memory() as ledger:
+        with pytest.raises(ConfigError, match="has no known price"):
+            await Executor(ledger, Budget(usd=1.0)).ask(unpriced, question(1))
+        with pytest.raises(ConfigError, match="puts no bound on the length"):
+            await Executor(ledger, Budget(tokens=500)).ask(unbounded, question(1))
+        assert ledger.count == 0
+    assert (unpriced.asked, unbounded.asked) == (0, 0)
+
+
+outcomes_of_a_call = st.sampled_from(
+    [
+        Reply("MET", usage=Usage(10, 20)),
+        Reply("MET", usage=Usage(10, 90)),
+        Reply("MET"),
+        Failure("timeout", "no answer"),
+        Failure("server", "HTTP 500"),
+        Failure("refusal", "no", reply=Reply("", usage=Usage(10, 1))),
+    ]
+)
+
+
+@given(
+    limit=st.integers(0, 1500),
+    calls=st.lists(outcomes_of_a_call, min_size=1, max_size=15),
+    resends=st.integers(0, 2),
+    slots=st.integers(1, 4),
+)
+def test_no_mix_of_outcomes_and_resends_overruns_the_budget(
+    limit: int, calls: list[Outcome], resends: int, slots: int
+) -> None:
+    model = MeteredModel(lambda request: calls[int(request.item[1:])], resends=resends)
+
+    async def main() -> None:
+        with Ledger.in_memory() as ledger:
+            budget = Budget(tokens=limit)
+            executor = Executor(ledger, budget, gate=asyncio.Semaphore(slots))
+            await asyncio.wait_for(ask_all(executor, model, len(calls)), 10)
+            assert ledger.spent().tokens == budget.spent().tokens <= limit
+            assert budget.reserved().tokens == 0
+
+    asyncio.run(main())

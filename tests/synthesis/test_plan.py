@@ -1,0 +1,116 @@
+"""Plans of synthesis stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autorubric.errors import ConfigError, InputError
+from autorubric.llm.request import Answer, Failure, Reply, Request
+from autorubric.prompts import package_prompts
+from autorubric.synthesis.plan import Plan, Settled, Stage, letters
+from autorubric.synthesis.stages import basic_plan
+
+
+def stage(name: str, *reads: str, step: int = 0) -> Stage:
+    def build(fields: Any) -> Settled:
+        return Settled(name, "test")
+
+    return Stage(name, name, step, reads, build, lambda reply: Answer(reply.text, reply), bool)
+
+
+def test_a_plan_that_reads_what_nothing_writes_is_refused() -> None:
+    with pytest.raises(ConfigError, match="stage 'b' reads 'c', which nothing before it writes"):
+        Plan((stage("a", "question"), stage("b", "a", "c")))
+
+
+def test_a_stage_cannot_read_what_is_written_after_it() -> None:
+    with pytest.raises(ConfigError, match="reads 'b'"):
+        Plan((stage("a", "b"), stage("b", "question")))
+
+
+def test_two_stages_cannot_write_one_field() -> None:
+    with pytest.raises(ConfigError, match="two stages write 'a'"):
+        Plan((stage("a"), stage("a")))
+
+
+def test_a_plan_can_end_after_a_step() -> None:
+    plan = Plan((stage("a", step=0), stage("b", step=1), stage("c", step=2)))
+    assert [s.name for s in plan.until("responses").stages] == ["a", "b"]
+    with pytest.raises(InputError, match="no step is called 'respones'"):
+        plan.until("respones")
+
+
+def test_slots_are_letters() -> None:
+    assert letters(2) == ("a", "b")
+    with pytest.raises(ConfigError):
+        letters(27)
+
+
+def test_the_basic_plan_has_the_seeds_stages_in_the_seeds_steps() -> None:
+    plan = basic_plan(package_prompts())
+    assert [(s.step, s.name, s.role) for s in plan.stages] == [
+        (0, "reference", "reference"),
+        (1, "response_a", "response_a"),
+        (1, "response_b", "response_b"),
+        (2, "rubrics_a", "rubric_a"),
+        (2, "rubrics_b", "rubric_b"),
+        (3, "merged_rubrics", "merge"),
+        (4, "augmented_rubrics", "augment"),
+    ]
+
+
+def built(name: str, fields: dict[str, Any], **plan: int) -> Request | Settled | Failure:
+    (found,) = [s for s in basic_plan(package_prompts(), **plan).stages if s.name == name]
+    return found.build({"question": "Why is the sky blue?", **fields})
+
+
+ITEM = {"title": "Rayleigh scattering", "description": "Names Rayleigh scattering.", "weight": 9}
+
+
+def test_stages_that_share_a_prompt_never_share_a_draw() -> None:
+    requests = [built(name, {}) for name in ("reference", "response_a", "response_b")]
+    assert [r.draw for r in requests if isinstance(r, Request)] == [0, 1, 2]
+    rubrics = [built(name, {"reference": "It scatters."}) for name in ("rubrics_a", "rubrics_b")]
+    assert [r.draw for r in rubrics if isinstance(r, Request)] == [0, 1]
+
+
+def test_the_only_candidate_rubric_stands_for_the_merged_one() -> None:
+    assert built("merged_rubrics", {"rubrics_a": [ITEM]}, rubrics=1) == Settled([ITEM], "passthrough")
+    assert built("merged_rubrics", {"rubrics_a": [ITEM], "rubrics_b": []}) == Settled([ITEM], "passthrough")
+
+
+def test_two_candidate_rubrics_are_merged_by_a_model() -> None:
+    request = built("merged_rubrics", {"rubrics_a": [ITEM], "rubrics_b": [ITEM]})
+    assert isinstance(request, Request)
+    assert request.role == "merge"
+
+
+def test_without_responses_evolution_is_skipped_and_says_so() -> None:
+    made = built("augmented_rubrics", {"merged_rubrics": [ITEM], "response_a": "One.", "response_b": " "})
+    assert made == Settled([], "skipped(no responses)")
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "message"),
+    [
+        ("rubrics_a", {"reference": " "}, "missing reference"),
+        ("merged_rubrics", {"rubrics_a": [], "rubrics_b": [ITEM]}, "missing rubrics_a"),
+        ("augmented_rubrics", {"merged_rubrics": []}, "missing merged_rubrics"),
+    ],
+)
+def test_a_stage_without_its_input_fails_by_the_name_of_what_is_missing(
+    name: str, fields: dict[str, Any], message: str
+) -> None:
+    assert built(name, fields) == Failure("missing_input", message)
+
+
+def test_a_cut_off_answer_is_kept_with_a_note_and_a_refusal_is_none() -> None:
+    (reference, *_) = basic_plan(package_prompts()).stages
+    cut = reference.read(Reply("It scatt", finish_reason="length"))
+    assert isinstance(cut, Answer)
+    assert cut.notes == ("the text is cut off at the token limit",)
+    refused = reference.read(Reply("", refusal="I cannot help with that."))
+    assert not isinstance(refused, Answer)
+    assert (refused.kind, refused.again) == ("refusal", False)

@@ -1,0 +1,116 @@
+"""The input of a synthesis run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autorubric.errors import InputError, MissingFileError
+from autorubric.synthesis.queries import QueryFile
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows))
+    return path
+
+
+def refused(source: QueryFile) -> str:
+    with pytest.raises(InputError) as caught:
+        source.check()
+    return str(caught.value)
+
+
+def test_a_row_keeps_its_columns_and_gains_the_resume_keys(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question": " Why? ", "topic": "sky"})
+    (query,) = QueryFile(path).queries()
+    assert query.record_id == "idx:0"
+    assert query.fields == {
+        "question": " Why? ",
+        "topic": "sky",
+        "id": "",
+        "__source_index__": 0,
+        "__record_id__": "idx:0",
+    }
+
+
+def test_the_id_column_is_the_resume_key_where_it_is_filled(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question": "a", "key": 7}, {"question": "b", "key": "  "})
+    first, second = QueryFile(path, id_column="key").queries()
+    assert (first.record_id, first.fields["id"]) == ("7", 7)
+    assert second.record_id == "idx:1"
+
+
+def test_a_path_reaches_into_a_column(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"turns": ["Hello", "More"]}, {"turns": ["Bye"]})
+    assert [q.fields["question"] for q in QueryFile(path, "turns[0]").queries()] == ["Hello", "Bye"]
+
+
+def test_a_list_where_text_is_expected_says_how_to_take_its_first_entry(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"turns": ["Hello", "More"]})
+    assert "pass 'turns[0]'" in refused(QueryFile(path, "turns"))
+
+
+def test_a_wrong_column_is_named_with_the_ones_there_are(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"prompt": "a"}, {"prompt": "b"})
+    message = refused(QueryFile(path))
+    assert "no column 'question'" in message
+    assert "did you mean --question-column prompt?" in message
+
+
+def test_every_bad_row_is_named_before_anything_is_spent(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question": "a"}, "{broken", '["no object"]', {"question": "  "})
+    message = refused(QueryFile(path))
+    assert "q.jsonl:2" in message
+    assert "q.jsonl:3" in message
+    assert "q.jsonl:4: 'question' is blank" in message
+
+
+def test_bad_rows_can_be_left_out_and_are_counted(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question": "a"}, "{broken", {"question": "c"})
+    source = QueryFile(path, skip_bad_rows=True)
+    report = source.check()
+    assert report.rows == 2
+    assert len(report.skipped) == 1
+
+
+def test_mending_a_bad_row_does_not_shift_the_rows_behind_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question": "a"}, "{broken", {"question": "c"})
+    before = [q.record_id for q in QueryFile(path, skip_bad_rows=True).queries()]
+    write(path, {"question": "a"}, {"question": "b"}, {"question": "c"})
+    after = [q.record_id for q in QueryFile(path).queries()]
+    assert before == ["idx:0", "idx:2"]
+    assert after == ["idx:0", "idx:1", "idx:2"]
+
+
+def test_ids_that_occur_twice_are_listed_with_both_lines(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question": "a", "id": "x"}, {"question": "b", "id": "x"})
+    message = refused(QueryFile(path, id_column="id"))
+    assert "q.jsonl:2: id 'x' stands on line 1 already" in message
+
+
+def test_a_byte_order_mark_does_not_cost_the_first_row(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"question": "a"}\n{"question": "b"}\n')
+    assert QueryFile(path).check().rows == 2
+
+
+def test_a_lone_surrogate_is_found_before_anything_is_spent(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"question": "a"}\n{"question": "\\ud83d"}\n')
+    assert "q.jsonl:2" in refused(QueryFile(path))
+
+
+def test_a_missing_file_and_an_empty_one_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError):
+        QueryFile(tmp_path / "none.jsonl").check()
+    (tmp_path / "empty.jsonl").write_text("\n\n")
+    assert "holds no rows" in refused(QueryFile(tmp_path / "empty.jsonl"))
+
+
+def test_a_limit_reads_only_the_first_rows(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", *({"question": f"q{i}"} for i in range(5)))
+    source = QueryFile(path, limit=2)
+    assert source.check().rows == 2
+    assert [q.fields["question"] for q in source.queries()] == ["q0", "q1"]

@@ -1,0 +1,111 @@
+"""Running a plan over records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from autorubric.llm.request import Answer, Failure
+from autorubric.synthesis.plan import Fields, Plan, Settled, Stage
+from autorubric.synthesis.queries import Query
+from autorubric.synthesis.runner import Outcome, Row, run_plan
+
+
+def stage(name: str, *reads: str) -> Stage:
+    return Stage(name, name, 0, reads, lambda f: Settled("", ""), lambda r: Answer(r.text, r), bool, empty="")
+
+
+PLAN = Plan((stage("a", "question"), stage("b", "question"), stage("c", "a", "b")))
+
+
+def queries(count: int) -> Iterator[Query]:
+    for i in range(count):
+        yield Query(i, f"idx:{i}", {"question": f"q{i}"})
+
+
+class Answers:
+    """Answers each stage with the fields it saw, after any waiting the test asks for."""
+
+    def __init__(self, hold: dict[tuple[str, str], asyncio.Event] | None = None) -> None:
+        self.hold = hold or {}
+        self.started: list[tuple[str, str]] = []
+        self.open = self.most_open = 0
+
+    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+        self.started.append((record_id, stage.name))
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        await (
+            self.hold[(record_id, stage.name)].wait() if (record_id, stage.name) in self.hold else asyncio.sleep(0)
+        )
+        self.open -= 1
+        return Outcome("+".join(str(fields.get(r)) for r in stage.reads), "test")
+
+
+async def test_every_stage_sees_what_it_reads() -> None:
+    rows: list[Row] = []
+    await run_plan(PLAN, queries(2), Answers(), window=4, finished=rows.append)
+    assert [(r.fields["c"], r.fields["c_model"]) for r in rows] == [("q0+q0", "test"), ("q1+q1", "test")]
+
+
+async def test_a_slow_reply_delays_its_own_record_only() -> None:
+    gate = asyncio.Event()
+    rows: list[Row] = []
+
+    def take(row: Row) -> None:
+        rows.append(row)
+        if len(rows) == 9:
+            gate.set()
+
+    answers = Answers({("idx:0", "a"): gate})
+    await run_plan(PLAN, queries(10), answers, window=3, finished=take)
+    assert [row.query.index for row in rows] == [*range(1, 10), 0]
+
+
+async def test_a_stage_waits_for_what_it_reads_and_for_nothing_else() -> None:
+    gate = asyncio.Event()
+    answers = Answers({("idx:0", "a"): gate})
+    running = asyncio.create_task(run_plan(PLAN, queries(1), answers, window=1, finished=lambda row: None))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert answers.started == [("idx:0", "a"), ("idx:0", "b")]
+    gate.set()
+    await running
+    assert answers.started[-1] == ("idx:0", "c")
+
+
+async def test_the_window_bounds_the_records_that_are_open() -> None:
+    drawn = 0
+
+    def counted() -> Iterator[Query]:
+        nonlocal drawn
+        for query in queries(50):
+            drawn += 1
+            yield query
+
+    finished = 0
+    most_ahead = 0
+
+    def take(row: Row) -> None:
+        nonlocal finished, most_ahead
+        finished += 1
+        most_ahead = max(most_ahead, drawn - finished)
+
+    await run_plan(PLAN, counted(), Answers(), window=5, finished=take)
+    assert finished == 50
+    assert most_ahead <= 5
+
+
+async def test_stopping_opens_no_further_record_and_ends_the_open_ones() -> None:
+    rows: list[Row] = []
+    await run_plan(PLAN, queries(100), Answers(), window=2, finished=rows.append, stopping=lambda: len(rows) >= 3)
+    assert 3 <= len(rows) <= 5
+
+
+def test_a_failure_is_written_beside_the_field_and_a_stop_leaves_no_trace() -> None:
+    row = Row(Query(0, "idx:0", {"question": "q"}), {"question": "q", "b": "old", "b_error": "old"})
+    row.settle(PLAN.stages[0], Outcome(failure=Failure("server", "500 again and again")))
+    row.settle(PLAN.stages[1], Outcome(failure=Failure("stopped", "interrupted")))
+    fields: dict[str, Any] = row.fields
+    assert fields == {"question": "q", "a": "", "a_error": "server: 500 again and again"}

@@ -1,0 +1,171 @@
+"""The step files and the export."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from autorubric.llm.request import Failure
+from autorubric.prompts import package_prompts
+from autorubric.synthesis.export import export_final, final_row
+from autorubric.synthesis.plan import Plan
+from autorubric.synthesis.queries import Query
+from autorubric.synthesis.runner import Outcome, Row
+from autorubric.synthesis.spool import Spool
+from autorubric.synthesis.stages import basic_plan
+from autorubric.synthesis.steps import STEP_FILES, write_steps
+
+PLAN = basic_plan(package_prompts())
+ITEM = {"title": "Cause", "description": "Names the cause.", "weight": 7}
+
+
+def query(index: int, question: str = "Why?", **more: Any) -> Query:
+    fields = {**more, "question": question, "id": "", "__source_index__": index, "__record_id__": f"idx:{index}"}
+    return Query(index, f"idx:{index}", fields)
+
+
+def finished(query: Query, plan: Plan = PLAN, **failures: Failure) -> Row:
+    row = Row(query, dict(query.fields))
+    for stage in plan.stages:
+        value: Any = [ITEM] if isinstance(stage.empty, list) else f"{stage.name} text"
+        failure = failures.get(stage.name)
+        row.settle(stage, Outcome(failure=failure) if failure else Outcome(value, "m"))
+    return row
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+def written(directory: Path, queries: list[Query], rows: list[Row]) -> list[list[dict[str, Any]]]:
+    with Spool(directory, PLAN) as spool:
+        for row in rows:
+            spool.add(row)
+        write_steps(directory, 4, iter(queries), spool)
+    return [lines(directory / name) for name in STEP_FILES]
+
+
+def test_each_step_file_adds_its_fields_to_the_row_of_the_step_before(tmp_path: Path) -> None:
+    asked = query(0, topic="sky")
+    steps = written(tmp_path, [asked], [finished(asked)])
+    base = {"topic": "sky", "question": "Why?", "id": "", "__source_index__": 0, "__record_id__": "idx:0"}
+    reference = base | {"reference": "reference text", "reference_model": "m"}
+    assert steps[0] == [reference]
+    responses = {f"response_{x}{end}": v for x in "ab" for end, v in (("", f"response_{x} text"), ("_model", "m"))}
+    assert steps[1] == [reference | responses]
+    assert list(steps[1][0])[-4:] == ["response_a", "response_a_model", "response_b", "response_b_model"]
+    assert steps[4][0]["augmented_rubrics"] == [ITEM]
+    assert list(steps[4][0])[:5] == list(base)
+
+
+def test_rows_come_in_input_order_whatever_the_order_of_finishing(tmp_path: Path) -> None:
+    asked = [query(i, f"q{i}") for i in range(4)]
+    steps = written(tmp_path, asked, [finished(asked[i]) for i in (2, 0, 3, 1)])
+    assert [row["question"] for row in steps[4]] == ["q0", "q1", "q2", "q3"]
+
+
+def test_a_failed_stage_is_written_with_its_error(tmp_path: Path) -> None:
+    asked = query(0)
+    steps = written(tmp_path, [asked], [finished(asked, rubrics_b=Failure("server", "500 again"))])
+    assert steps[2][0]["rubrics_b"] == []
+    assert steps[2][0]["rubrics_b_error"] == "server: 500 again"
+    assert "rubrics_b_model" not in steps[2][0]
+
+
+def test_a_row_that_was_not_reached_stands_in_no_file_of_a_later_step(tmp_path: Path) -> None:
+    asked = query(0)
+    steps = written(tmp_path, [asked], [finished(asked, rubrics_b=Failure("stopped", "interrupted"))])
+    assert [len(rows) for rows in steps] == [1, 1, 0, 0, 0]
+
+
+def test_a_shorter_input_leaves_the_other_rows_alone(tmp_path: Path) -> None:
+    asked = [query(i, f"q{i}") for i in range(5)]
+    written(tmp_path, asked, [finished(q) for q in asked])
+    steps = written(tmp_path, asked[:2], [finished(q) for q in asked[:2]])
+    assert [row["question"] for row in steps[4]] == ["q0", "q1", "q2", "q3", "q4"]
+    assert export_final(tmp_path).rows == 5
+
+
+def test_an_interrupted_run_keeps_the_rows_it_did_not_come_to_in_their_place(tmp_path: Path) -> None:
+    asked = [query(i, f"q{i}") for i in range(4)]
+    written(tmp_path, asked, [finished(q) for q in asked])
+    steps = written(tmp_path, asked, [finished(asked[2])])
+    assert [row["question"] for row in steps[4]] == ["q0", "q1", "q2", "q3"]
+
+
+def test_a_row_of_another_question_does_not_stand_in_for_one_that_was_not_reached(tmp_path: Path) -> None:
+    written(tmp_path, [query(0, "old")], [finished(query(0, "old"))])
+    steps = written(tmp_path, [query(0, "new")], [])
+    assert steps[4] == []
+
+
+def test_the_scratch_file_is_gone_afterwards(tmp_path: Path) -> None:
+    written(tmp_path, [query(0)], [finished(query(0))])
+    assert {p.name for p in tmp_path.iterdir()} == set(STEP_FILES)
+
+
+def test_text_with_line_breaks_stays_one_line_a_row(tmp_path: Path) -> None:
+    asked = query(0, "one\ntwo\u2028three\r\n")
+    assert written(tmp_path, [asked], [finished(asked)])[0][0]["question"] == "one\ntwo\u2028three\r\n"
+
+
+def test_the_export_has_the_seeds_schema(tmp_path: Path) -> None:
+    asked = query(0, " Why? ")
+    written(tmp_path, [asked], [finished(asked)])
+    export_final(tmp_path)
+    table = pq.read_table(tmp_path / "final.parquet")
+    assert table.schema == pa.schema(
+        [
+            ("question", pa.string()),
+            ("id", pa.string()),
+            ("rubrics", pa.list_(pa.struct([("criterion", pa.string()), ("points", pa.int32())]))),
+        ]
+    )
+    final = {"question": "Why?", "id": "", "rubrics": [{"criterion": "Names the cause.", "points": 7}]}
+    assert table.to_pylist() == [final]
+    assert lines(tmp_path / "final.jsonl") == [final]
+
+
+def test_an_export_without_rows_keeps_the_schema(tmp_path: Path) -> None:
+    (tmp_path / STEP_FILES[4]).write_text("")
+    assert export_final(tmp_path).rows == 0
+    assert pq.read_table(tmp_path / "final.parquet").schema.names == ["question", "id", "rubrics"]
+
+
+def item(description: str, weight: int) -> dict[str, Any]:
+    return {"title": "T", "description": description, "weight": weight}
+
+
+def test_the_cap_keeps_evolved_criteria_with_more_points() -> None:
+    # 20 base criteria of 5 points and 2 evolved ones of 9: a cap of 20 keeps both evolved ones and the first 18.
+    base = [item(f"base {i}", 5) for i in range(20)]
+    row = {"question": "q", "merged_rubrics": base, "augmented_rubrics": [item("new 1", 9), item("new 2", 9)]}
+    final = final_row(row, 20)
+    assert final is not None
+    kept = [c["criterion"] for c in final["rubrics"]]
+    assert kept == [*(f"base {i}" for i in range(18)), "new 1", "new 2"]
+
+
+def test_duplicates_in_other_spacing_keep_the_higher_points_at_the_first_place() -> None:
+    row = {
+        "question": "q",
+        "merged_rubrics": [item("Mentions  the dose", 3), item("Other", 1)],
+        "augmented_rubrics": [item("mentions\nthe dose", 8)],
+    }
+    final = final_row(row)
+    assert final is not None
+    assert [(c["criterion"].lower().split(), c["points"]) for c in final["rubrics"]] == [
+        (["mentions", "the", "dose"], 8),
+        (["other"], 1),
+    ]
+
+
+def test_an_id_of_none_is_an_empty_id_and_a_rubric_of_zeros_is_not_exported() -> None:
+    final = final_row({"question": "q", "id": None, "merged_rubrics": [ITEM]})
+    assert final is not None
+    assert final["id"] == ""
+    assert final_row({"question": "q", "merged_rubrics": [item("x", 0)]}) is None

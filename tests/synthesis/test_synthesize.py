@@ -1,0 +1,326 @@
+"""The main job, end to end, against a real endpoint on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from autorubric.testing import FAULTS, Completion, sized_replies
+
+Make = Callable[..., Any]  # makes a `Bench`, see conftest
+
+
+def test_queries_become_rubrics_with_seven_calls_each(bench: Make) -> None:
+    b = bench("Why is the sky blue?", "Why is grass green?")
+    assert b.synthesize() == 0
+    assert Counter(b.asked) == Counter(
+        {f"m-{s}": 2 for s in ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge", "augment")}
+    )
+    final = b.rows()
+    assert [(row["id"], row["question"]) for row in final] == [
+        ("q0", "Why is the sky blue?"),
+        ("q1", "Why is grass green?"),
+    ]
+    assert all(row["rubrics"] for row in final)
+    assert pq.read_table(b.out / "final.parquet").to_pylist() == final
+    assert b.manifest()["status"] == "completed"
+
+
+def test_the_same_command_again_asks_nothing_and_changes_no_file(bench: Make) -> None:
+    b = bench("one", "two")
+    b.synthesize()
+    names = [p.name for p in b.out.iterdir() if p.suffix in {".jsonl", ".parquet"}]
+    before = {name: (b.out / name).read_bytes() for name in names}
+    requests = b.endpoint.counts.requests
+    assert b.synthesize() == 0
+    assert b.endpoint.counts.requests == requests == 14
+    assert {name: (b.out / name).read_bytes() for name in names} == before
+
+
+def test_rows_carry_the_models_that_made_them(bench: Make) -> None:
+    b = bench("one")
+    b.synthesize()
+    (row,) = b.rows("step4_augmented.jsonl")
+    models = {key: value for key, value in row.items() if key.endswith("_model")}
+    assert models == {
+        "reference_model": "m-reference",
+        "response_a_model": "m-response-a",
+        "response_b_model": "m-response-b",
+        "rubrics_a_model": "m-rubric-a",
+        "rubrics_b_model": "m-rubric-b",
+        "merged_rubrics_model": "m-merge",
+        "augmented_rubrics_model": "m-augment",
+    }
+
+
+def test_an_edited_question_is_asked_anew_and_the_others_are_not(bench: Make) -> None:
+    b = bench("one", "two")
+    b.synthesize()
+    b.write("one", "two, edited")
+    assert b.synthesize() == 0
+    assert b.endpoint.counts.requests == 14 + 7
+    assert [row["question"] for row in b.rows()] == ["one", "two, edited"]
+
+
+def test_a_row_put_in_front_is_the_only_one_that_is_asked(bench: Make) -> None:
+    b = bench()
+    b.write("one", "two", ids=False)
+    run = ["--id-column", ""]
+    assert b.synthesize(*run) == 0
+    b.write("zero", "one", "two", ids=False)
+    assert b.synthesize(*run) == 0
+    assert b.endpoint.counts.requests == 14 + 7
+    assert [row["question"] for row in b.rows()] == ["zero", "one", "two"]
+
+
+class Broken:
+    """Lets requests of one model fail until it is mended."""
+
+    def __init__(self, model: str, fault: str = "500") -> None:
+        self.model, self.fault, self.mended = model, fault, False
+
+    def __call__(self, body: dict[str, Any]) -> str | None:
+        return self.fault if body["model"] == self.model and not self.mended else None
+
+
+def test_a_failed_candidate_rubric_is_repaired_and_merged_by_the_next_run(bench: Make) -> None:
+    broken = Broken("m-rubric-b")
+    b = bench("one", faults=broken)
+    assert b.synthesize() == 1
+    (row,) = b.rows("step3_merged.jsonl")
+    assert row["merged_rubrics_model"] == "passthrough"
+    assert row["rubrics_b"] == []
+    (unfinished,) = b.rows("unfinished.jsonl")
+    assert (unfinished["record_id"], list(unfinished["failures"])) == ("q0", ["rubrics_b"])
+    broken.mended = True
+    asked = len(b.asked)
+    assert b.synthesize() == 0
+    assert b.asked[asked:] == ["m-rubric-b", "m-merge", "m-augment"]
+    (row,) = b.rows("step3_merged.jsonl")
+    assert row["merged_rubrics_model"] == "m-merge"
+    assert "rubrics_b_error" not in row
+    assert not (b.out / "unfinished.jsonl").exists()
+
+
+def test_a_failed_response_is_repaired_and_evolution_catches_up(bench: Make) -> None:
+    broken = Broken("m-response-b")
+    b = bench("one", faults=broken)
+    assert b.synthesize() == 1
+    (row,) = b.rows("step4_augmented.jsonl")
+    assert (row["augmented_rubrics"], row["augmented_rubrics_model"]) == ([], "skipped(no responses)")
+    assert len(b.rows()) == 1
+    broken.mended = True
+    assert b.synthesize() == 0
+    (row,) = b.rows("step4_augmented.jsonl")
+    assert row["augmented_rubrics_model"] == "m-augment"
+    assert row["response_b"]
+
+
+def test_a_failed_call_costs_no_more_than_its_retries(bench: Make) -> None:
+    b = bench("one", faults=Broken("m-reference"))
+    assert b.synthesize("--retry", "2") == 1
+    assert Counter(b.asked) == {"m-reference": 3, "m-response-a": 1, "m-response-b": 1}
+
+
+def test_a_request_that_is_filtered_is_not_tried_again_and_fails_its_row_alone(bench: Make) -> None:
+    def filtered(body: dict[str, Any]) -> str | None:
+        return "400-content-filter" if "zebra" in json.dumps(body) else None
+
+    b = bench("one", "zebra", faults=filtered)
+    assert b.synthesize() == 1
+    assert [row["question"] for row in b.rows()] == ["one"]
+    assert b.endpoint.counts.by_status[400] == 3  # reference, response_a and response_b of the second row
+    assert b.rows("unfinished.jsonl")[0]["record_id"] == "q1"
+
+
+def test_a_wrong_key_costs_one_request_and_ends_the_run(
+    bench: Make, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REFERENCE_API_KEY", "wrong")
+    b = bench(*(f"q{i}" for i in range(50)), key="right")
+    for slot in ("RESPONSE_A", "RESPONSE_B", "RUBRIC_A", "RUBRIC_B", "MERGE", "AUGMENT"):
+        monkeypatch.setenv(f"{slot}_API_KEY", "wrong")
+    assert b.synthesize() == 1
+    assert b.endpoint.counts.requests == 1
+    assert "stopped: m-" in capsys.readouterr().out
+
+
+def test_an_unreadable_rubric_is_asked_again_with_what_was_wrong(bench: Make) -> None:
+    replies = sized_replies()
+
+    def stubborn_once(body: dict[str, Any]) -> str | Completion:
+        if body["model"] == "m-rubric-a" and len(body["messages"]) == 2:
+            return "I would look at three to five things."
+        return replies(body)
+
+    b = bench("one", replier=stubborn_once)
+    assert b.synthesize() == 0
+    again = [r.body["messages"] for r in b.endpoint.received if r.body["model"] == "m-rubric-a"]
+    assert [len(messages) for messages in again] == [2, 4]
+    assert again[1][2] == {"role": "assistant", "content": "I would look at three to five things."}
+    assert "holds no JSON array" in again[1][3]["content"]
+
+
+def test_an_empty_rubric_is_a_failure_that_is_asked_a_bounded_number_of_times(bench: Make) -> None:
+    replies = sized_replies()
+    b = bench("one", replier=lambda body: '{"criteria": []}' if body["model"] == "m-merge" else replies(body))
+    assert b.synthesize() == 1
+    assert Counter(b.asked)["m-merge"] == 3
+    (row,) = b.rows("step3_merged.jsonl")
+    assert row["merged_rubrics_error"].startswith("unreadable: the reply holds no criterion")
+
+
+def test_a_truncated_rubric_is_never_salvaged(bench: Make) -> None:
+    replies = sized_replies()
+
+    def cut(body: dict[str, Any]) -> str | Completion:
+        said = replies(body)
+        return Completion(str(said)[:-40], "length") if body["model"] == "m-rubric-a" else said
+
+    b = bench("one", replier=cut)
+    assert b.synthesize() == 1
+    (row,) = b.rows("step2_rubrics.jsonl")
+    assert row["rubrics_a_error"].startswith("truncated")
+
+
+def test_a_query_that_looks_like_a_template_stays_text(bench: Make) -> None:
+    query = "What do {{ reference }}, <<reference>> and {|response1|} stand for?"
+    b = bench(query)
+    assert b.synthesize() == 0
+    assert all(query in json.dumps(r.body["messages"], ensure_ascii=False) for r in b.endpoint.received)
+    assert b.rows()[0]["question"] == query
+
+
+def test_half_characters_in_a_reply_do_not_lose_the_run(bench: Make) -> None:
+    replies = sized_replies()
+    b = bench("one", replier=lambda body: "half \ud83d here" if body["model"] == "m-reference" else replies(body))
+    assert b.synthesize() == 0
+    assert b.rows("step0_reference.jsonl")[0]["reference"] == "half \ufffd here"
+
+
+def test_another_model_is_asked_anew_under_its_own_name(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    b = bench("one")
+    b.synthesize()
+    flags = ["--merge-model", "m-other"]
+    assert b.synthesize(*flags) == 0
+    assert b.asked[7:] == ["m-other"]
+    assert b.rows("step4_augmented.jsonl")[0]["merged_rubrics_model"] == "m-other"
+    assert "merge was played by m-merge, now by m-other" in capsys.readouterr().err
+
+
+def test_refreshing_a_role_asks_it_anew_once(bench: Make) -> None:
+    b = bench("one", "two")
+    b.synthesize()
+    assert b.synthesize("--refresh", "rubric_a") == 0
+    assert Counter(b.asked[14:])["m-rubric-a"] == 2
+    requests = b.endpoint.counts.requests
+    assert b.synthesize() == 0
+    assert b.endpoint.counts.requests == requests
+
+
+def test_until_a_step_writes_the_files_so_far_and_a_later_run_goes_on(bench: Make) -> None:
+    b = bench("one")
+    assert b.synthesize("--until", "rubrics") == 0
+    written = {p.name for p in b.out.iterdir() if p.suffix == ".jsonl"}
+    assert written == {"step0_reference.jsonl", "step1_responses.jsonl", "step2_rubrics.jsonl"}
+    assert b.endpoint.counts.requests == 5
+    assert b.synthesize() == 0
+    assert b.endpoint.counts.requests == 7
+
+
+def test_a_dry_run_asks_nothing_writes_nothing_and_counts_what_is_left(
+    bench: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = bench("one", "two", "three")
+    assert b.synthesize("--dry-run") == 0
+    assert b.endpoint.counts.requests == 0
+    assert not b.out.exists()
+    assert "21" in capsys.readouterr().out.split("total")[1]
+    b.synthesize("--limit", "1")
+    b.synthesize("--dry-run")
+    assert "14" in capsys.readouterr().out.split("total")[1]
+
+
+def test_a_shorter_input_keeps_what_was_there(bench: Make) -> None:
+    b = bench("one", "two", "three")
+    b.synthesize()
+    b.write("one")
+    assert b.synthesize() == 0
+    assert b.endpoint.counts.requests == 21
+    assert [row["question"] for row in b.rows()] == ["one", "two", "three"]
+
+
+def test_a_wrong_column_or_path_leaves_every_file_as_it_was(bench: Make, tmp_path: Path) -> None:
+    b = bench("one")
+    b.synthesize()
+    before = {p: p.read_bytes() for p in b.out.glob("*.jsonl")}
+    assert b.synthesize("--question-column", "qestion") == 2
+    b.input.rename(tmp_path / "elsewhere.jsonl")
+    assert b.synthesize() == 2
+    assert {p: p.read_bytes() for p in b.out.glob("*.jsonl")} == before
+
+
+def test_a_token_budget_is_never_overrun_and_a_higher_one_goes_on(
+    bench: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = bench(*(f"q{i}" for i in range(20)))
+    limits = ["--ref-max-tokens", "400", "--response-max-tokens", "400", "--rubric-max-tokens", "900"]
+    limits += ["--merge-max-tokens", "900", "--augment-max-tokens", "900"]
+    assert b.synthesize(*limits, "--budget-tokens", "60000") == 1
+    used = b.endpoint.counts.prompt_tokens + b.endpoint.counts.completion_tokens
+    assert 0 < used <= 60000
+    assert "budget of 60,000 tokens reached" in capsys.readouterr().out
+    done = b.endpoint.counts.requests
+    assert b.synthesize(*limits, "--budget-tokens", "10000000") == 0
+    assert b.endpoint.counts.requests == 20 * 7
+    assert done < 20 * 7
+
+
+def test_a_budget_in_dollars_needs_a_price(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    b = bench("one")
+    assert b.synthesize("--budget-usd", "5") == 2
+    assert "m-reference" in capsys.readouterr().err
+    assert b.endpoint.counts.requests == 0
+
+
+def test_export_only_writes_the_files_from_what_is_recorded(bench: Make) -> None:
+    b = bench("one", "two")
+    b.synthesize()
+    for path in b.out.glob("*.jsonl"):
+        path.unlink()
+    assert b.synthesize("--export-only") == 0
+    assert b.endpoint.counts.requests == 14
+    assert len(b.rows()) == 2
+
+
+def test_a_key_reaches_the_endpoint_and_no_file(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-planted-5e1f"
+    for slot in ("REFERENCE", "RESPONSE_A", "RESPONSE_B", "RUBRIC_A", "RUBRIC_B", "MERGE", "AUGMENT"):
+        monkeypatch.setenv(f"{slot}_API_KEY", key)
+    b = bench("one", key=key, faults=Broken("m-merge"))
+    assert b.synthesize() == 1
+    found = [p for p in b.out.rglob("*") if p.is_file() and key.encode() in p.read_bytes()]
+    assert found == []
+
+
+def test_faults_of_every_kind_end_in_rows_or_reasons_and_a_healthy_run_finishes_them(bench: Make) -> None:
+    names = [n for n in FAULTS if n.split("-")[0] in {"500", "502", "503", "529", "reset", "cut", "prose", "empty"}]
+    rates = dict.fromkeys(names, 0.2 / len(names))
+    b = bench(*(f"query {i}" for i in range(25)), faults=rates, seed=3)
+    fast = ["--retry", "0"]
+    status = b.synthesize(*fast)
+    listed = b.rows("unfinished.jsonl") if status else []
+    finished = {row["__record_id__"] for row in b.rows("step4_augmented.jsonl")} - {r["record_id"] for r in listed}
+    assert len(listed) + len(finished) == 25
+    for _ in range(10):
+        if status == 0:
+            break
+        status = b.synthesize(*fast)
+    assert status == 0
+    assert len(b.rows()) == 25
