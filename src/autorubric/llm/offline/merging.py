@@ -74,7 +74,7 @@ def write_harder(
         >>> one = "For example, bread dough is slower in a cold kitchen."
         >>> harder = write_harder(reading, [], [one, "Bread dough is slower then."], Random(1))
         >>> [item["title"] for item in harder]
-        ['Covers cold kitchen', 'Gives an example']
+        ['Covers the cold kitchen', 'Gives an example']
     """
     new: list[dict[str, Any]] = []
     for item in _stricter(reading, responses, random):

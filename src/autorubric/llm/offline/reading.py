@@ -50,7 +50,7 @@ def read_query(query: str | Sequence[Mapping[str, Any]]) -> Reading:
     Example:
         >>> reading = read_query("Why is bread dough slower in a cold kitchen? Use at most 80 words.")
         >>> reading.kind, reading.domain, reading.constraints[0].high, reading.phrases
-        ('why', 'chat', 80, ('bread dough slower', 'cold kitchen'))
+        ('why', 'chat', 80, ('bread dough slower', 'the cold kitchen'))
     """
     if isinstance(query, str):
         return _read(without_surrogates(query), "", 1)
@@ -115,7 +115,8 @@ def _domain(text: str, constraints: tuple[Constraint, ...]) -> str:
 def _without(text: str, constraints: tuple[Constraint, ...]) -> str:
     """The text with its counts and formats blanked, so that they do not count as what it is about."""
     for constraint in constraints:
-        if constraint.kind in ("count", "part", "format", "language", "avoid", "tone"):
+        about = constraint.unit == "items"  # what is counted is what the query is about
+        if constraint.kind in ("count", "part", "format", "language", "avoid", "tone") and not about:
             start, stop = constraint.span
             text = text[:start] + "." * (stop - start) + text[stop:]
     return text

@@ -63,8 +63,8 @@ def likeness(first: frozenset[str], second: frozenset[str]) -> float:
 def key_phrases(text: str, most: int = 6) -> tuple[str, ...]:
     """The phrases a text is about, the best first, in its own words.
 
-    Runs of content words between function words and punctuation; those that come back, are longer, begin
-    with a capital or stand early count for more.
+    Runs of content words between function words and punctuation, with an article where they had one; those
+    that come back, are longer, begin with a capital or stand early count for more.
 
     Example:
         >>> key_phrases("How does photosynthesis differ from cellular respiration in plant cells?", most=2)
@@ -72,24 +72,25 @@ def key_phrases(text: str, most: int = 6) -> tuple[str, ...]:
     """
     chinese = language_of(text) == "zh"
     runs = list(_chinese_runs(text) if chinese else _runs(text))
-    counts = Counter(run.lower() for run in runs)
+    keys = [run.lower().removeprefix("the ") for run in runs]
+    counts = Counter(keys)
     place: dict[str, tuple[int, str]] = {}
-    for index, run in enumerate(runs):
-        place.setdefault(run.lower(), (index, run))
+    for index, (key, run) in enumerate(zip(keys, runs, strict=True)):
+        place.setdefault(key, (index, run))
 
     def worth(key: str) -> float:
         index, run = place[key]
-        size = len(run) / 2 if chinese else float(len(run.split()))
+        size = len(key) / 2 if chinese else float(len(key.split()))
         named = 0.5 * run[:1].isupper()
         return min(size, 3) + counts[key] + named - 0.05 * index
 
     chosen: list[str] = []
     for key in sorted(place, key=worth, reverse=True):
-        if not any(key in other.lower() or other.lower() in key for other in chosen):
-            chosen.append(place[key][1])
+        if not any(key in other or other in key for other in chosen):
+            chosen.append(key)
         if len(chosen) == most:
             break
-    return tuple(chosen)
+    return tuple(place[key][1] for key in chosen)
 
 
 def _stem(word: str) -> str:
@@ -115,10 +116,20 @@ def _phrase(run: list[str], before: str) -> str:
     """The phrase in a run of content words after the word `before`; empty where there is likely none."""
     if before in words("before_verbs") and run and run[0].islower():
         run = run[1:]
-    elif len(run) == 1 and before not in words("before_nouns") and not run[0][1:2].isupper():
+    elif len(run) == 1 and not _is_noun(run[0], before):
         return ""
     run = run[-_MOST_PHRASE_WORDS:]
-    return " ".join(run) if any(2 < len(word) < 40 for word in run) else ""
+    if before in ("be", "been") or not any(2 < len(word) < 40 for word in run):
+        return ""
+    article = "the " if before in words("determiners") and run[0].islower() else ""
+    return article + " ".join(run)
+
+
+def _is_noun(word: str, before: str) -> bool:
+    """Whether a lone word is likely a noun: a name, or after an article or a preposition."""
+    if before in words("determiners") or word[1:2].isupper():
+        return True
+    return before in words("before_nouns") and not word.endswith(("ing", "ed", "ly"))
 
 
 def _breaks(token: str) -> bool:
