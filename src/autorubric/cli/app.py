@@ -61,7 +61,8 @@ def _first(error: Exception) -> Exception:
 
 def _told(error: Exception) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
-        print(f"autorubric: {error.format_message()}", file=sys.stderr)
+        told = error.format_message()
+        print(told if told.startswith("Usage:") else f"autorubric: {told}", file=sys.stderr)
         return EXIT_INPUT
     if isinstance(error, InputError):
         print(f"autorubric: {error}", file=sys.stderr)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from autorubric.cli import EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.synthesis_report import print_estimates, print_rubrics, print_summary
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, InputError
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.ledger import Ledger
@@ -56,11 +59,13 @@ class Session:
         prepared = prepare(self.settings)
         made = configs(self.settings)
         settings = self.settings
+        # A run allocates much and leaves nearly nothing behind; the default looks for cycles ten times too often.
+        gc.set_threshold(20_000, 20, 20)
         async with AsyncExitStack() as stack:
             models = await stack.enter_async_context(open_models(made, settings.concurrency))
             _check_budget(settings, models)
             self._announce(prepared, models)
-            settings.out.mkdir(parents=True, exist_ok=True)
+            _make_folder(settings.out)
             stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=self.wait))
             ledger = stack.enter_context(Ledger.open(settings.out / LEDGER_FOLDER))
             limited = settings.budget_usd is not None or settings.budget_tokens is not None
@@ -113,6 +118,15 @@ class Session:
             print(f"left out: {problem}", file=sys.stderr)
         for change in changed_since(self.settings.out, models, prepared.prompts):
             print(f"since the last run here, {change}: its calls are asked anew", file=sys.stderr)
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not os.access(out, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
 
 
 def _check_budget(settings: SynthesisSettings, models: Mapping[str, Model]) -> None:

@@ -38,7 +38,7 @@ class GroupCommit:
         after_commit: Callable[[list[Any]], None],
         *,
         rows: int = 256,
-        linger: float = 0.025,
+        linger: float = 0.05,
     ) -> None:
         self._connection = connection
         self._after_commit = after_commit

@@ -29,6 +29,8 @@ _ENVELOPES = (
 _NUMBERED = re.compile(r"\D*\d+\Z")
 _ODD_KEY = re.compile(r'[\[\]{}"\n:]')
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+# Half characters, eaten backslashes, numbers beyond a float, and (in case) brackets nested without end.
+_MAY_NEED_CLEANING = re.compile(rf"[\ud800-\udfff]|\\[ubf]|[eE]\+?\d{{3}}|\d{{300}}|[\[{{]{{{MOST_NESTED // 2}}}")
 _EATEN_BACKSLASH = re.compile(r"[\b\f](?=[A-Za-z])")
 
 
@@ -128,7 +130,7 @@ def strict_json(text: str, notes: list[str]) -> Any:
         parsed = json.loads(text, strict=False, object_pairs_hook=paired, parse_constant=refused)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    value = _cleaned(parsed, found)
+    value = _cleaned(parsed, found) if _MAY_NEED_CLEANING.search(text) else parsed
     notes.extend(dict.fromkeys(found))
     return value
 

@@ -64,7 +64,7 @@ class Ledger:
         self._commits = GroupCommit(writing, self._make_findable, linger=linger)
 
     @classmethod
-    def open(cls, directory: Path, *, linger: float = 0.025) -> Ledger:
+    def open(cls, directory: Path, *, linger: float = 0.05) -> Ledger:
         """The ledger of a run directory; both are made where there is none, for the owner's eyes only.
 
         Args:

@@ -197,6 +197,8 @@ def _item(entry: Any) -> tuple[Item, float] | str:
     """The criterion in a list's entry with its weight as written, or why there is none."""
     if not isinstance(entry, Mapping):
         return f"{entry!r:.60} is not an object"
+    if (plain := _plain(entry)) is not None:
+        return plain
     fields = {str(key).strip().lower(): value for key, value in entry.items()}
     description, weight = _first(fields, _DESCRIPTION), _first(fields, _WEIGHT)
     if not isinstance(description, str) or not description.strip():
@@ -211,6 +213,17 @@ def _item(entry: Any) -> tuple[Item, float] | str:
         "description": description.strip(),
         "weight": whole,
     }, exact
+
+
+def _plain(entry: Mapping[str, Any]) -> tuple[Item, float] | None:
+    """An entry that is just as it was asked for, as nearly all are."""
+    title, description, weight = entry.get("title"), entry.get("description"), entry.get("weight")
+    if type(title) is not str or type(description) is not str or type(weight) is not int or len(entry) > 3:
+        return None
+    description = description.strip()
+    if not description or not LOWEST_WEIGHT <= weight <= HIGHEST_WEIGHT:
+        return None
+    return {"title": title.strip(), "description": description, "weight": weight}, weight
 
 
 def _first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:

@@ -106,8 +106,8 @@ async def run_plan(
 
 async def _run_record(plan: Plan, row: Row, answer: Answerer) -> None:
     async def run(stage: Stage, needs: list[asyncio.Task[None]]) -> None:
-        if needs:
-            await asyncio.wait(needs)
+        for need in needs:
+            await need
         row.settle(stage, await answer(stage, row.query.record_id, row.fields))
 
     tasks: dict[str, asyncio.Task[None]] = {}

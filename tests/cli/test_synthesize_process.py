@@ -1,0 +1,208 @@
+"""The command as a process: interrupted, killed, locked, started by the script."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autorubric.testing import LoopbackProcess
+
+ROOT = Path(__file__).parents[2]
+SLOTS = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge", "augment")
+
+
+def queries(folder: Path, count: int) -> Path:
+    path = folder / "q.jsonl"
+    path.write_text("".join(json.dumps({"id": f"q{i}", "question": f"Query number {i}?"}) + "\n" for i in range(count)))
+    return path
+
+
+def command(source: Path, out: Path, base_url: str, *more: str) -> list[str]:
+    flags = ["--id-column", "id", "-j", "8"]
+    for slot in SLOTS:
+        part, _, letter = slot.partition("-")
+        flags += [f"--{part}-model" + (f"-{letter}" if letter else ""), slot, f"--{slot}-base-url", base_url]
+    return [sys.executable, "-m", "autorubric", "synthesize", str(source), "--out", str(out), *flags, *more]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), **more}
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, env=environment())
+
+
+def finish(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(arguments, capture_output=True, text=True, env=environment(), check=False, timeout=120)
+
+
+def until_asked(endpoint: LoopbackProcess, count: int) -> None:
+    for _ in range(600):
+        if endpoint.stats()["completed_calls"] >= count:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the endpoint was not asked")
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[LoopbackProcess]:
+    with LoopbackProcess("--latency", "lognormal:0.05,0.5", "--reply-chars", "600") as endpoint:
+        yield endpoint
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_saves_what_it_has_and_says_how_to_go_on(
+    endpoint: LoopbackProcess, tmp_path: Path, kind: signal.Signals
+) -> None:
+    source, out = queries(tmp_path, 60), tmp_path / "out"
+    running = start(command(source, out, endpoint.base_url))
+    until_asked(endpoint, 60)
+    running.send_signal(kind)
+    told, _ = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "interrupted; go on with:\n  autorubric synthesize" in told
+    assert json.loads((out / "manifest.json").read_text())["status"] == "stopped"
+    saved = lines(out / "step0_reference.jsonl")
+    assert 0 < len(saved) <= 60
+    before = endpoint.stats()
+    assert before["completed_calls"] < 420
+    assert finish(command(source, out, endpoint.base_url)).returncode == 0
+    after = endpoint.stats()
+    assert after["completed_calls"] == 420
+    assert after["repeated_calls"] == 0
+    assert len(lines(out / "final.jsonl")) == 60
+
+
+def test_a_killed_run_goes_on_and_pays_again_for_nothing_that_was_recorded(
+    endpoint: LoopbackProcess, tmp_path: Path
+) -> None:
+    source, out = queries(tmp_path, 40), tmp_path / "out"
+    rng = random.Random(7)
+    kills = 0
+    for _ in range(4):
+        running = start(command(source, out, endpoint.base_url))
+        until_asked(endpoint, min(270, endpoint.stats()["completed_calls"] + rng.randrange(10, 60)))
+        if running.poll() is None:
+            running.kill()
+            kills += 1
+        running.communicate(timeout=30)
+    assert kills >= 2
+    assert finish(command(source, out, endpoint.base_url)).returncode == 0
+    stats = endpoint.stats()
+    # Each kill can cost the calls in flight (8), and those answered within the 50 ms before their commit.
+    assert stats["distinct_bodies"] == 280
+    assert stats["repeated_calls"] <= kills * 2 * 8
+    ids = [row["id"] for row in lines(out / "final.jsonl")]
+    assert ids == [f"q{i}" for i in range(40)]
+
+
+def test_a_second_process_is_told_who_works_in_the_directory(endpoint: LoopbackProcess, tmp_path: Path) -> None:
+    source, out = queries(tmp_path, 60), tmp_path / "out"
+    running = start(command(source, out, endpoint.base_url))
+    until_asked(endpoint, 10)
+    second = finish(command(source, out, endpoint.base_url))
+    assert second.returncode == 1
+    assert f"in use by process {running.pid}" in second.stderr
+    waiting = start(command(source, out, endpoint.base_url, "--wait"))
+    assert running.communicate(timeout=60) and running.returncode == 0
+    assert waiting.communicate(timeout=60) and waiting.returncode == 0
+    assert endpoint.stats()["completed_calls"] == 420
+
+
+def script(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(ROOT / "run_data_synthesis.sh")],
+        capture_output=True,
+        text=True,
+        env=environment(OUTPUT_DIR=str(folder / "out"), **settings),
+        check=False,
+        timeout=120,
+    )
+
+
+def test_the_script_runs_with_nothing_filled_in_and_says_that_no_model_was_asked(tmp_path: Path) -> None:
+    done = script(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("builtin/offline is a stand-in")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert set(manifest["models"].values()) == {"builtin/offline"}
+    assert len(lines(tmp_path / "out" / "final.jsonl")) >= 25
+
+
+def test_the_script_takes_every_variable_from_the_environment_and_no_key_into_argv(
+    endpoint: LoopbackProcess, tmp_path: Path
+) -> None:
+    rows = "".join(json.dumps({"key": i, "q": f"Query {i}?"}) + "\n" for i in range(40))
+    (tmp_path / "in.jsonl").write_text(rows)
+    settings = {"INPUT_JSONL": str(tmp_path / "in.jsonl"), "QUESTION_COLUMN": "q", "ID_COLUMN": "key"}
+    settings |= {"OUTPUT_DIR": str(tmp_path / "out"), "CONCURRENCY": "4", "MAX_CRITERIA": "3", "RETRY": "1"}
+    settings |= {"RUBRIC_MAX_TOKENS": "700", "TEMPERATURE": "0.1", "RESPONSE_TEMPERATURE": "0.9", "TIMEOUT": "30"}
+    for slot in ("REFERENCE", "RESPONSE_A", "RESPONSE_B", "RUBRIC_A", "MERGE", "AUGMENT"):
+        part, _, letter = slot.partition("_")
+        settings[f"{part}_MODEL" + (f"_{letter}" if letter else "")] = f"m-{slot.lower()}"
+        settings |= {f"{slot}_BASE_URL": endpoint.base_url, f"{slot}_API_KEY": f"sk-planted-{slot.lower()}"}
+    pipe = subprocess.PIPE
+    running = subprocess.Popen(
+        [str(ROOT / "run_data_synthesis.sh")], stdout=pipe, stderr=pipe, text=True, env=environment(**settings)
+    )
+    until_asked(endpoint, 5)
+    arguments = Path(f"/proc/{running.pid}/cmdline").read_bytes()
+    told = running.communicate(timeout=60)
+    assert running.returncode == 0, told
+    assert b"autorubric" in arguments
+    assert b"sk-planted" not in arguments
+    final = lines(tmp_path / "out" / "final.jsonl")
+    assert len(final) == 40
+    assert all(len(row["rubrics"]) == 3 for row in final)  # type: ignore[arg-type]
+    # One rubric model: six slots less the merge, which it stands for.
+    assert endpoint.stats()["completed_calls"] == 40 * 5
+    everything = [*told, *(p.read_text(errors="replace") for p in (tmp_path / "out").glob("*.json*"))]
+    assert not any("sk-planted" in text for text in everything)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"AUGMENT_MODEL": "openai/gpt-5.1", "OPENAI_API_KEY": ""}, "set OPENAI_API_KEY"),
+        ({"INPUT_JSONL": "nowhere.jsonl"}, "not found: nowhere.jsonl"),
+        ({"QUESTION_COLUMN": "text"}, "no column 'text'"),
+        ({"REFERENCE_MODEL": "opnai/gpt-5.1"}, "did you mean 'openai'?"),
+        ({"MERGE_MODEL": "m", "MERGE_BASE_URL": "ftp://x/v1"}, "ftp://x/v1"),
+        ({"CONCURRENCY": "many"}, "--concurrency"),
+        ({"OUTPUT_DIR": "/proc/nope"}, "/proc/nope"),
+    ],
+)
+def test_wrong_input_ends_with_status_2_and_says_what_is_wrong(
+    tmp_path: Path, change: dict[str, str], words: str
+) -> None:
+    models = {"REFERENCE_MODEL": "builtin/offline", "RESPONSE_MODEL_A": "builtin/offline"}
+    models |= {"RESPONSE_MODEL_B": "builtin/offline", "RUBRIC_MODEL_A": "builtin/offline"}
+    models |= {"MERGE_MODEL": "builtin/offline", "AUGMENT_MODEL": "builtin/offline"}
+    settings = {"OUTPUT_DIR": str(tmp_path / "out"), **models, **change}
+    done = subprocess.run(
+        [str(ROOT / "run_data_synthesis.sh")],
+        capture_output=True,
+        text=True,
+        env=environment(**settings),
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out" / "manifest.json").exists()
