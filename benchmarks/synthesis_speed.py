@@ -23,7 +23,7 @@ SLOTS = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one run took: seconds, CPU seconds, bytes written to the disk, bytes of what it left, peak memory in MB."""
+    """What one run took: seconds, CPU seconds, bytes written to the disk, bytes it left, peak memory in MB."""
 
     wall: float
     cpu: float

@@ -22,7 +22,8 @@ SLOTS = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge
 
 def queries(folder: Path, count: int) -> Path:
     path = folder / "q.jsonl"
-    path.write_text("".join(json.dumps({"id": f"q{i}", "question": f"Query number {i}?"}) + "\n" for i in range(count)))
+    rows = [{"id": f"q{i}", "question": f"Query number {i}?"} for i in range(count)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
