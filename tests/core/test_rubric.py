@@ -181,6 +181,56 @@ def test_files_that_are_no_rubrics_are_named(tmp_path: Path) -> None:
         Rubric.from_file(nameless)
 
 
+RUBRIC_WORDS = [
+    "rubric",
+    "criteria",
+    "name",
+    "requirement",
+    "options",
+    "label",
+    "value",
+    "weight",
+    "check",
+    "tags",
+    "guidelines",
+]
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "rubric",
+                    "criteria",
+                    "name",
+                    "requirement",
+                    "options",
+                    "label",
+                    "value",
+                    "weight",
+                    "check",
+                    "tags",
+                ]
+            )
+            | st.integers(),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_whatever_is_read_becomes_a_rubric_or_an_input_error(value: Any) -> None:
+    try:
+        made = Rubric.from_dict(value)
+    except InputError:
+        return
+    assert Rubric.from_dict(made.to_dict()) == made
+
+
 class Knowing:
     async def grade(self, to_grade: str, rubric: list[Criterion], **more: Any) -> dict[str, Any]:
         return {"to_grade": to_grade, "rubric": rubric, **more}

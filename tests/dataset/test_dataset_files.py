@@ -183,6 +183,7 @@ def test_each_fault_of_a_dataset_has_its_message(change: dict[str, Any], message
         ({"rubric": {"$ref": "#/rubrics/r9"}}, "Item 0: rubric: there is no shared rubric '#/rubrics/r9'"),
         ({"rubric": [{"requirement": "x", "wieght": 3}]}, "did you mean 'weight'?"),
         ({"metadata": 3}, "Item 0: 'metadata' must be a mapping, got int"),
+        ({"metadata": ""}, "Item 0: 'metadata' must be a mapping, got str"),
         ({"source": 1, "metadata": {"source": 2}}, "Item 0: 'source' is given twice"),
     ],
 )
@@ -191,6 +192,68 @@ def test_each_fault_of_an_item_has_its_message(change: dict[str, Any], message: 
     with pytest.raises(ValueError) as error:
         RubricDataset.from_json(json.dumps(record))
     assert message in str(error.value)
+
+
+ITEM_WORDS = ["submission", "description", "ground_truth", "rubric", "prompt", "id"]
+WORDS = [*ITEM_WORDS, "rubrics", "items", "$ref"]
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just("MET"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "prompt",
+                    "rubric",
+                    "rubrics",
+                    "items",
+                    "submission",
+                    "description",
+                    "ground_truth",
+                    "id",
+                    "$ref",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(json_values, st.sampled_from(["prompt", "rubric", "rubrics", "items", "name", "metadata", "item"]))
+def test_whatever_stands_in_a_field_is_read_or_an_input_error(value: Any, key: str) -> None:
+    record = {**RECORD, "items": [value]} if key == "item" else {**RECORD, key: value}
+    try:
+        made = RubricDataset.from_json(json.dumps(record))
+    except InputError:
+        return
+    assert RubricDataset.from_json(made.to_json()) == made
+
+
+@given(
+    json_values,
+    st.sampled_from(
+        [
+            "submission",
+            "description",
+            "ground_truth",
+            "ground_truth_reasons",
+            "rubric",
+            "prompt",
+            "id",
+            "metadata",
+        ]
+    ),
+)
+def test_whatever_stands_in_an_item_is_read_or_an_input_error(value: Any, key: str) -> None:
+    record = {**RECORD, "items": [{**RECORD["items"][0], key: value}]}
+    try:
+        made = RubricDataset.from_json(json.dumps(record))
+    except InputError:
+        return
+    assert RubricDataset.from_json(made.to_json()) == made
 
 
 def test_labels_of_a_multi_choice_criterion_are_checked() -> None:

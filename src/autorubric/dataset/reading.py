@@ -156,9 +156,8 @@ def _read_rubric(
         return None
     try:
         return Rubric.from_dict(record)
-    except (InputError, TypeError) as error:
-        found = error.problems if isinstance(error, InputError) else (str(error),)
-        problems += (f"{where}{problem}" for problem in found)
+    except InputError as error:
+        problems += (f"{where}{problem}" for problem in error.problems)
         return None
 
 
@@ -168,7 +167,9 @@ def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem 
         problems.append(f" must be a dict, got {type(record).__name__}")
         return None
     found: list[str] = []
-    metadata = record.get("metadata") or {}
+    metadata = record.get("metadata")
+    if metadata is None:
+        metadata = {}
     if not record.keys() <= _KNOWN_IN_ITEM or type(metadata) is not dict:
         metadata = _strangers(record, _ITEM_KEYS, "the item", found)
     missing = [key for key in ("submission", "description") if record.get(key) is None]
