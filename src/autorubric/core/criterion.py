@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, FiniteFloat
@@ -98,22 +98,23 @@ class Criterion(KeepingModel):
     def __hash__(self) -> int:
         return hash((self.weight, self.requirement, self.name))
 
-    def problems(self) -> list[str]:
+    def problems(self) -> Sequence[str]:
         """What is wrong with the fields taken together.
 
         Example:
-            >>> Criterion(requirement="Is polite").problems()
+            >>> list(Criterion(requirement="Is polite").problems())
             []
         """
-        found = []
-        if not self.requirement or self.requirement.isspace():
-            found.append("requirement is empty; say what is asked of the submission")
-        if self.options is not None:
-            found += _option_problems(self.options)
-        if self.aggregation is not None:
-            found += self._aggregation_problems(self.aggregation)
-        if self.check is not None:
-            found += _check_problems(self.check)
+        fields = self.__dict__
+        found: Sequence[str] = ()
+        if not fields["requirement"] or fields["requirement"].isspace():
+            found = ["requirement is empty; say what is asked of the submission"]
+        if fields["options"] is not None:
+            found = [*found, *_option_problems(fields["options"])]
+        if fields["aggregation"] is not None:
+            found = [*found, *self._aggregation_problems(fields["aggregation"])]
+        if fields["check"] is not None:
+            found = [*found, *_check_problems(fields["check"])]
         return found
 
     def _aggregation_problems(self, aggregation: str) -> list[str]:

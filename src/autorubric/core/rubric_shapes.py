@@ -43,6 +43,13 @@ def unfold(data: Any) -> Unfolded:
     """
     if isinstance(data, list):
         return Unfolded(_flat(data), None, {})
+    parts = _unfold_mapping(data)
+    if not isinstance(parts.guidelines, (str, type(None))):
+        raise InputError(f"Rubric guidelines must be a str or None, got {type(parts.guidelines).__name__}")
+    return parts
+
+
+def _unfold_mapping(data: Any) -> Unfolded:
     if not isinstance(data, dict):
         raise InputError(f"A rubric is a list or a mapping, got {type(data).__name__}")
     outer, entries = _opened(data)
@@ -116,7 +123,7 @@ def _opened(data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
-    own = rest.get("metadata") or {}
+    own = {} if rest.get("metadata") is None else rest["metadata"]
     if not isinstance(own, dict):
         raise InputError(f"'metadata' must be a mapping, got {type(own).__name__}")
     return {**{k: v for k, v in rest.items() if k not in ("guidelines", "metadata")}, **own}

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 # Beyond this many items a round of swaps looks at a random part of each side.
 _MOST_CANDIDATES = 1_000
 _MOST_PAIRS = 20_000
 
 
-def balanced_sample(labels: Sequence[Iterable[Hashable]], size: int, rng: random.Random) -> list[int]:
+def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: random.Random) -> list[int]:
     """The indices of exactly `size` items in which every label has its share as closely as counts allow.
 
     A label of two or more items is found among the chosen and among the others, where they have room for it.
@@ -36,18 +36,28 @@ def balanced_sample(labels: Sequence[Iterable[Hashable]], size: int, rng: random
     """
     if not 0 < size < len(labels):
         return list(range(size))
-    split = _Split(labels, size)
-    split.deal(rng)
-    split.refine(rng)
-    return [index for index, chosen in enumerate(split.chosen) if chosen]
+    # Swaps can end where no single one helps and yet a label is left out; then another start may do better.
+    attempts = 20 if len(labels) <= _MOST_CANDIDATES else 3
+    best: _Split | None = None
+    for _ in range(attempts):
+        split = _Split(labels, size)
+        split.deal(rng)
+        split.refine(rng)
+        if best is None or split.cost() < best.cost():
+            best = split
+        if not best.left_out():
+            break
+    return [] if best is None else [index for index, chosen in enumerate(best.chosen) if chosen]
 
 
 class _Split:
     """A division of the items into chosen and others, with the counts of labels among the chosen."""
 
-    def __init__(self, labels: Sequence[Iterable[Hashable]], size: int) -> None:
-        numbers: dict[Hashable, int] = {}
-        self.labels = [sorted({numbers.setdefault(label, len(numbers)) for label in found}) for found in labels]
+    def __init__(self, labels: Sequence[Collection[Hashable]], size: int) -> None:
+        # A label of one item lies wholly on one side, whichever: there is nothing to balance.
+        holders = Counter(label for found in labels for label in dict.fromkeys(found))
+        numbers = {label: number for number, label in enumerate(x for x, held in holders.items() if held > 1)}
+        self.labels = [sorted({numbers[label] for label in found if label in numbers}) for found in labels]
         self.size = size
         self.share = size / len(labels)
         self.chosen = [False] * len(labels)
@@ -57,6 +67,14 @@ class _Split:
         # More than the largest sum of squared deviations that a swap can change.
         widest = max((len(own) for own in self.labels), default=0)
         self.missing_cost = 4.0 * (widest + 1) * (len(labels) + 1)
+
+    def cost(self) -> float:
+        """The sum of squared deviations, and the price of every label that is left out of a side."""
+        return sum(self._cost(label, count) for label, count in enumerate(self.count))
+
+    def left_out(self) -> bool:
+        """Whether one side lacks a label of two or more items."""
+        return any(count in (0, total) for count, total in zip(self.count, self.total, strict=True))
 
     def deal(self, rng: random.Random) -> None:
         """Give each item, in random order, to the side where its labels lag behind."""
@@ -98,11 +116,7 @@ class _Split:
     def _candidates(self, side: list[int], rng: random.Random) -> list[int]:
         if len(side) <= _MOST_CANDIDATES:
             return side
-        wanted = {
-            label
-            for label, count in enumerate(self.count)
-            if self.total[label] >= 2 and count in (0, self.total[label])
-        }
+        wanted = {label for label, count in enumerate(self.count) if count in (0, self.total[label])}
         urgent = [index for index in side if not wanted.isdisjoint(self.labels[index])] if wanted else []
         return urgent[:_MOST_CANDIDATES] or rng.sample(side, _MOST_CANDIDATES)
 
@@ -129,15 +143,19 @@ class _Split:
         return found
 
     def _cost_of_one_more(self) -> list[float]:
-        return [self._cost(label, count + 1) - self._cost(label, count) for label, count in enumerate(self.count)]
+        return [
+            self._cost(label, count + 1) - self._cost(label, count) for label, count in enumerate(self.count)
+        ]
 
     def _cost_of_one_less(self) -> list[float]:
-        return [self._cost(label, count - 1) - self._cost(label, count) for label, count in enumerate(self.count)]
+        return [
+            self._cost(label, count - 1) - self._cost(label, count) for label, count in enumerate(self.count)
+        ]
 
     def _cost(self, label: int, count: int) -> float:
         total = self.total[label]
         deviation = count - total * self.share
-        missing = total >= 2 and (count <= 0 or count >= total)
+        missing = count <= 0 or count >= total
         return deviation * deviation + (self.missing_cost if missing else 0.0)
 
     def _move(self, index: int, chosen: bool) -> None:

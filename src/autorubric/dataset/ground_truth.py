@@ -65,8 +65,7 @@ def _verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
         folded = value.strip().upper() if isinstance(value, str) else value
         if isinstance(folded, str) and folded in _VERDICTS:
             return _VERDICTS[folded]
-        shown = f"'{value}'" if isinstance(value, str) else repr(value)
-        raise ValueError(f"invalid verdict {shown}. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.")
+        raise ValueError(f"invalid verdict '{value}'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.")
     if isinstance(value, CriterionVerdict) or not isinstance(value, str):
         kind = type(value).__name__
         raise ValueError(f"multi-choice criterion expects option label string, got {kind}")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.fit import misfits, placed
+from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.record import REF
 from autorubric.errors import InputError
@@ -25,6 +26,13 @@ _ITEM_KEYS = (
     "metadata",
 )
 _KNOWN_IN_ITEM = frozenset(_ITEM_KEYS)
+
+
+class _Rubrics(NamedTuple):
+    """The rubrics an item may name: the dataset's, and those that items share."""
+
+    common: Rubric | None
+    shared: dict[str, Rubric | None]
 
 
 class Parts(NamedTuple):
@@ -90,7 +98,7 @@ def read_parts(
     """
     in_head: list[str] = []
     parts = _read_head(head, in_head)
-    shared = _shared_rubrics(head.get("rubrics"), in_head)
+    rubrics = _Rubrics(parts.rubric, _shared_rubrics(head.get("rubrics"), in_head))
     problems += (f"{place(1)}{problem}" for problem in in_head)
     sound_head = not problems
     indexed: list[tuple[int, DataItem]] = []
@@ -98,7 +106,7 @@ def read_parts(
     for index, (row, record) in enumerate(records):
         rows.append(row)
         found: list[str] = []
-        item = _read_item(record, shared, found)
+        item = _read_item(record, rubrics, found)
         if item is not None:
             indexed.append((index, item))
         problems += (f"{place(row)}Item {index}{problem}" for problem in found)
@@ -146,32 +154,37 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
         return None
     try:
         return Rubric.from_dict(record)
-    except (InputError, TypeError) as error:
-        found = error.problems if isinstance(error, InputError) else (str(error),)
-        problems += (f"{where}{problem}" for problem in found)
+    except InputError as error:
+        problems += (f"{where}{problem}" for problem in error.problems)
         return None
 
 
-def _read_item(record: Any, shared: dict[str, Rubric | None], problems: list[str]) -> DataItem | None:
+def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem | None:
     """The item, or None after adding to `problems` what continues "Item 3"."""
     if not isinstance(record, dict):
         problems.append(f" must be a dict, got {type(record).__name__}")
         return None
     found: list[str] = []
-    metadata = record.get("metadata") or {}
+    metadata = record.get("metadata")
+    if metadata is None:
+        metadata = {}
     if not record.keys() <= _KNOWN_IN_ITEM or type(metadata) is not dict:
         metadata = _strangers(record, _ITEM_KEYS, "the item", found)
     missing = [key for key in ("submission", "description") if record.get(key) is None]
     rubric = record.get("rubric")
     if rubric is not None:
-        rubric = _read_rubric(rubric, shared, "rubric: ", found)
+        rubric = _read_rubric(rubric, rubrics.shared, "rubric: ", found)
+    truth = record.get("ground_truth")
+    effective = rubric if rubric is not None else rubrics.common
+    if type(truth) is list and effective is not None and set(map(type, truth)) != {str}:
+        GroundTruthReader(effective).read(truth, found)
     number = record.get("id")
     try:
         if not (missing or found):
             return DataItem(
                 record["submission"],
                 record["description"],
-                record.get("ground_truth"),
+                truth,
                 rubric,
                 record.get("reference_submission"),
                 record.get("prompt"),

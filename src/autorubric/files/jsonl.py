@@ -42,6 +42,7 @@ def iter_jsonl(
         with Path(path).open("rb") as lines:
             for row, line in enumerate(lines, start=1):
                 data = line.removeprefix(codecs.BOM_UTF8) if row == 1 else line
+                data = data.rstrip(b"\r\n")
                 if not data.strip():
                     continue
                 value = _row(data, f"{path}:{row}", found)

@@ -1,0 +1,281 @@
+import io
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autorubric import Criterion, InputError, Rubric
+
+A: dict[str, Any] = {"name": "A", "weight": 2.0, "requirement": "a"}
+B: dict[str, Any] = {"name": "B", "weight": -1.0, "requirement": "b"}
+EXPECTED = Rubric([Criterion(**A), Criterion(**B)])
+FULL = Rubric(
+    [
+        Criterion(
+            name="Full",
+            weight=-2.5,
+            requirement="什么?",
+            options=[
+                {"label": "Yes", "value": 1, "metadata": {"x": 1}},
+                {"label": "No", "value": 0},
+                {"label": "1e3", "value": 3, "na": True},
+            ],
+            scale_type="nominal",
+            aggregation="weighted_mode",
+            id="c-1",
+            tags=["x", "y"],
+            section="S",
+            check={"name": "words", "parameters": {"most": 3}},
+            metadata={"source": {"by": "me"}},
+        ),
+        Criterion(requirement="plain", scale_type="nominal", aggregation="any"),
+    ],
+    guidelines="Be strict.",
+    metadata={"version": 3},
+)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        [A, B],
+        [{"criteria": [A, B]}],
+        [A, {"criteria": [B]}],
+        {"criteria": [A, B]},
+        {"sections": [{"criteria": [A]}, {"criteria": [B]}]},
+        {"rubric": [A, B]},
+        {"rubric": {"criteria": [A, B]}},
+        {"rubric": {"sections": [{"criteria": [A, B]}]}},
+    ],
+)
+def test_every_published_shape_is_read(shape: Any) -> None:
+    assert Rubric.from_dict(shape) == EXPECTED
+    assert Rubric.from_json(json.dumps(shape)) == EXPECTED
+    assert Rubric.from_yaml(json.dumps(shape)) == EXPECTED
+
+
+def test_the_name_of_a_section_stays_with_its_criteria() -> None:
+    made = Rubric.from_dict([{"name": "Style", "criteria": [A, {**B, "section": "Own"}]}])
+    assert [criterion.section for criterion in made] == ["Style", "Own"]
+    assert Rubric.from_dict(made.to_dict()) == made
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"guidelines": "Be strict.", "criteria": [A, B]},
+        {"guidelines": "Be strict.", "rubric": [A, B]},
+        {"rubric": {"guidelines": "Be strict.", "criteria": [A, B]}},
+    ],
+)
+def test_guidelines_are_read_beside_or_inside_but_not_twice(shape: dict[str, Any]) -> None:
+    assert Rubric.from_dict(shape).guidelines == "Be strict."
+    twice = {"guidelines": "x", "rubric": {"guidelines": "y", "criteria": [A]}}
+    with pytest.raises(ValueError, match="both beside and inside 'rubric'; give it once"):
+        Rubric.from_dict(twice)
+
+
+def test_guidelines_are_text_and_blank_ones_are_none() -> None:
+    assert Rubric([Criterion(**A)], guidelines="  ").guidelines is None
+    with pytest.raises(TypeError, match="Rubric guidelines must be a str or None, got int"):
+        Rubric([Criterion(**A)], guidelines=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ([], "No criteria found"),
+        ({"criteria": []}, "No criteria found"),
+        ([{"criteria": []}], "No criteria found"),
+        ({"title": "x"}, "Dict must contain either 'sections' or 'rubric' key"),
+        ([A, 3], "Invalid item at index 1: expected a dictionary, got int"),
+        ([{"criteria": 3}], "Invalid section at index 0: 'criteria' must be a list"),
+        ([A, {"name": "x"}], "Invalid criterion at index 1:\n  requirement: Field required"),
+        ([{**A, "wieght": 3}], "unknown key 'wieght'; did you mean 'weight'?"),
+        ([{"name": "S", "critera": [A]}], "unknown key 'critera' in the section; did you mean 'criteria'?"),
+        (
+            {"criteria": [A], "guidelnes": "x"},
+            "unknown key 'guidelnes' in the rubric; did you mean",
+        ),
+        ([A, A], "criteria 0 and 1 are both named 'A'"),
+        ([{**A, "id": "x"}, {**B, "id": "x"}], "criteria 0 and 1 both have the id 'x'"),
+        ("text", "A rubric is a list or a mapping, got str"),
+    ],
+)
+def test_each_fault_of_a_rubric_has_its_message(shape: Any, message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        Rubric.from_dict(shape)
+    assert message in str(error.value)
+
+
+def test_all_wrong_criteria_are_named_at_once() -> None:
+    with pytest.raises(InputError) as error:
+        Rubric.from_dict([{"requirement": ""}, A, {"requirement": "x", "weight": "much"}])
+    assert [problem.split(":")[0] for problem in error.value.problems] == [
+        "Invalid criterion at index 0",
+        "Invalid criterion at index 2",
+    ]
+
+
+@pytest.mark.parametrize("bad", [None, [], [{}], [A], "x", 3])
+def test_a_rubric_is_made_of_criteria(bad: Any) -> None:
+    with pytest.raises(ValueError, match="criteri"):
+        Rubric(bad)
+
+
+def test_rubrics_are_values_and_sequences() -> None:
+    assert Rubric([Criterion(**A), Criterion(**B)]) == EXPECTED
+    assert Rubric([Criterion(**A), Criterion(**B)], guidelines="x") != EXPECTED
+    assert hash(Rubric([Criterion(**A), Criterion(**B)])) == hash(EXPECTED)
+    assert (len(EXPECTED), EXPECTED[1].name, [c.name for c in EXPECTED]) == (2, "B", ["A", "B"])
+    assert repr(EXPECTED).startswith("Rubric([Criterion(weight=2.0, requirement='a', name='A')")
+
+
+@pytest.mark.parametrize("extension", [".json", ".yaml", ".yml", ".YAML"])
+def test_what_goes_out_to_a_file_comes_back_equal(tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"rubric{extension}"
+    FULL.to_file(path)
+    for source in (path, str(path)):
+        assert Rubric.from_file(source) == FULL
+    with path.open() as file:
+        assert Rubric.from_file(file) == FULL
+    with path.open("rb") as raw:
+        assert Rubric.from_file(raw) == FULL
+
+
+@given(
+    st.lists(
+        st.builds(
+            Criterion,
+            requirement=st.text(min_size=1).filter(lambda text: bool(text.strip())),
+            weight=st.floats(allow_nan=False, allow_infinity=False),
+            tags=st.lists(st.text()),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_any_rubric_comes_back_from_json(criteria: list[Criterion]) -> None:
+    assert Rubric.from_json(Rubric(criteria).to_json()) == Rubric(criteria)
+
+
+def test_files_that_are_no_rubrics_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="File not found: "):
+        Rubric.from_file(tmp_path / "none.json")
+    with pytest.raises(ValueError, match=r"format '.txt'.*Supported formats: .yaml, .yml, .json"):
+        Rubric.from_file(tmp_path / "a.txt")
+    path = tmp_path / "a.json"
+    path.write_text('[{"requirement": ""}, {"requirement": "x", "weight": NaN}]')
+    with pytest.raises(InputError, match=r"a\.json: Failed to parse JSON string: \[1\]\.weight is nan"):
+        Rubric.from_file(path)
+    path.write_text('[{"requirement": ""}, {"requirement": "x", "weight": "NaN"}]')
+    with pytest.raises(InputError) as error:
+        Rubric.from_file(path)
+    assert [problem.startswith(str(path)) for problem in error.value.problems] == [True, True]
+    nameless = io.StringIO("[]")
+    with pytest.raises(ValueError, match="a name"):
+        Rubric.from_file(nameless)
+
+
+RUBRIC_WORDS = [
+    "rubric",
+    "criteria",
+    "name",
+    "requirement",
+    "options",
+    "label",
+    "value",
+    "weight",
+    "check",
+    "tags",
+    "guidelines",
+]
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "rubric",
+                    "criteria",
+                    "name",
+                    "requirement",
+                    "options",
+                    "label",
+                    "value",
+                    "weight",
+                    "check",
+                    "tags",
+                ]
+            )
+            | st.integers(),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_whatever_is_read_becomes_a_rubric_or_an_input_error(value: Any) -> None:
+    try:
+        made = Rubric.from_dict(value)
+    except InputError:
+        return
+    assert Rubric.from_dict(made.to_dict()) == made
+
+
+class Knowing:
+    async def grade(self, to_grade: str, rubric: list[Criterion], **more: Any) -> dict[str, Any]:
+        return {"to_grade": to_grade, "rubric": rubric, **more}
+
+
+class Plain:
+    async def grade(
+        self, to_grade: str, rubric: list[Criterion], query: str | None, reference_submission: str | None
+    ) -> tuple[Any, ...]:
+        return (to_grade, rubric, query, reference_submission)
+
+
+async def test_grading_is_handed_to_the_grader_with_the_guidelines() -> None:
+    made = Rubric([Criterion(**A)], guidelines="Be strict.")
+    report = await made.grade("text", Knowing(), query="q", reference_submission="r")
+    assert report == {
+        "to_grade": "text",
+        "rubric": made.rubric,
+        "query": "q",
+        "reference_submission": "r",
+        "guidelines": "Be strict.",
+    }
+    assert "guidelines" not in await EXPECTED.grade("text", Knowing())
+
+
+async def test_a_grader_that_knows_no_guidelines_is_called_without_and_warned_of_once() -> None:
+    made = Rubric([Criterion(**A)], guidelines="Be strict.")
+    with pytest.warns(UserWarning, match="Plain ignores rubric guidelines"):
+        assert await made.grade("text", Plain(), "q") == ("text", made.rubric, "q", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        await made.grade("text", Plain(), "q")
+
+
+def test_a_subclass_keeps_its_own_way_to_make_criteria() -> None:
+    class Doubled(Rubric):
+        def __init__(self, rubric: list[Criterion]) -> None:
+            super().__init__(rubric)
+
+        @staticmethod
+        def validate_and_create_criteria(data: Any) -> list[Criterion]:
+            return [
+                criterion.model_copy(update={"weight": 2 * criterion.weight})
+                for criterion in Rubric.validate_and_create_criteria(data)
+            ]
+
+    made = Doubled.from_dict({"guidelines": "x", "criteria": [A]})
+    assert (made[0].weight, made.guidelines, type(made)) == (4.0, "x", Doubled)

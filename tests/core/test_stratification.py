@@ -1,0 +1,88 @@
+import itertools
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autorubric.core.stratification import balanced_sample
+
+
+def deviations(labels: Sequence[Sequence[str]], chosen: Sequence[int]) -> dict[str, float]:
+    """Count minus ideal count of each label among the chosen."""
+    total = Counter(label for own in labels for label in own)
+    count = Counter(label for index in chosen for label in labels[index])
+    return {label: count[label] - total[label] * len(chosen) / len(labels) for label in total}
+
+
+def test_unique_combinations_are_balanced_and_the_choice_differs_by_seed() -> None:
+    # 100 items with 7 binary labels each: every combination is unique, every label is held by about half.
+    labels = [[f"{bit}{number >> bit & 1}" for bit in range(7)] for number in range(100)]
+    chosen = [tuple(sorted(balanced_sample(labels, 20, random.Random(seed)))) for seed in range(20)]
+    assert len(set(chosen)) == 20
+    assert all(abs(gap) < 1 for found in chosen for gap in deviations(labels, found).values())
+
+
+def test_a_rare_label_is_found_on_both_sides() -> None:
+    labels = [["common"]] * 97 + [["rare"]] * 3
+    for seed in range(10):
+        chosen = balanced_sample(labels, 15, random.Random(seed))
+        assert len(chosen) == 15
+        # The ideal is 3 · 0.15 = 0.45, which rounds to none; one is chosen nevertheless.
+        assert sum(index >= 97 for index in chosen) == 1
+
+
+def test_one_rare_item_of_two_goes_to_the_small_side_of_a_large_set() -> None:
+    labels = [["common", f"x{number % 3}"] for number in range(5_000)]
+    labels[17].append("rare")
+    labels[4_000].append("rare")
+    chosen = balanced_sample(labels, 10, random.Random(3))
+    assert sum(index in (17, 4_000) for index in chosen) == 1
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from("abcde"), min_size=1, max_size=3, unique=True), min_size=1, max_size=40
+    ),
+    st.integers(0, 40),
+    st.integers(0, 5),
+)
+def test_the_size_is_exact_and_equal_seeds_choose_equally(
+    labels: list[list[str]], size: int, seed: int
+) -> None:
+    size = min(size, len(labels))
+    chosen = balanced_sample(labels, size, random.Random(seed))
+    assert len(set(chosen)) == size
+    assert chosen == balanced_sample(labels, size, random.Random(seed))
+
+
+@given(st.lists(st.integers(2, 30), min_size=1, max_size=4), st.data())
+def test_exclusive_labels_get_their_share_rounded_down_or_up(sizes: list[int], data: st.DataObject) -> None:
+    labels = [[str(label)] for label, size in enumerate(sizes) for _ in range(size)]
+    chosen = balanced_sample(labels, data.draw(st.integers(0, len(labels))), random.Random(0))
+    for label, gap in deviations(labels, chosen).items():
+        # Where every ideal share is an item or more on both sides, the guarantee of both costs nothing.
+        ideal = sizes[int(label)] * len(chosen) / len(labels)
+        roomy = all(min(n * len(chosen), n * (len(labels) - len(chosen))) >= len(labels) for n in sizes)
+        assert not roomy or abs(gap) < 1, ideal
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True), min_size=4, max_size=9),
+    st.integers(1, 8),
+)
+def test_small_sets_come_near_the_best_of_all_choices(labels: list[list[str]], size: int) -> None:
+    size = min(size, len(labels) - 1)
+
+    def cost(chosen: Sequence[int]) -> tuple[int, float]:
+        total = Counter(label for own in labels for label in own)
+        count = Counter(label for index in chosen for label in labels[index])
+        left_out = sum(total[label] >= 2 and count[label] in (0, total[label]) for label in total)
+        return left_out, sum(gap**2 for gap in deviations(labels, chosen).values())
+
+    best = min(cost(chosen) for chosen in itertools.combinations(range(len(labels)), size))
+    found = cost(balanced_sample(labels, size, random.Random(0)))
+    assert found[0] == best[0]
+    assert found[1] <= best[1] + 2.0

@@ -1,0 +1,350 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
+
+RECORD: dict[str, Any] = {
+    "name": "n",
+    "prompt": "P",
+    "rubric": [{"name": "A", "requirement": "a"}, {"name": "B", "requirement": "b"}],
+    "items": [{"submission": "s", "description": "d", "ground_truth": ["MET", "UNMET"]}],
+}
+EXTENSIONS = [".json", ".yaml", ".yml", ".jsonl"]
+
+
+def full_dataset() -> RubricDataset:
+    rubric = Rubric(
+        [
+            Criterion(
+                name="A",
+                weight=-3.5,
+                requirement="什么是\n光合作用?",
+                id="c1",
+                tags=["axis:style"],
+                section="S",
+                scale_type="nominal",
+                aggregation="any",
+                metadata={"version": [1, {"x": None}]},
+            ),
+            Criterion.model_validate(
+                {
+                    "requirement": "q",
+                    "options": [{"label": "Yes", "value": 1}, {"label": "no: 'x' #", "value": 0.25}],
+                    "scale_type": "nominal",
+                    "aggregation": "mode",
+                }
+            ),
+        ],
+        guidelines="Be strict.",
+    )
+    shared = [Rubric([Criterion(requirement="r")]), Rubric([Criterion(requirement="r")])]
+    return RubricDataset(
+        prompt="P\u2028\r\n\ttrailing ",
+        rubric=rubric,
+        items=[
+            DataItem(
+                "", "", ["MET", "yes "], ground_truth_reasons=["why", None], id="1", metadata={"k": 1.5}
+            ),
+            DataItem("😀 s", "d", ["UNMET"], shared[0], "ref", "own prompt"),
+            DataItem("s", "d", None, shared[1]),
+            DataItem("s", "d", None, Rubric([Criterion(requirement="alone")])),
+        ],
+        name="nämé",
+        reference_submission="R",
+        metadata={"licence": "MIT"},
+    )
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_what_goes_out_comes_back_equal(tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"dataset{extension}"
+    made = full_dataset()
+    made.to_file(path)
+    assert RubricDataset.from_file(path) == made
+    assert RubricDataset.from_file(str(path)) == made
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_an_empty_dataset_comes_back_too(tmp_path: Path, extension: str) -> None:
+    for made in (RubricDataset(), RubricDataset("P")):
+        made.to_file(tmp_path / f"dataset{extension}")
+        assert RubricDataset.from_file(tmp_path / f"dataset{extension}") == made
+
+
+@given(
+    st.lists(st.tuples(st.text(), st.text(), st.sampled_from(["MET", "UNMET", "CANNOT_ASSESS"]))),
+    st.text(),
+    st.sampled_from([None, 2]),
+)
+def test_any_text_comes_back_from_json(
+    rows: list[tuple[str, str, str]], prompt: str, indent: int | None
+) -> None:
+    items = [DataItem(text, description, [verdict]) for text, description, verdict in rows]
+    made = RubricDataset(prompt, Rubric([Criterion(requirement="r")]), items)
+    assert RubricDataset.from_json(made.to_json(indent)) == made
+
+
+def test_json_has_the_seeds_layout() -> None:
+    made = RubricDataset.from_json(json.dumps(RECORD))
+    text = made.to_json()
+    assert list(json.loads(text)) == ["name", "prompt", "rubric", "items"]
+    assert json.loads(text)["items"] == RECORD["items"]
+    assert json.loads(text)["rubric"][0] == {"name": "A", "weight": 10.0, "requirement": "a"}
+    assert text == json.dumps(json.loads(text), indent=2)
+    assert made.to_json(indent=None) == json.dumps(json.loads(text))
+
+
+def test_a_shared_rubric_is_written_once_and_shared_again_when_read() -> None:
+    rubrics = [Rubric([Criterion(requirement="a requirement of some length")]) for _ in range(100)]
+    made = RubricDataset("P", None, [DataItem("s", "d", None, rubric) for rubric in rubrics])
+    text = made.to_json()
+    assert text.count("a requirement of some length") == 1
+    assert json.loads(text)["items"][5]["rubric"] == {"$ref": "#/rubrics/r0"}
+    read = RubricDataset.from_json(text)
+    assert read == made
+    assert read[0].rubric is read[99].rubric
+
+
+def test_a_rubric_of_one_item_stays_inline() -> None:
+    made = RubricDataset("P", None, [DataItem("s", "d", None, Rubric([Criterion(requirement="r")]))])
+    record = json.loads(made.to_json())
+    assert "rubrics" not in record
+    assert record["items"][0]["rubric"][0]["requirement"] == "r"
+
+
+def test_jsonl_has_a_header_and_one_item_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    full_dataset().to_file(path)
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+    assert list(lines[0]) == ["dataset"]
+    assert sorted(lines[0]["dataset"]) == [
+        "metadata",
+        "name",
+        "prompt",
+        "reference_submission",
+        "rubric",
+        "rubrics",
+    ]
+    assert len(lines) == 5
+
+
+def test_jsonl_items_that_carry_everything_need_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    item = {"submission": "s", "description": "d", "prompt": "p", "rubric": RECORD["rubric"]}
+    path.write_text(json.dumps(item) + "\n")
+    assert RubricDataset.from_file(path)[0].prompt == "p"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompt": ...}, "Missing required field: 'prompt'"),
+        ({"rubric": ...}, "Missing required field: 'rubric'"),
+        ({"items": 3}, "'items' must be a list, got int"),
+        ({"itmes": []}, "unknown key 'itmes' in the dataset; did you mean 'items'?"),
+        ({"prompt": 3}, "'prompt' must be a string or null, got int"),
+        ({"items": ["x"]}, "Item 0 must be a dict, got str"),
+        ({"items": [{"description": "d"}]}, "Item 0 missing required field: 'submission'"),
+        ({"items": [{"submission": "s"}]}, "Item 0 missing required field: 'description'"),
+        ({"rubric": None}, "Item 0 has no rubric and dataset has no global rubric"),
+        ({"prompt": None}, "Item 0 has no prompt and dataset has no global prompt"),
+        ({"rubric": [{"requirement": ""}]}, "rubric: Invalid criterion at index 0:\n  requirement is empty"),
+        ({"rubrics": {"a": []}}, "rubrics.a: No criteria found"),
+    ],
+)
+def test_each_fault_of_a_dataset_has_its_message(change: dict[str, Any], message: str) -> None:
+    record = {key: value for key, value in {**RECORD, **change}.items() if value is not ...}
+    with pytest.raises(ValueError) as error:
+        RubricDataset.from_json(json.dumps(record))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"ground_truth": ["MET", "banana"]},
+            "Item 0, ground_truth[1]: invalid verdict 'banana'. Must",
+        ),
+        (
+            {"ground_truth": ["MET", 3]},
+            "Item 0, ground_truth[1]: invalid verdict '3'. Must be",
+        ),
+        ({"ground_truth": ["MET"]}, "Item 0: Ground truth has 1 values, but rubric has 2 criteria"),
+        ({"ground_truth": "MET"}, "Item 0: ground_truth must be a list of verdicts, got str"),
+        ({"ground_truth": 3}, "Item 0: ground_truth must be a list of verdicts, got int"),
+        ({"submission": 3}, "Item 0: 'submission' must be a string, got int"),
+        ({"submision": "s"}, "unknown key 'submision' in the item; did you mean 'submission'?"),
+        ({"rubric": {"$ref": "#/rubrics/r9"}}, "Item 0: rubric: there is no shared rubric '#/rubrics/r9'"),
+        ({"rubric": [{"requirement": "x", "wieght": 3}]}, "did you mean 'weight'?"),
+        ({"metadata": 3}, "Item 0: 'metadata' must be a mapping, got int"),
+        ({"metadata": ""}, "Item 0: 'metadata' must be a mapping, got str"),
+        ({"source": 1, "metadata": {"source": 2}}, "Item 0: 'source' is given twice"),
+    ],
+)
+def test_each_fault_of_an_item_has_its_message(change: dict[str, Any], message: str) -> None:
+    record = {**RECORD, "items": [{**RECORD["items"][0], **change}]}
+    with pytest.raises(ValueError) as error:
+        RubricDataset.from_json(json.dumps(record))
+    assert message in str(error.value)
+
+
+ITEM_WORDS = ["submission", "description", "ground_truth", "rubric", "prompt", "id"]
+WORDS = [*ITEM_WORDS, "rubrics", "items", "$ref"]
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just("MET"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "prompt",
+                    "rubric",
+                    "rubrics",
+                    "items",
+                    "submission",
+                    "description",
+                    "ground_truth",
+                    "id",
+                    "$ref",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(json_values, st.sampled_from(["prompt", "rubric", "rubrics", "items", "name", "metadata", "item"]))
+def test_whatever_stands_in_a_field_is_read_or_an_input_error(value: Any, key: str) -> None:
+    record = {**RECORD, "items": [value]} if key == "item" else {**RECORD, key: value}
+    try:
+        made = RubricDataset.from_json(json.dumps(record))
+    except InputError:
+        return
+    assert RubricDataset.from_json(made.to_json()) == made
+
+
+@given(
+    json_values,
+    st.sampled_from(
+        [
+            "submission",
+            "description",
+            "ground_truth",
+            "ground_truth_reasons",
+            "rubric",
+            "prompt",
+            "id",
+            "metadata",
+        ]
+    ),
+)
+def test_whatever_stands_in_an_item_is_read_or_an_input_error(value: Any, key: str) -> None:
+    record = {**RECORD, "items": [{**RECORD["items"][0], key: value}]}
+    try:
+        made = RubricDataset.from_json(json.dumps(record))
+    except InputError:
+        return
+    assert RubricDataset.from_json(made.to_json()) == made
+
+
+def test_labels_of_a_multi_choice_criterion_are_checked() -> None:
+    options = [{"label": "Yes", "value": 1}, {"label": "No", "value": 0}]
+    record = {**RECORD, "rubric": [{"requirement": "q", "options": options}]}
+    wrong: list[tuple[Any, str]] = [
+        ("Maybe", "Item 0, ground_truth[0]: Label 'Maybe' not found. Available: ['Yes', 'No']"),
+        (True, "ground_truth[0]: multi-choice criterion expects option label string, got bool"),
+    ]
+    for label, message in wrong:
+        record["items"] = [{"submission": "s", "description": "d", "ground_truth": [label]}]
+        with pytest.raises(ValueError) as error:
+            RubricDataset.from_json(json.dumps(record))
+        assert message in str(error.value)
+
+
+def test_all_offenders_of_a_jsonl_file_are_named_with_file_row_and_key(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    good = {"submission": "s", "description": "d", "ground_truth": ["MET", "met"], "id": 7}
+    rows = [
+        json.dumps({"dataset": {key: RECORD[key] for key in ("prompt", "rubric")}}),
+        json.dumps(good),
+        json.dumps({**good, "id": 8, "ground_truth": ["MET", "partial"]}),
+        '{"submission": "\\ud800"}',
+        json.dumps({**good, "id": 9, "sumbission": 1}),
+        "{",
+        json.dumps(good),
+    ]
+    path.write_text("\n".join(rows))
+    with pytest.raises(InputError) as error:
+        RubricDataset.from_file(path)
+    found = [problem.removeprefix(str(path)) for problem in error.value.problems]
+    # Items are counted without the rows that could not be read, and without the header.
+    assert sorted(found) == [
+        ":3: Item 1, ground_truth[1]: invalid verdict 'partial'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
+        ":4: submission holds half a character (a lone surrogate): U+D800",
+        ":5: Item 2: unknown key 'sumbission' in the item; did you mean 'submission'?",
+        ":6: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        ":7: Item 3 has the id '7' of item 0",
+    ]
+
+
+def test_a_prompt_may_be_missing_when_every_item_has_its_own() -> None:
+    record = {"rubric": RECORD["rubric"], "items": [{**RECORD["items"][0], "prompt": "own"}]}
+    assert RubricDataset.from_json(json.dumps(record)).get_item_prompt(0) == "own"
+
+
+def test_own_keys_are_kept_as_metadata_at_every_level() -> None:
+    record = {**RECORD, "licence": "MIT", "items": [{**RECORD["items"][0], "source": "web", "id": 3}]}
+    made = RubricDataset.from_json(json.dumps(record))
+    assert (made.metadata, made[0].metadata, made[0].id) == ({"licence": "MIT"}, {"source": "web"}, "3")
+    assert RubricDataset.from_json(made.to_json()) == made
+
+
+def test_unreadable_files_are_named(tmp_path: Path) -> None:
+    for extension in EXTENSIONS:
+        with pytest.raises(FileNotFoundError, match="Dataset file not found: "):
+            RubricDataset.from_file(tmp_path / f"none{extension}")
+    with pytest.raises(ValueError, match=r"Unsupported file format '\.csv'"):
+        RubricDataset().to_file(tmp_path / "a.csv")
+    path = tmp_path / "a.json"
+    path.write_text("{")
+    with pytest.raises(ValueError, match=r"a\.json: Failed to parse JSON: "):
+        RubricDataset.from_file(path)
+    with pytest.raises(ValueError, match="Expected JSON object, got list"):
+        RubricDataset.from_json("[]")
+    (tmp_path / "a.jsonl").write_text("\n")
+    with pytest.raises(ValueError, match="the file is empty"):
+        RubricDataset.from_file(tmp_path / "a.jsonl")
+
+
+def test_metadata_that_no_file_can_hold_leaves_the_old_file(tmp_path: Path) -> None:
+    for extension in EXTENSIONS:
+        path = tmp_path / f"d{extension}"
+        path.write_text("old")
+        for value in (float("nan"), "\udc00", object()):
+            with pytest.raises(InputError):
+                RubricDataset("P", metadata={"x": value}).to_file(path)
+        assert path.read_text() == "old"
+
+
+def test_the_published_example_loads_and_comes_back(tmp_path: Path) -> None:
+    path = Path(__file__).parents[3] / "shared" / "data" / "essay_grading_dataset.json"
+    if not path.exists():
+        pytest.skip("the shared data set essay_grading_dataset.json is not here")
+    made = RubricDataset.from_file(path)
+    assert (len(made), made.num_criteria, made.total_positive_weight) == (11, 5, 80.0)
+    # The first essay meets the four criteria of positive weight, and has no errors: full marks.
+    truth = made[0].ground_truth
+    assert truth is not None
+    assert made.compute_weighted_score(truth) == 1.0
+    for extension in EXTENSIONS:
+        made.to_file(tmp_path / f"essay{extension}")
+        assert RubricDataset.from_file(tmp_path / f"essay{extension}") == made

@@ -1,0 +1,193 @@
+import codecs
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autorubric.errors import InputError, MissingFileError
+from autorubric.files import dump_json, iter_jsonl, nearest, parse_json, read_document, read_text
+from autorubric.files.strict_yaml import MOST_NODES, dump_yaml, parse_yaml
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=15,
+)
+
+
+def problems_of(error: pytest.ExceptionInfo[InputError]) -> list[str]:
+    return list(error.value.problems)
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(codecs.BOM_UTF8 + b'{"a": 1}')
+    assert read_document(path) == {"a": 1}
+    assert parse_json("\ufeff[1]") == [1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_another_encoding_is_named(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("words", encoding=encoding)
+    with pytest.raises(InputError, match=encoding.upper()):
+        read_text(path)
+
+
+def test_a_byte_that_is_not_utf8_is_named_with_line_and_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(codecs.BOM_UTF8 + b"one\ntw\xff")
+    with pytest.raises(InputError, match=r"a\.txt:2: byte 0xff at column 3"):
+        read_text(path)
+
+
+def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="File not found"):
+        read_text(tmp_path / "none")
+    with pytest.raises(FileNotFoundError):
+        list(iter_jsonl(tmp_path / "none"))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_text(tmp_path)
+
+
+def test_every_offender_of_a_json_text_is_named_with_its_place() -> None:
+    with pytest.raises(InputError) as error:
+        parse_json('{"a": [NaN, {"b": -Infinity}], "c": 1e999, "d": "\\ud800", "c": 2}', "x.json")
+    assert problems_of(error) == [
+        "x.json: the document has the key 'c' twice",
+        "x.json: a[0] is nan; JSON numbers are finite",
+        "x.json: a[1].b is -inf; JSON numbers are finite",
+        "x.json: d holds half a character (a lone surrogate): U+D800",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1,]", "{'a': 1}", "[" * 100_000, "1" * 5_000])
+def test_what_is_not_json_is_an_input_error(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_json(text)
+
+
+def test_a_surrogate_pair_and_an_escaped_backslash_are_no_lone_surrogate() -> None:
+    assert parse_json(r'["\ud83d\ude00", "\\ud83d"]') == ["😀", "\\ud83d"]
+
+
+@given(json_values, st.sampled_from([None, 0, 2]))
+def test_json_goes_out_as_the_standard_writer_has_it_and_comes_back(
+    value: object, indent: int | None
+) -> None:
+    text = dump_json(value, indent)
+    assert text == json.dumps(value, ensure_ascii=False, indent=indent)
+    assert parse_json(text) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"a": float("nan")}, ["\ud800"], {"a": {1, 2}}, {"\udfff": 1}],
+    ids=["nan", "half", "set", "key"],
+)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_what_cannot_be_read_back_is_not_written(value: object, indent: int | None) -> None:
+    with pytest.raises(InputError):
+        dump_json(value, indent)
+
+
+def test_a_value_that_holds_itself_is_not_written() -> None:
+    loop: list[object] = []
+    loop.append(loop)
+    for indent in (None, 2):
+        with pytest.raises(InputError):
+            dump_json(loop, indent)
+
+
+@given(json_values)
+def test_yaml_comes_back_as_it_went_out(value: object) -> None:
+    try:
+        text = dump_yaml(value)
+    except InputError:
+        return  # a text that no YAML document can hold
+    assert parse_yaml(text) == value
+
+
+def test_yaml_scalars_are_those_of_version_1_2() -> None:
+    text = "[yes, No, on, 2024-01-01, 010, 0x10, 1e3, 12:30, true, ~, 'true']"
+    assert parse_yaml(text) == ["yes", "No", "on", "2024-01-01", 10, 16, 1000.0, "12:30", True, None, "true"]
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 1\na: 2", "a: [1\n", "a: .nan", "--- 1\n--- 2", "!!python/object:os.x {}"]
+)
+def test_bad_yaml_is_an_input_error(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_yaml(text)
+
+
+def test_aliases_that_unfold_without_measure_are_refused() -> None:
+    # Nine levels of nine aliases: 9^9 = 387,420,489 nodes from ten lines.
+    lines = ["a0: &a0 [x]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
+    with pytest.raises(InputError, match=f"the most is {MOST_NODES}"):
+        parse_yaml("\n".join(lines))
+    with pytest.raises(InputError, match="holds itself"):
+        parse_yaml("a: &a [*a]")
+
+
+def test_ordinary_anchors_and_merge_keys_work() -> None:
+    assert parse_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: *a") == {
+        "a": {"x": 1},
+        "b": {"x": 1, "y": 2},
+        "c": {"x": 1},
+    }
+
+
+def test_toml_is_read_and_nan_in_it_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("[a]\nb = 1")
+    assert read_document(path) == {"a": {"b": 1}}
+    path.write_text("a = nan")
+    with pytest.raises(InputError, match=r"a\.toml: a is nan"):
+        read_document(path)
+    path.write_text("a = ")
+    with pytest.raises(InputError, match=r"a\.toml"):
+        read_document(path)
+
+
+def test_an_unknown_extension_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Unsupported file format"):
+        read_document(tmp_path / "a.ini")
+
+
+def test_all_bad_rows_of_a_jsonl_file_are_named_and_the_good_ones_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(codecs.BOM_UTF8 + b'{"a": 1}\n\n[1]\n{"a": NaN}\n{"a": "\xff"}\r\n{"a": 2}\n{"a"')
+    good: list[tuple[int, object]] = []
+    problems: list[str] = []
+    for row, value in iter_jsonl(path, problems=problems):
+        good.append((row, value))
+    assert good == [(1, {"a": 1}), (6, {"a": 2})]
+    assert [problem.removeprefix(f"{path}:").split(":")[0] for problem in problems] == ["3", "4", "5", "7"]
+    with pytest.raises(InputError) as error:
+        list(iter_jsonl(path))
+    assert problems_of(error) == problems
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("wieght", "weight"),
+        ("option", "options"),
+        ("Requirement", "requirement"),
+        ("scale-type", "scale_type"),
+        ("scaleType", "scale_type"),
+        ("requirment", "requirement"),
+        ("ID", "id"),
+        ("tag", "tags"),
+        ("idx", None),
+        ("points", None),
+        ("source", None),
+        ("weight", None),
+    ],
+)
+def test_misspelt_keys_are_recognised_and_own_words_are_not(key: str, expected: str | None) -> None:
+    known = ("weight", "requirement", "name", "options", "scale_type", "id", "tags", "section", "check")
+    assert nearest(key, known) == expected
