@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from rapidfuzz.process import extractOne
 
 from autorubric.checks.outcome import CheckContext
 from autorubric.errors import InputError
 
 Parameters = Mapping[str, Any]
+_OWN = "parameter_"
 
 
 @lru_cache(maxsize=256)
@@ -26,14 +27,16 @@ def parameter_model(function: Callable[..., Any]) -> type[BaseModel]:
         ['ignore_case', 'prefix']
     """
     hints = get_type_hints(function, include_extras=True)
+    # Under a name of its own, since a parameter may be called what BaseModel uses itself, as `schema` is.
     fields: dict[str, Any] = {
-        name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+        f"{_OWN}{name}": (
+            hints[name],
+            Field(... if parameter.default is parameter.empty else parameter.default, alias=name),
+        )
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY and hints[name] is not CheckContext
     }
-    # A parameter may carry a name that BaseModel uses itself, hence the empty namespace.
-    config = ConfigDict(strict=True, extra="forbid", protected_namespaces=())
-    return create_model(function.__name__, __config__=config, **fields)
+    return create_model(function.__name__, __config__=ConfigDict(strict=True, extra="forbid"), **fields)
 
 
 def validated(check: str, function: Callable[..., Any], parameters: object) -> dict[str, Any]:
@@ -52,12 +55,12 @@ def validated(check: str, function: Callable[..., Any], parameters: object) -> d
             f"check {check!r}: parameters are {parameters!r}; expected a mapping of names to values"
         )
     given = {name: plain(value) for name, value in parameters.items() if value is not None}
-    known = list(parameter_model(function).model_fields)
+    known = [name.removeprefix(_OWN) for name in parameter_model(function).model_fields]
     try:
         model = parameter_model(function).model_validate(given)
     except ValidationError as error:
         raise InputError(_problems(check, error, given, known)) from None
-    values = {name: getattr(model, name) for name in known if name in model.model_fields_set}
+    values = {name: getattr(model, f"{_OWN}{name}") for name in known if name in given}
     problems = [f"check {check!r}: {problem}" for law in _LAWS if (problem := law(values)) is not None]
     if problems:
         raise InputError(problems)

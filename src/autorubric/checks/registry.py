@@ -70,7 +70,7 @@ class Check:
 
 CHECKS: Mapping[str, Check] = MappingProxyType(
     {name: Check(name, function) for name, function in GENERAL.items()}
-    | {name: Check(name, function, needs_text=True) for name, function in (RUBRICHUB | IFEVAL).items()}
+    | {name: Check(name, function, needs_text=True) for name, function in {**RUBRICHUB, **IFEVAL}.items()}
 )
 """Every check by name: the general ones, RubricHub's class names, IFEval's instruction ids."""
 

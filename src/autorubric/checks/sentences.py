@@ -3,6 +3,7 @@
 Two sentence splitters are in use there, and they differ: `NumberOfSentences` counts with NLTK's Punkt,
 everything else walks over a splitter made of rules. Punkt's trained English model does not ship with NLTK;
 the algorithm does, and gets here the abbreviations and sentence openers that decide nearly all of its cases.
+Both tokenizers keep the rules of the NLTK releases that the published verdicts were made with.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from nltk.tokenize.destructive import NLTKWordTokenizer
@@ -109,7 +110,13 @@ def _word_tokens(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _punkt() -> PunktSentenceTokenizer:
-    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+    from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer
+
+    class AsciiQuotes(PunktLanguageVars):  # type: ignore[misc,unused-ignore]
+        """Closing marks as NLTK had them before 3.10; it has since learned curly quotes."""
+
+        re_boundary_realignment = re.compile(r"""["')\]}]+?(?:\s+|(?=--)|$)""", re.MULTILINE)
+        _re_non_word_chars = r"""(?:[)";}\]*:@'({\[!?])"""
 
     parameters = PunktParameters()
     parameters.abbrev_types = set(_ABBREVIATIONS)
@@ -117,11 +124,22 @@ def _punkt() -> PunktSentenceTokenizer:
     middle_lower_case = 1 << 5
     for word in _OPENERS:
         parameters.ortho_context[word] |= middle_lower_case
-    return PunktSentenceTokenizer(parameters)
+    return PunktSentenceTokenizer(parameters, lang_vars=AsciiQuotes())
 
 
 @lru_cache(maxsize=1)
 def _words() -> NLTKWordTokenizer:
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
-    return NLTKWordTokenizer()
+    class UndashedWords(NLTKWordTokenizer):  # type: ignore[misc,unused-ignore]
+        """Tokens as NLTK cut them before 3.10; it has since learned to part words at long dashes."""
+
+        STARTING_QUOTES: ClassVar = [
+            *NLTKWordTokenizer.STARTING_QUOTES[:-1],
+            (re.compile(r"(?i)(')(?!re|ve|ll|m|t|s|d|n)(\w)\b"), r"\1 \2"),
+        ]
+        PUNCTUATION: ClassVar = [
+            rule for rule in NLTKWordTokenizer.PUNCTUATION if rule[0].pattern != r"[\u2012-\u2015]"
+        ]
+
+    return UndashedWords()

@@ -64,7 +64,7 @@ def english_capitals(text: str) -> CheckOutcome:
     """CapitalLettersEnglishChecker: no small letter, and English.
 
     Example:
-        >>> english_capitals("THE TRAIN LEAVES AT NINE IN THE MORNING.").passed
+        >>> english_capitals("THE WEATHER IS LOVELY TODAY.").passed
         True
     """
     return _english(text) if text.isupper() else CheckOutcome(False, "it is not all in capitals")
