@@ -61,6 +61,8 @@ def test_parameters_that_are_no_mapping_are_refused(parameters: Any) -> None:
         ("word_count", {"at_least": True}, "at_least"),
         ("word_count", {"at_least": -1}, "at_least"),
         ("word_count", {"at_least": 3, "at_most": 2}, "nothing can pass"),
+        ("word_count", {}, "nothing can fail"),
+        ("character_count", {"spaces": False}, "nothing can fail"),
         ("contains", {"phrases": []}, "phrases"),
         ("contains", {"phrases": [1]}, "phrases"),
         ("regex", {"pattern": "("}, "is no regular expression"),

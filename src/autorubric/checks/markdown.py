@@ -22,7 +22,7 @@ def markdown_headings(
     *,
     level: Annotated[int, Ge(1), Le(6)] | None = None,
     titles: Annotated[list[str], MinLen(1)] | None = None,
-    at_least: Count | None = None,
+    at_least: Count = 1,
     at_most: Count | None = None,
 ) -> CheckOutcome:
     r"""Passed when the headings (of a level) are in number, and hold the titles in their order.

@@ -15,6 +15,7 @@ from autorubric.errors import InputError
 
 Parameters = Mapping[str, Any]
 _OWN = "parameter_"
+_BOUNDS = {"at_least", "at_most"}
 
 
 @lru_cache(maxsize=256)
@@ -62,6 +63,8 @@ def validated(check: str, function: Callable[..., Any], parameters: object) -> d
         raise InputError(_problems(check, error, given, known)) from None
     values = {name: getattr(model, f"{_OWN}{name}") for name in known if name in given}
     problems = [f"check {check!r}: {problem}" for law in _LAWS if (problem := law(values)) is not None]
+    if _BOUNDS <= set(known) <= _BOUNDS | {"spaces"} and not _BOUNDS & set(values):
+        problems.append(f"check {check!r}: neither at_least nor at_most is given; nothing can fail")
     if problems:
         raise InputError(problems)
     return values
