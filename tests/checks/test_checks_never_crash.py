@@ -38,6 +38,8 @@ VALUES = st.one_of(
 def usable(name: str) -> dict[str, Any]:
     if name == "numeric_value":
         return {"expected": 1.5, "unit": "a"}
+    if name.endswith("_count"):
+        return {"at_most": 3}
     return {key: USABLE[key] for key in CHECKS[name].parameters.model_json_schema().get("required", [])}
 
 

@@ -63,7 +63,7 @@ def validated(check: str, function: Callable[..., Any], parameters: object) -> d
         raise InputError(_problems(check, error, given, known)) from None
     values = {name: getattr(model, f"{_OWN}{name}") for name in known if name in given}
     problems = [f"check {check!r}: {problem}" for law in _LAWS if (problem := law(values)) is not None]
-    if _BOUNDS <= set(known) <= _BOUNDS | {"spaces"} and not _BOUNDS & set(values):
+    if _is_open(model) and not _BOUNDS & set(values):
         problems.append(f"check {check!r}: neither at_least nor at_most is given; nothing can fail")
     if problems:
         raise InputError(problems)
@@ -112,6 +112,12 @@ def _problems(check: str, error: ValidationError, given: Parameters, known: list
             said = f"parameter {name!r} is {given.get(name)!r}; {detail['msg'][0].lower()}{detail['msg'][1:]}"
         problems.setdefault(name, f"check {check!r}: {said}")
     return list(problems.values())
+
+
+def _is_open(model: BaseModel) -> bool:
+    """Whether a check only compares a count with its bounds, and has none by default."""
+    fields = {name.removeprefix(_OWN): field for name, field in type(model).model_fields.items()}
+    return _BOUNDS <= set(fields) <= _BOUNDS | {"spaces"} and fields["at_least"].default is None
 
 
 def _bounds_hold(values: Parameters) -> str | None:

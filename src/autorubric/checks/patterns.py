@@ -6,6 +6,7 @@ docs/design/checks.md says why neither `re` nor a linear-time engine is used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from re import DOTALL, IGNORECASE, MULTILINE
@@ -22,7 +23,17 @@ SECONDS = 1.0
 LONGEST_PATTERN = 2_000
 T = TypeVar("T")
 
-__all__ = ["DOTALL", "IGNORECASE", "MULTILINE", "Pattern", "find_all", "found", "keyword_pattern"]
+__all__ = [
+    "DOTALL",
+    "IGNORECASE",
+    "MULTILINE",
+    "Pattern",
+    "find_all",
+    "found",
+    "keyword_pattern",
+    "matches_whole",
+    "problem_of",
+]
 
 
 def found(pattern: str, text: str, flags: int = 0) -> bool:
@@ -77,7 +88,7 @@ def keyword_pattern(keyword: str) -> str:
     """
     possessive = any(twice in keyword for twice in ("++", "*+", "?+", "}+"))
     if possessive or problem_of(keyword) is not None:
-        return _escaped(keyword)
+        return re.escape(keyword)
     return keyword
 
 
@@ -123,12 +134,6 @@ def _compiled(pattern: str, flags: int) -> regex.Pattern[str]:
     ):
         kept |= theirs if flags & ours else 0
     return regex.compile(pattern, kept)
-
-
-def _escaped(text: str) -> str:
-    import re
-
-    return re.escape(text)
 
 
 def _in_time(pattern: str, search: Callable[[], T]) -> T:

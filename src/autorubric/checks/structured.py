@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
@@ -52,7 +52,7 @@ def json_schema(text: str, *, schema: Schema, where: Where = "whole") -> CheckOu
 
     def problem(body: str) -> str | None:
         broken = _json_problem(body)
-        return broken if broken is not None else problems_with(json.loads(body), schema)
+        return broken if broken is not None else problems_with(_read_json(body), schema)
 
     return _each(text, where, ("json",), problem)
 
@@ -87,7 +87,9 @@ def xml_valid(text: str, *, root: str | None = None, where: Where = "whole") -> 
     return _each(text, where, ("xml",), lambda body: _xml_problem(body, root))
 
 
-def _each(text: str, where: Where, languages: tuple[str, ...], problem: Any) -> CheckOutcome:
+def _each(
+    text: str, where: Where, languages: tuple[str, ...], problem: Callable[[str], str | None]
+) -> CheckOutcome:
     if len(text) > LONGEST:
         raise CannotCheck(f"the submission has {len(text)} characters; at most {LONGEST} are read")
     if where == "whole":
@@ -108,19 +110,25 @@ def _each(text: str, where: Where, languages: tuple[str, ...], problem: Any) -> 
 
 def _json_problem(body: str) -> str | None:
     try:
-        json.loads(body, parse_constant=_refused, parse_int=_integer)
+        _read_json(body)
     except ValueError as error:
         return f"it is not JSON: {error}"
     return None
+
+
+def _read_json(body: str) -> Any:
+    return json.loads(body, parse_constant=_refused, parse_int=_integer)
 
 
 def _refused(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON value")
 
 
-def _integer(digits: str) -> float:
-    # Python refuses to read integers of more than 4,300 digits; JSON does not.
-    return int(digits) if len(digits) < 4_000 else float("inf")
+def _integer(digits: str) -> int:
+    # JSON has no limit; Python refuses to read more than 4,300 digits.
+    if len(digits) > 4_000:
+        raise CannotCheck(f"the JSON holds an integer of {len(digits)} digits")
+    return int(digits)
 
 
 def _yaml_problem(body: str, root: str) -> str | None:

@@ -239,6 +239,7 @@ CASES: dict[str, list[tuple[str, dict[str, Any], bool]]] = {
         ("[name] [date]", {"num_placeholders": 2}, True),
         ("[name", {"num_placeholders": 1}, False),
         ("[]", {"num_placeholders": 1}, True),
+        ("[a[b] c]", {"num_placeholders": 2}, False),  # the first ] closes both
         ("[a\nb]", {"num_placeholders": 1}, False),
     ],
     "PostscriptChecker": [
@@ -306,6 +307,8 @@ CASES: dict[str, list[tuple[str, dict[str, Any], bool]]] = {
         ("<<a\nb>>", {}, False),
         ("<Ode>", {}, False),
         (">><<", {}, False),
+        ("<<>>>", {}, False),  # a single > between, and all of them come off
+        ("<<><>>", {}, True),  # only < comes off in front and > behind: >< is left
         ("a >> b <<Ode>> c", {}, True),
     ],
     "TwoResponsesChecker": [

@@ -102,10 +102,13 @@ def composition(text: str, *, n_sent: Natural, n_words: Natural) -> CheckOutcome
     for number, paragraph in enumerate(paragraphs, 1):
         parts = rule_sentences(paragraph) if paragraph.strip() else ()
         if len(parts) != n_sent:
-            return exactly(len(parts), f"paragraph {number} sentence", n_sent)
+            return CheckOutcome(
+                False, f"paragraph {number}: {exactly(len(parts), 'sentence', n_sent).reason}"
+            )
         for part in parts:
-            if len(word_tokens(part)) != n_words:
-                return exactly(len(word_tokens(part)), f"token in {quoted(part)}", n_words)
+            said = exactly(len(word_tokens(part)), "token", n_words)
+            if not said.passed:
+                return CheckOutcome(False, f"{quoted(part)}: {said.reason}")
     return exactly(len(paragraphs), "paragraph", 3)
 
 

@@ -57,7 +57,7 @@ def capital_words(text: str, *, capital_frequency: Natural, capital_relation: Re
         True
     """
     count = sum(token.isupper() for token in word_tokens(text))
-    return related(count, "word in capitals", capital_relation, capital_frequency)
+    return related(count, "capital word", capital_relation, capital_frequency)
 
 
 def english_capitals(text: str) -> CheckOutcome:
