@@ -15,6 +15,7 @@ from autorubric.checks.schema import problems_with, schema_problem
 LONGEST = 1_000_000
 LONGEST_YAML = 200_000
 Where = Literal["whole", "block"]
+Problem = Callable[[str], str | None]
 
 
 def json_valid(text: str, *, where: Where = "whole") -> CheckOutcome:
