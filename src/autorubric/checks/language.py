@@ -71,25 +71,19 @@ def detected_language(text: str) -> str | None:
 
 @lru_cache(maxsize=512)
 def _detected(text: str) -> str | None:
-    # langdetect draws at random; where few draws leave a doubt, more of them find its most likely answer.
-    for draws in (7, 35):
-        best = _most_likely(text, draws)
-        if best is None or best[1] > 0.99:
-            break
-    return best[0] if best is not None else None
-
-
-def _most_likely(text: str, draws: int) -> tuple[str, float] | None:
     from langdetect.lang_detect_exception import LangDetectException
 
     detector = _profiles().create()
-    detector.n_trial = draws
     try:
         detector.append(text)
-        languages = detector.get_probabilities()
+        found = detector.get_probabilities()
+        # langdetect draws at random; where few draws leave a doubt, more of them find its likeliest answer.
+        if not found or found[0].prob < 0.99:
+            detector.n_trial, detector.langprob = 21, None
+            found = detector.get_probabilities()
     except LangDetectException:
         return None
-    return (languages[0].lang, languages[0].prob) if languages else ("unknown", 1.0)
+    return found[0].lang if found else "unknown"
 
 
 @lru_cache(maxsize=1)
