@@ -1,0 +1,145 @@
+"""Regular expressions that cannot hang: every search has a deadline.
+
+Patterns come from data. The `regex` package searches with a timeout and understands what `re` does;
+docs/design/checks.md says why neither `re` nor a linear-time engine is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from re import DOTALL, IGNORECASE, MULTILINE
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+from pydantic import AfterValidator
+
+from autorubric.checks.outcome import CannotCheck, quoted
+
+if TYPE_CHECKING:
+    import regex
+
+SECONDS = 1.0
+LONGEST_PATTERN = 2_000
+T = TypeVar("T")
+
+__all__ = [
+    "DOTALL",
+    "IGNORECASE",
+    "MULTILINE",
+    "Pattern",
+    "find_all",
+    "found",
+    "keyword_pattern",
+    "matches_whole",
+    "problem_of",
+]
+
+
+def found(pattern: str, text: str, flags: int = 0) -> bool:
+    """Whether the pattern matches anywhere in the text.
+
+    Raises:
+        CannotCheck: the search did not end in time.
+
+    Example:
+        >>> found(r"colou?r", "Two COLORS", IGNORECASE)
+        True
+    """
+    return _in_time(pattern, lambda: _compiled(pattern, flags).search(text, timeout=SECONDS) is not None)
+
+
+def find_all(pattern: str, text: str, flags: int = 0) -> list[str]:
+    r"""Every match that does not overlap an earlier one, whole, whatever groups the pattern has.
+
+    Raises:
+        CannotCheck: the search did not end in time.
+
+    Example:
+        >>> find_all(r"(\d)\d", "12 3 45")
+        ['12', '45']
+    """
+    search = _compiled(pattern, flags).finditer
+    return _in_time(pattern, lambda: [match.group() for match in search(text, timeout=SECONDS)])
+
+
+def matches_whole(pattern: str, text: str, flags: int = 0) -> bool:
+    """Whether the pattern matches the text from its first character to its last.
+
+    Raises:
+        CannotCheck: the search did not end in time.
+
+    Example:
+        >>> matches_whole("[a-z]+", "abc1")
+        False
+    """
+    return _in_time(pattern, lambda: _compiled(pattern, flags).fullmatch(text, timeout=SECONDS) is not None)
+
+
+def keyword_pattern(keyword: str) -> str:
+    r"""The pattern a keyword of a rule stands for: itself where it is one, else its own characters.
+
+    The rule verifiers read keywords as patterns. `C++` or `a(b` are no patterns in the Python they were
+    written for, and crash there; here they are looked for as they are written.
+
+    Example:
+        >>> keyword_pattern("colou?r"), keyword_pattern("C++")
+        ('colou?r', 'C\\+\\+')
+    """
+    possessive = any(twice in keyword for twice in ("++", "*+", "?+", "}+"))
+    if possessive or problem_of(keyword) is not None:
+        return re.escape(keyword)
+    return keyword
+
+
+def problem_of(pattern: str) -> str | None:
+    """Why the pattern cannot be used, or None when it can.
+
+    Example:
+        >>> problem_of("(")
+        'is no regular expression: missing ) at position 1'
+    """
+    if len(pattern) > LONGEST_PATTERN:
+        return f"has {len(pattern)} characters; expected at most {LONGEST_PATTERN}"
+    try:
+        _compiled(pattern, 0)
+    except RecursionError:
+        return "is nested too deeply"
+    except Exception as error:  # the engine leaks KeyError and OverflowError for broken patterns
+        return f"is no regular expression: {error}"
+    return None
+
+
+def _usable(pattern: str) -> str:
+    problem = problem_of(pattern)
+    if problem is not None:
+        raise ValueError(problem)
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_usable)]
+"""A parameter that has to be a usable regular expression."""
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str, flags: int) -> regex.Pattern[str]:
+    import regex
+
+    # The bits of `re` and `regex` differ above these three.
+    kept = regex.VERSION0
+    for ours, theirs in (
+        (IGNORECASE, regex.IGNORECASE),
+        (MULTILINE, regex.MULTILINE),
+        (DOTALL, regex.DOTALL),
+    ):
+        kept |= theirs if flags & ours else 0
+    return regex.compile(pattern, kept)
+
+
+def _in_time(pattern: str, search: Callable[[], T]) -> T:
+    try:
+        return search()
+    except TimeoutError:
+        raise CannotCheck(f"the pattern {quoted(pattern)} took longer than {SECONDS:g} s") from None
+    except MemoryError:
+        raise CannotCheck(f"the pattern {quoted(pattern)} needs too much memory") from None

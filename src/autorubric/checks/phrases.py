@@ -1,0 +1,162 @@
+"""Checks on the words a submission has to use, open with, close with, or be."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
+
+from autorubric.checks.length import Count
+from autorubric.checks.outcome import CheckOutcome, judged_count, quoted
+from autorubric.checks.patterns import DOTALL, IGNORECASE, MULTILINE, Pattern, find_all, matches_whole
+
+Phrase = Annotated[str, MinLen(1)]
+Phrases = Phrase | Annotated[list[Phrase], MinLen(1)]
+
+
+def contains(
+    text: str,
+    *,
+    phrases: Phrases,
+    match: Literal["all", "any"] = "all",
+    ignore_case: bool = False,
+    whole_words: bool = False,
+) -> CheckOutcome:
+    """Passed when the text holds all (or any) of the phrases.
+
+    With `whole_words` a phrase may not continue a word on either side.
+
+    Example:
+        >>> contains("Take the metro.", phrases=["metro", "bus"], match="any")
+        CheckOutcome(passed=True, reason="found 'metro'; not found 'bus'")
+    """
+    wanted = _listed(phrases)
+    there = [phrase for phrase in wanted if _holds(text, phrase, ignore_case, whole_words)]
+    missing = [phrase for phrase in wanted if phrase not in there]
+    passed = bool(there) if match == "any" else not missing
+    return CheckOutcome(
+        passed, "; ".join(filter(None, (_names("found", there), _names("not found", missing))))
+    )
+
+
+def not_contains(
+    text: str, *, phrases: Phrases, ignore_case: bool = False, whole_words: bool = False
+) -> CheckOutcome:
+    """Passed when the text holds none of the phrases.
+
+    Example:
+        >>> not_contains("Take the metro.", phrases="car").passed
+        True
+    """
+    there = [phrase for phrase in _listed(phrases) if _holds(text, phrase, ignore_case, whole_words)]
+    return CheckOutcome(not there, _names("found", there) or _names("not found", _listed(phrases)))
+
+
+def starts_with(text: str, *, prefix: Phrase, ignore_case: bool = False) -> CheckOutcome:
+    """Passed when the text, without space around it, starts with the prefix.
+
+    Example:
+        >>> starts_with("  Dear Ada, ...", prefix="dear", ignore_case=True).passed
+        True
+    """
+    passed = _cased(text.strip(), ignore_case).startswith(_cased(prefix, ignore_case))
+    return CheckOutcome(passed, f"it starts with {quoted(text.strip()[: len(prefix) + 10])}")
+
+
+def ends_with(text: str, *, suffix: Phrase, ignore_case: bool = False) -> CheckOutcome:
+    r"""Passed when the text, without space around it, ends with the suffix.
+
+    Example:
+        >>> ends_with("Yours, Ada\n", suffix="Ada").passed
+        True
+    """
+    passed = _cased(text.strip(), ignore_case).endswith(_cased(suffix, ignore_case))
+    return CheckOutcome(passed, f"it ends with {quoted(text.strip()[-len(suffix) - 10 :])}")
+
+
+def exact_match(text: str, *, expected: str | Annotated[list[str], MinLen(1)]) -> CheckOutcome:
+    """Passed when the text is exactly (one of) what is expected, every space and line end included.
+
+    Example:
+        >>> exact_match("42 ", expected="42").passed
+        False
+    """
+    passed = text in _listed(expected)
+    return CheckOutcome(passed, f"{quoted(text)} is {'' if passed else 'not '}as expected")
+
+
+def normalized_match(text: str, *, expected: str | Annotated[list[str], MinLen(1)]) -> CheckOutcome:
+    """Passed when the text is what is expected but for case, punctuation, articles and space.
+
+    The articles are English (a, an, the), as SQuAD's answer matching has it.
+
+    Example:
+        >>> normalized_match("The  Eiffel-Tower!", expected="eiffel tower").passed
+        True
+    """
+    ours = normalized(text)
+    passed = any(ours == normalized(one) for one in _listed(expected))
+    return CheckOutcome(passed, f"it reads {quoted(ours)} when normalized")
+
+
+def normalized(text: str) -> str:
+    """The text in NFKC, folded case, without punctuation and English articles, one space between words.
+
+    Example:
+        >>> normalized("An  APPLE, a day.")
+        'apple day'
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    spaced = "".join(" " if unicodedata.category(mark).startswith("P") else mark for mark in folded)
+    return " ".join(word for word in spaced.split() if word not in {"a", "an", "the"})
+
+
+def regex(  # noqa: PLR0913 - each flag of the pattern language is a parameter of its own
+    text: str,
+    *,
+    pattern: Pattern,
+    whole: bool = False,
+    ignore_case: bool = False,
+    multiline: bool = False,
+    dotall: bool = False,
+    at_least: Count = 1,
+    at_most: Count | None = None,
+) -> CheckOutcome:
+    r"""Passed when the pattern matches often enough; with `whole`, when it matches the entire text.
+
+    A search that takes longer than a second cannot be decided, whatever the pattern.
+
+    Example:
+        >>> regex("room 12 or 14", pattern=r"\d+", at_least=2).passed
+        True
+    """
+    flags = (IGNORECASE if ignore_case else 0) | (MULTILINE if multiline else 0) | (DOTALL if dotall else 0)
+    if whole:
+        passed = matches_whole(pattern, text, flags)
+        return CheckOutcome(passed, f"the whole text {'matches' if passed else 'does not match'}")
+    matches = find_all(pattern, text, flags)
+    said = judged_count(len(matches), "place", at_least=at_least, at_most=at_most)
+    first = f", first {quoted(matches[0])}" if matches else ""
+    return CheckOutcome(said.passed, f"it matches at {said.reason}{first}")
+
+
+def _listed(phrases: str | list[str]) -> list[str]:
+    return [phrases] if isinstance(phrases, str) else phrases
+
+
+def _cased(text: str, ignore_case: bool) -> str:
+    return text.casefold() if ignore_case else text
+
+
+def _holds(text: str, phrase: str, ignore_case: bool, whole_words: bool) -> bool:
+    if not whole_words:
+        return _cased(phrase, ignore_case) in _cased(text, ignore_case)
+    # A literal between two one-character looks: linear, so the standard library is safe here.
+    bounded = rf"(?<!\w){re.escape(_cased(phrase, ignore_case))}(?!\w)"
+    return re.search(bounded, _cased(text, ignore_case)) is not None
+
+
+def _names(lead: str, phrases: list[str]) -> str:
+    return f"{lead} {', '.join(map(quoted, phrases))}" if phrases else ""

@@ -1,0 +1,47 @@
+"""The guide is run: its Python examples, and the example of every check in its tables."""
+
+import doctest
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from autorubric.checks import CHECKS, IFEVAL, CheckOutcome, run_check
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "checks.md").read_text("utf-8")
+ROWS = [
+    [cell.strip().strip("`").strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+    for line in GUIDE.splitlines()
+    if line.startswith("| `")
+]
+EXAMPLES = [row for row in ROWS if len(row) == 6]
+
+
+def test_the_guide_shows_every_check_once() -> None:
+    assert sorted(row[0] for row in EXAMPLES) == sorted(set(CHECKS) - set(IFEVAL))
+    assert sorted(row[0] for row in ROWS if len(row) == 2 and ":" in row[0]) == sorted(IFEVAL)
+
+
+@pytest.mark.parametrize("row", EXAMPLES, ids=lambda row: row[0])
+def test_an_example_says_what_the_guide_says(row: list[str]) -> None:
+    name, parameters, _, example, submission, says = row
+    said = run_check(name, json.loads(example), json.loads(submission))
+    expected = {"passed": True, "not passed": False, "cannot decide": None}[says]
+    assert (said.passed if isinstance(said, CheckOutcome) else None) is expected
+    assert set(re.findall(r"`(\w+)`:", f"`{parameters}")) == set(
+        CHECKS[name].parameters.model_json_schema()["properties"]
+    )
+
+
+@pytest.mark.parametrize("instruction", IFEVAL)
+def test_the_guide_names_the_rule_an_instruction_shares(instruction: str) -> None:
+    (rule,) = (row[1] for row in ROWS if row[0] == instruction)
+    assert CHECKS[rule].function is CHECKS[instruction].function
+
+
+def test_the_python_of_the_guide_runs_as_shown() -> None:
+    source = "\n".join(re.findall(r"```python\n(>>> .*?)```", GUIDE, re.DOTALL))
+    assert source.count(">>>") > 10
+    test = doctest.DocTestParser().get_doctest(source, {}, "docs/checks.md", "docs/checks.md", 0)
+    assert doctest.DocTestRunner(optionflags=doctest.IGNORE_EXCEPTION_DETAIL).run(test).failed == 0

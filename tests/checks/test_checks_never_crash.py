@@ -1,0 +1,69 @@
+"""Whatever the text and whatever the parameters: an outcome, a failure, or an InputError."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autorubric.checks import CHECKS, CheckContext, CheckFailure, CheckOutcome, run_check
+from autorubric.errors import InputError
+
+USABLE: dict[str, Any] = {
+    "phrases": ["a", "."], "pattern": "a|b", "prefix": "a", "suffix": "a", "expected": "a", "code": "en",
+    "schema": {"type": "object"}, "N": 2, "relation": "at least", "letter": "a", "let_frequency": 1,
+    "let_relation": "less than", "capital_frequency": 1, "capital_relation": "at least", "language": "en",
+    "keywords": ["a"], "keyword": "a", "keyword1": "a", "keyword2": "b", "forbidden_words": ["a"],
+    "frequency": 1, "n": 1, "m": 1, "n_start": 0, "n_end": 2, "n_sent": 1, "n_words": 2, "nth_paragraph": 1,
+    "num_bullets": 1, "num_highlights": 1, "num_paragraphs": 1, "num_placeholders": 1, "num_sections": 1,
+    "num_sentences": 1, "num_words": 1, "phrase": "a b c", "postscript_marker": "P.S.",
+    "prompt_to_repeat": "ab", "section_spliter": "S", "small_n": 1, "first_word": "a", "last_word": "a",
+    "end_phrase": "a",
+}  # fmt: skip
+CONTEXT = CheckContext(tokenizer=str.split)
+MARKS = st.text(
+    st.sampled_from("aB1 \t\r\n\x00.,!?*#-_|[]{}<>()\"'`“”~:;%$&/\\İßé日😀\u2028\u202e\ue000"), max_size=60
+)
+TEXTS = st.one_of(st.text(max_size=60), MARKS)
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    st.lists(st.text(max_size=4), max_size=3),
+)
+
+
+def usable(name: str) -> dict[str, Any]:
+    if name == "numeric_value":
+        return {"expected": 1.5, "unit": "a"}
+    if name.endswith("_count"):
+        return {"at_most": 3}
+    return {key: USABLE[key] for key in CHECKS[name].parameters.model_json_schema().get("required", [])}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(text=TEXTS)
+def test_no_text_crashes_a_check(name: str, text: str) -> None:
+    said = run_check(name, usable(name), text, context=CONTEXT)
+    assert isinstance(said, CheckOutcome | CheckFailure)
+    assert said.reason
+    assert run_check(name, usable(name), text, context=CONTEXT) == said
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_no_parameters_crash_a_check(name: str, data: st.DataObject) -> None:
+    known = list(CHECKS[name].parameters.model_json_schema()["properties"])
+    changes = data.draw(st.dictionaries(st.sampled_from([*known, "other"]), VALUES, max_size=2))
+    try:
+        said = run_check(
+            name, usable(name) | changes, "Some text, with 1 number. *And* more.", context=CONTEXT
+        )
+    except InputError as refused:
+        assert all(problem.startswith(f"check {name!r}:") for problem in refused.problems)
+    else:
+        assert isinstance(said, CheckOutcome | CheckFailure)

@@ -1,0 +1,115 @@
+from typing import Any
+
+import pytest
+
+from autorubric.checks import CheckOutcome, run_check
+
+
+def passes(name: str, text: str, **parameters: Any) -> bool:
+    said = run_check(name, parameters, text)
+    assert isinstance(said, CheckOutcome), said
+    assert said.reason
+    return said.passed
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "expected"),
+    [
+        ("Take the metro", {"phrases": "metro"}, True),
+        ("Take the Metro", {"phrases": "metro"}, False),
+        ("Take the Metro", {"phrases": "metro", "ignore_case": True}, True),
+        ("STRASSE", {"phrases": "straße", "ignore_case": True}, True),  # ß folds to ss
+        ("metrology", {"phrases": "metro", "whole_words": True}, False),
+        ("(metro)", {"phrases": "metro", "whole_words": True}, True),
+        ("C++, of course", {"phrases": "C++", "whole_words": True}, True),
+        ("bus", {"phrases": ["metro", "bus"]}, False),
+        ("bus", {"phrases": ["metro", "bus"], "match": "any"}, True),
+        ("", {"phrases": "metro"}, False),
+        ("a\r\nb", {"phrases": "a\nb"}, False),  # line ends are characters like any other
+        ("東京へ", {"phrases": "東京"}, True),
+    ],
+)
+def test_contains(text: str, parameters: dict[str, Any], expected: bool) -> None:
+    assert passes("contains", text, **parameters) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("by car", False), ("by Car", True), ("", True), ("carpet", False)]
+)
+def test_not_contains(text: str, expected: bool) -> None:
+    assert passes("not_contains", text, phrases=["car", "lorry"]) is expected
+
+
+def test_a_reason_names_what_is_there_and_what_is_not() -> None:
+    assert run_check("contains", {"phrases": ["a", "z"]}, "abc") == CheckOutcome(
+        False, "found 'a'; not found 'z'"
+    )
+    assert run_check("not_contains", {"phrases": ["z"]}, "abc") == CheckOutcome(True, "not found 'z'")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("Dear Ada", True), ("\r\n Dear", True), ("dear", False), ("My Dear", False), ("", False)],
+)
+def test_starts_with(text: str, expected: bool) -> None:
+    assert passes("starts_with", text, prefix="Dear") is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("Love, Ada", True), ("Ada\r\n", True), ("Ada.", False), ("ada", False), ("", False)],
+)
+def test_ends_with(text: str, expected: bool) -> None:
+    assert passes("ends_with", text, suffix="Ada") is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("42", True), ("42\n", False), ("", False), ("forty-two", True)]
+)
+def test_exact_match(text: str, expected: bool) -> None:
+    assert passes("exact_match", text, expected=["42", "forty-two"]) is expected
+
+
+def test_the_empty_text_matches_the_empty_expectation() -> None:
+    assert passes("exact_match", "", expected="")
+    assert passes("normalized_match", " the! ", expected="")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the eiffel tower", True),
+        ("EIFFEL TOWER.", True),
+        ("Eiffel\r\n\tTower", True),
+        ("Ｅｉｆｆｅｌ Tower", True),  # full-width letters
+        ("Eiffel Towers", False),
+        ("", False),
+    ],
+)
+def test_normalized_match(text: str, expected: bool) -> None:
+    assert passes("normalized_match", text, expected="Eiffel-Tower") is expected
+
+
+def test_normalized_match_sees_through_the_two_spellings_of_an_accent() -> None:
+    assert passes("normalized_match", "cafe\u0301", expected="caf\u00e9")
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "expected"),
+    [
+        ("room 12", {"pattern": r"\d+"}, True),
+        ("room", {"pattern": r"\d+"}, False),
+        ("1 2 3", {"pattern": r"\d", "at_least": 4}, False),
+        ("1 2 3", {"pattern": r"\d", "at_most": 2}, False),
+        ("", {"pattern": r"\d", "at_least": 0, "at_most": 0}, True),
+        ("abc", {"pattern": "b", "whole": True}, False),
+        ("abc", {"pattern": "A.C", "whole": True, "ignore_case": True}, True),
+        ("a\nb", {"pattern": "^b$"}, False),
+        ("a\nb", {"pattern": "^b$", "multiline": True}, True),
+        ("a\nb", {"pattern": "a.b"}, False),
+        ("a\nb", {"pattern": "a.b", "dotall": True}, True),
+        ("été", {"pattern": r"^\w+$"}, True),
+    ],
+)
+def test_regex(text: str, parameters: dict[str, Any], expected: bool) -> None:
+    assert passes("regex", text, **parameters) is expected
