@@ -143,14 +143,10 @@ class _Split:
         return found
 
     def _cost_of_one_more(self) -> list[float]:
-        return [
-            self._cost(label, count + 1) - self._cost(label, count) for label, count in enumerate(self.count)
-        ]
+        return [self._cost(label, count + 1) - self._cost(label, count) for label, count in enumerate(self.count)]
 
     def _cost_of_one_less(self) -> list[float]:
-        return [
-            self._cost(label, count - 1) - self._cost(label, count) for label, count in enumerate(self.count)
-        ]
+        return [self._cost(label, count - 1) - self._cost(label, count) for label, count in enumerate(self.count)]
 
     def _cost(self, label: int, count: int) -> float:
         total = self.total[label]
