@@ -24,6 +24,9 @@ HOLD = 15.0
 LONGEST_HOLD = 240.0
 SHORTEST_HOLD = 5.0
 
+FIRST_RATE = 2.0
+"""Least requests per second after the first rate limit, which may come before anything was accepted."""
+
 _CONFIRMS = 0.05
 _LEAST_RATE = 1 / 60
 _LATE_TIMER = 0.01  # seconds of lateness that are made up for
@@ -102,7 +105,7 @@ class Pace:
             self._cut(now, self._accepted_rate(now, self._since) if enough else 0.95 * self.rate)
 
     def _start(self, now: float) -> None:
-        self.rate = max(self._accepted_rate(now) * MARGIN, _LEAST_RATE)
+        self.rate = max(self._accepted_rate(now) * MARGIN, FIRST_RATE)
         self._next = self._changed_at = now
         self._since = math.inf
 
@@ -116,7 +119,7 @@ class Pace:
 
     def _raise(self, now: float) -> None:
         if self._known_bad == math.inf:
-            quiet, step = 1.0, 1.2
+            quiet, step = 1.0, 1.5 if self.rate < 10 else 1.2
         elif self.rate < (1 - _CONFIRMS) * self._known_bad:
             quiet, step = 1.0, 1.05
         else:
