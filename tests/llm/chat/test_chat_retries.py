@@ -127,9 +127,7 @@ async def test_a_hang_ends_as_a_timeout(endpoint: Loopback) -> None:
     assert "within 0.05 s" in failure.message
 
 
-async def test_an_endless_body_ends_as_a_failure(
-    endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_endless_body_ends_as_a_failure(endpoint: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "LARGEST_BODY", 2**20)
 
     async def endless(number: int, body: dict[str, Any]) -> web.StreamResponse:
