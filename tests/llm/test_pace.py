@@ -84,7 +84,8 @@ class Simulation:
         return self.log
 
     def wake(self, now: float, _: Any) -> None:
-        self.wake_at = math.inf
+        if now >= self.wake_at:
+            self.wake_at = math.inf
 
     def arrive(self, now: float, data: Any) -> None:
         passed = self.endpoint.takes(now)
@@ -109,7 +110,7 @@ class Simulation:
         while self.queue:
             delay = self.pace.delay(now)
             if delay > 0:
-                if now + delay < self.wake_at:
+                if now + delay + 0.0005 < self.wake_at - 1e-9:
                     self.wake_at = now + delay + 0.0005
                     self.at(self.wake_at, "wake")
                 return

@@ -155,7 +155,7 @@ async def test_a_rate_limited_endpoint_is_soon_asked_at_the_rate_it_takes(endpoi
     assert len(refused) <= 140
 
 
-def test_one_model_works_in_one_event_loop_after_another(tmp_path: Any) -> None:
+def test_one_model_works_in_one_event_loop_after_another() -> None:
     async def serve_and_ask(model: Any, url_of: Any) -> str:
         runner = web.AppRunner(_app())
         await runner.setup()
