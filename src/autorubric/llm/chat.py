@@ -114,14 +114,13 @@ class ChatModel:
         Raises:
             CallError: the endpoint's last word, or why there was none.
         """
-        gates = (self._gate, self._dialect.gates[request.schema is not None])
+        gates = (self._dialect.gates[request.schema is not None], self._gate)
         ahead: list[Gate] = []
         attempts = retries = 0
         try:
             while True:
-                for gate in gates:
-                    if not gate.is_open and gate not in ahead and await gate.enter():
-                        ahead.append(gate)
+                if not (gates[0].is_open and gates[1].is_open):
+                    await _enter(gates, ahead)
                 attempts += 1
                 terms, body, outcome = await self._attempt(request)
                 if isinstance(outcome, Reply):
@@ -179,8 +178,8 @@ class ChatModel:
             for gate in gates:
                 gate.refuse(failure)
         elif fault.kind == "no_model":
-            gates[1].refuse(failure)
-            gates[0].open()
+            gates[0].refuse(failure)
+            gates[1].open()
         else:
             _open(ahead)
         ahead.clear()
@@ -234,6 +233,20 @@ def _headers(config: LLMConfig, key: str | None) -> dict[str, str]:
     if key:
         headers["Authorization"] = f"Bearer {key}"
     return {**headers, **config.extra_headers}
+
+
+async def _enter(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
+    """Pass the gate of the model, then that of the endpoint; those that let us go ahead join `ahead`."""
+    for gate in gates:
+        if gate.is_open or gate in ahead:
+            continue
+        try:
+            if await gate.enter():
+                ahead.append(gate)
+        except CallError as error:  # a wrong key, found by another model: ours need not try it again
+            for passed in ahead:
+                passed.refuse(error.failure)
+            raise
 
 
 def _open(ahead: list[Gate]) -> None:

@@ -179,10 +179,11 @@ class LLMConfig:
         extra = {key: found.pop(key) for key in list(found) if key not in known}
         if problems := [f"{path}: {p}" for p in _near_misses(extra, sorted(known))]:
             raise ConfigError(problems)
-        if isinstance(found.get("thinking"), Mapping):
-            found["thinking"] = ThinkingConfig(**found["thinking"])
-        found["extra_params"] = {**(found.get("extra_params") or {}), **extra}
+        if extra:
+            found["extra_params"] = {**(found.get("extra_params") or {}), **extra}
         try:
+            if isinstance(found.get("thinking"), Mapping):
+                found["thinking"] = _thinking_from(found["thinking"])
             return cls(**found)
         except ConfigError as error:
             raise ConfigError(f"{path}: {problem}" for problem in error.problems) from None
@@ -207,6 +208,12 @@ class LLMConfig:
             values["cache_dir"] = str(values["cache_dir"])
         note = "".join(f"# {name} is left out: secrets are not written to files\n" for name in left_out)
         Path(path).write_text(note + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def _thinking_from(fields: Mapping[str, Any]) -> ThinkingConfig:
+    if unknown := sorted(fields.keys() - {"level", "budget_tokens"}):
+        raise ConfigError(f"unknown key {unknown[0]!r} in thinking; expected 'level' and 'budget_tokens'")
+    return ThinkingConfig(**fields)
 
 
 RESERVED_PARAMS: frozenset[str] = frozenset({"model", "messages", "stream", "n"})

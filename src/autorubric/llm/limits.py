@@ -24,6 +24,8 @@ GROWTH = 1.05
 SATURATION = 0.8
 """Share of the allowed calls that must be in flight for more to be allowed."""
 
+_INSTANT = 1e-6  # seconds; rounding errors are no reason to wait
+
 
 class Limiter:
     """The one queue in front of an endpoint, shared by all models that use it.
@@ -78,7 +80,7 @@ class Limiter:
             self._move_to(loop)
         if not self._waiting and self.in_flight < self.limit:
             now = self._clock()
-            if self._delay(tokens, now) <= 0:
+            if self._delay(tokens, now) <= _INSTANT:
                 self._admit(tokens, now)
                 return now
         place: asyncio.Future[None] = loop.create_future()
@@ -171,7 +173,7 @@ class Limiter:
                 return
             now = self._clock()
             delay = self._delay(tokens, now)
-            if delay > 0:
+            if delay > _INSTANT:
                 self._come_back(delay)
                 return
             waiting.popleft()

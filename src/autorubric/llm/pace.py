@@ -24,7 +24,13 @@ HOLD = 15.0
 LONGEST_HOLD = 240.0
 SHORTEST_HOLD = 5.0
 
-_CONFIRMS = 0.05
+FIRST_RATE = 2.0
+"""Least requests per second after the first rate limit, which may come before anything was accepted."""
+
+NEAR = 0.97
+"""Share of a rate known to be too high from which on it is approached only after a hold."""
+
+_CONFIRMS = 0.05  # two refused rates this close together mean the same limit
 _LEAST_RATE = 1 / 60
 _LATE_TIMER = 0.01  # seconds of lateness that are made up for
 
@@ -61,6 +67,7 @@ class Pace:
         self._changed_at = -math.inf
         self._known_bad = math.inf
         self._hold = HOLD
+        self._raised = False  # since the last cut
 
     def delay(self, now: float) -> float:
         """Seconds until the next request may be sent; 0 when it may be sent now."""
@@ -102,27 +109,31 @@ class Pace:
             self._cut(now, self._accepted_rate(now, self._since) if enough else 0.95 * self.rate)
 
     def _start(self, now: float) -> None:
-        self.rate = max(self._accepted_rate(now) * MARGIN, _LEAST_RATE)
+        self.rate = max(self._accepted_rate(now) * MARGIN, FIRST_RATE)
         self._next = self._changed_at = now
         self._since = math.inf
 
     def _cut(self, now: float, measured: float) -> None:
         known_bad, self._known_bad = self._known_bad, self.rate
         self.rate = max(min(self.rate, measured) * MARGIN, DEEPEST_CUT * self.rate, _LEAST_RATE)
-        confirmed = known_bad != math.inf and abs(self._known_bad / known_bad - 1) < _CONFIRMS
-        self._hold = min(2 * self._hold, LONGEST_HOLD) if confirmed else HOLD
+        if not math.isfinite(known_bad) or abs(self._known_bad / known_bad - 1) >= _CONFIRMS:
+            self._hold = HOLD
+        elif self._raised:
+            self._hold = min(2 * self._hold, LONGEST_HOLD)
+        self._raised = False
         self._changed_at = now
         self._since = math.inf
 
     def _raise(self, now: float) -> None:
         if self._known_bad == math.inf:
-            quiet, step = 1.0, 1.2
-        elif self.rate < (1 - _CONFIRMS) * self._known_bad:
-            quiet, step = 1.0, 1.05
+            quiet, step = 1.0, 1.5 if self.rate < 10 else 1.2
+        elif self.rate < NEAR * self._known_bad:
+            quiet, step = 1.0, 1.05 if self.rate < 0.9 * self._known_bad else 1.01
         else:
             quiet, step = self._hold, 1.01
         if now - self._changed_at >= quiet:
             self.rate *= step
+            self._raised = True
             self._changed_at = now
             if self.rate > self._known_bad:  # the limit is not there any more
                 self._hold = max(self._hold / 2, SHORTEST_HOLD)
