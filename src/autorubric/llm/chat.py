@@ -12,6 +12,7 @@ from typing import Any
 
 from autorubric.errors import ConfigError
 from autorubric.llm.allowance import Allowance
+from autorubric.llm.budget import cover_resend
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.gate import Gate
@@ -131,6 +132,8 @@ class ChatModel:
                 self._pass_on(outcome, gates, ahead)
                 if not outcome.again or retries >= self._config.max_retries:
                     raise CallError(self._failure(outcome, attempts))
+                if outcome.maybe_billed:
+                    await cover_resend()
                 await asyncio.sleep(self._backoff.wait(retries, outcome.retry_after, self._rng))
                 retries += 1
         finally:
@@ -152,7 +155,8 @@ class ChatModel:
         try:
             terms = self._dialect.terms
             body = request_body(self.endpoint.model, self._parameters, request, terms)
-            outcome = await self._send(encoded(body))
+            async with self._endpoints.slots:
+                outcome = await self._send(encoded(body))
             if isinstance(outcome, Reply):
                 self._limiter.accepted()
                 off = estimate - outcome.usage.total_tokens if outcome.usage and estimate else 0
@@ -186,7 +190,8 @@ class ChatModel:
 
     def _failure(self, fault: Fault, attempts: int) -> Failure:
         often = f" ({attempts} attempts)" if attempts > 1 else ""
-        return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts)
+        sent = fault.maybe_billed or fault.status is not None
+        return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
 
     def _cost_of(self, reply: Reply) -> float | None:
         return None if reply.usage is None else self.cost(reply.usage)

@@ -35,9 +35,7 @@ async def test_a_planted_key_shows_up_nowhere(
     def echo_the_key(number: int, body: dict[str, Any]) -> Any:
         assert endpoint.raw_request is not None
         sent = endpoint.raw_request.headers
-        return endpoint.error(
-            status, f"Incorrect key {sent['Authorization']} {sent['api-key']} at {endpoint.url}"
-        )
+        return endpoint.error(status, f"Incorrect key {sent['Authorization']} {sent['api-key']} at {endpoint.url}")
 
     endpoint.answer = echo_the_key
     model = endpoint.model(api_key=KEY, extra_headers={"api-key": other}, max_retries=0)

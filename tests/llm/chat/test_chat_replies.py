@@ -138,9 +138,7 @@ async def test_draws_of_a_seeded_model_have_seeds_of_their_own(endpoint: Loopbac
         ("openrouter/x/y", "none", {"reasoning": {"enabled": False}}),
     ],
 )
-def test_thinking_is_asked_for_in_each_providers_own_way(
-    model: str, thinking: Any, sent: dict[str, Any]
-) -> None:
+def test_thinking_is_asked_for_in_each_providers_own_way(model: str, thinking: Any, sent: dict[str, Any]) -> None:
     chat = ChatModel(LLMConfig(model, thinking=thinking, api_key="planted-key"), environ={})
     assert chat._parameters == sent
 
@@ -192,9 +190,7 @@ async def test_an_error_object_in_a_200_is_a_failure(endpoint: Loopback) -> None
 
 
 @pytest.mark.parametrize("answer", [{"choices": []}, {}, [1], {"choices": None}])
-async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(
-    endpoint: Loopback, answer: Any
-) -> None:
+async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(endpoint: Loopback, answer: Any) -> None:
     from aiohttp import web
 
     endpoint.answer = lambda n, body: web.json_response(answer)
