@@ -107,7 +107,8 @@ def _status_fault(
     message = f"HTTP {reply.status}" + (f": {words[:LONGEST_QUOTE]}" if words else "")
     if 300 <= reply.status < 400:
         message += " (a redirect, not followed since the key would go along; correct the base URL)"
-    billed = reply.status >= 500 or reply.status == 408
+    # A gateway that gave up waiting does not know whether the model behind it went on, and billed.
+    billed = kind == "timeout"
     return Fault(kind, message, reply.status, again, retry_after, param, words, billed)
 
 
@@ -123,6 +124,8 @@ _KINDS: dict[int, tuple[FailureKind, bool]] = {
     409: ("server", True),
     425: ("server", True),
     501: ("server", False),
+    504: ("timeout", True),
+    524: ("timeout", True),
 }
 _SPENT = re.compile(
     r"insufficient_(?:quota|credit|balance|funds)|billing|credit|out of funds|quota|balance", re.IGNORECASE

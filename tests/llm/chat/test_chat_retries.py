@@ -28,7 +28,7 @@ async def failure_of(endpoint: Loopback, **config: Any) -> Any:
         (500, "server"),
         (502, "server"),
         (503, "server"),
-        (504, "server"),
+        (504, "timeout"),
         (529, "server"),
     ],
 )
