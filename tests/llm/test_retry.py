@@ -107,13 +107,7 @@ def test_statuses_and_words_decide_the_kind(status: int, message: str, kind: str
 
 
 def test_what_may_have_been_billed_is_told() -> None:
-    assert [fault(status).maybe_billed for status in (400, 401, 429, 500, 504)] == [
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
+    assert [fault(status).maybe_billed for status in (400, 401, 429, 500, 504)] == [False, False, False, False, True]
 
 
 def test_waits_stay_between_their_bounds_and_are_spread() -> None:
