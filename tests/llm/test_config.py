@@ -67,6 +67,7 @@ def test_the_published_fields_come_first_in_their_order_with_their_defaults() ->
         ("thinking", True),
         ("api_key", 7),
         ("extra_headers", {"a": 1}),
+        ("extra_headers", {"X-Title": "one\r\nHost: two"}),
         ("extra_params", [1]),
         ("extra_params", {"model": "other"}),
         ("extra_params", {"n": 5}),

@@ -21,7 +21,7 @@ from autorubric.llm.prices import Price, price_of
 from autorubric.llm.providers import resolve
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 from autorubric.llm.retry import Backoff, Fault, http_fault, transport_fault
-from autorubric.llm.secrets import without_secrets
+from autorubric.llm.secrets import HiddenHeaders, without_secrets
 from autorubric.llm.transport import TransportError
 from autorubric.llm.wire import encoded, prompt_ceiling, read_reply, request_body, sampling
 
@@ -194,7 +194,10 @@ class ChatModel:
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
 
     def _cost_of(self, reply: Reply) -> float | None:
-        return None if reply.usage is None else self.cost(reply.usage)
+        """Our price of the reply; where we have none, what the one that bills by the reply says."""
+        if self._price is None:
+            return reply.cost if self.endpoint.provider == "openrouter" else None
+        return None if reply.usage is None else self._price.dollars(reply.usage)
 
     def _estimate(self, request: Request) -> int:
         """Tokens to reserve in a tokens-per-minute limit, put right when the reply tells the true number."""
@@ -233,11 +236,11 @@ class ChatModel:
         return identity
 
 
-def _headers(config: LLMConfig, key: str | None) -> dict[str, str]:
+def _headers(config: LLMConfig, key: str | None) -> HiddenHeaders:
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    return {**headers, **config.extra_headers}
+    return HiddenHeaders({**headers, **config.extra_headers})
 
 
 async def _enter(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:

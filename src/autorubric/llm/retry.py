@@ -14,6 +14,7 @@ from typing import Any
 
 from autorubric.llm.request import FailureKind
 from autorubric.llm.secrets import redacted
+from autorubric.llm.surrogates import clean
 from autorubric.llm.transport import HttpReply, TransportError
 
 LONGEST_RETRY_AFTER = 120.0
@@ -169,7 +170,7 @@ def _endpoint_error(body: bytes) -> tuple[str, str, str]:
     """Message, offending parameter and codes out of the error shapes that endpoints use."""
     try:
         found: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _one_line(_without_markup(body[:4000].decode("utf-8", "replace"))), "", ""
     if isinstance(found, list) and found:  # Gemini wraps its error in a list
         found = found[0]
@@ -192,7 +193,7 @@ def _without_markup(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(clean(text).split())
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:

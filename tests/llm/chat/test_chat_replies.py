@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,6 +52,15 @@ async def test_a_reply_carries_text_model_usage_cost_and_attempts(endpoint: Loop
 async def test_an_unknown_price_is_no_price(endpoint: Loopback) -> None:
     endpoint.answer = lambda n, body: endpoint.ok(usage={"prompt_tokens": 5, "completion_tokens": 5})
     assert (await endpoint.model().complete(endpoint.ask())).cost is None
+
+
+async def test_only_openrouter_is_believed_what_it_says_it_charges(endpoint: Loopback) -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 5, "cost": 0.25}
+    endpoint.answer = lambda n, body: endpoint.ok(usage=usage)
+    model = endpoint.model()
+    assert (await model.complete(endpoint.ask())).cost is None
+    model.endpoint = dataclasses.replace(model.endpoint, provider="openrouter")
+    assert (await model.complete(endpoint.ask())).cost == 0.25
 
 
 @pytest.mark.parametrize(
