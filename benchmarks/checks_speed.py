@@ -53,9 +53,7 @@ def _ifeval() -> None:
             said = run_check(instruction, parameters, row["response"])
             agreed += isinstance(said, CheckOutcome) and said.passed is official
             total += 1
-    print(
-        f"checks: {total} IFEval verdicts in {time.perf_counter() - started:.2f} s (target 2), {agreed} agree"
-    )
+    print(f"checks: {total} IFEval verdicts in {time.perf_counter() - started:.2f} s (target 2), {agreed} agree")
 
 
 def _rows(name: str) -> list[dict[str, Any]]:

@@ -60,9 +60,7 @@ def test_no_parameters_crash_a_check(name: str, data: st.DataObject) -> None:
     known = list(CHECKS[name].parameters.model_json_schema()["properties"])
     changes = data.draw(st.dictionaries(st.sampled_from([*known, "other"]), VALUES, max_size=2))
     try:
-        said = run_check(
-            name, usable(name) | changes, "Some text, with 1 number. *And* more.", context=CONTEXT
-        )
+        said = run_check(name, usable(name) | changes, "Some text, with 1 number. *And* more.", context=CONTEXT)
     except InputError as refused:
         assert all(problem.startswith(f"check {name!r}:") for problem in refused.problems)
     else:

@@ -67,12 +67,8 @@ def test_paragraph_and_line_count(text: str, paragraphs: int, lines: int) -> Non
 
 
 def test_bounds_are_inclusive_and_either_may_be_open() -> None:
-    assert run_check("word_count", {"at_least": 2}, "a b") == CheckOutcome(
-        True, "2 words; expected at least 2"
-    )
-    assert run_check("word_count", {"at_most": 1}, "a b") == CheckOutcome(
-        False, "2 words; expected at most 1"
-    )
+    assert run_check("word_count", {"at_least": 2}, "a b") == CheckOutcome(True, "2 words; expected at least 2")
+    assert run_check("word_count", {"at_most": 1}, "a b") == CheckOutcome(False, "2 words; expected at most 1")
     assert run_check("word_count", {"at_least": 1, "at_most": 3}, "a b") == CheckOutcome(
         True, "2 words; expected 1 to 3"
     )

@@ -33,17 +33,13 @@ def test_contains(text: str, parameters: dict[str, Any], expected: bool) -> None
     assert passes("contains", text, **parameters) is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("by car", False), ("by Car", True), ("", True), ("carpet", False)]
-)
+@pytest.mark.parametrize(("text", "expected"), [("by car", False), ("by Car", True), ("", True), ("carpet", False)])
 def test_not_contains(text: str, expected: bool) -> None:
     assert passes("not_contains", text, phrases=["car", "lorry"]) is expected
 
 
 def test_a_reason_names_what_is_there_and_what_is_not() -> None:
-    assert run_check("contains", {"phrases": ["a", "z"]}, "abc") == CheckOutcome(
-        False, "found 'a'; not found 'z'"
-    )
+    assert run_check("contains", {"phrases": ["a", "z"]}, "abc") == CheckOutcome(False, "found 'a'; not found 'z'")
     assert run_check("not_contains", {"phrases": ["z"]}, "abc") == CheckOutcome(True, "not found 'z'")
 
 
@@ -63,9 +59,7 @@ def test_ends_with(text: str, expected: bool) -> None:
     assert passes("ends_with", text, suffix="Ada") is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("42", True), ("42\n", False), ("", False), ("forty-two", True)]
-)
+@pytest.mark.parametrize(("text", "expected"), [("42", True), ("42\n", False), ("", False), ("forty-two", True)])
 def test_exact_match(text: str, expected: bool) -> None:
     assert passes("exact_match", text, expected=["42", "forty-two"]) is expected
 

@@ -60,9 +60,7 @@ def test_look_behind_and_back_references_are_supported() -> None:
     assert run_check("regex", {"pattern": r"(?<=\$)(\d)\1"}, "it costs $55").passed  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    "pattern", ["(", "a{2,1}", "(?P<x", r"\L<words>", "(?P=unknown)", "(" * 900 + ")" * 900]
-)
+@pytest.mark.parametrize("pattern", ["(", "a{2,1}", "(?P<x", r"\L<words>", "(?P=unknown)", "(" * 900 + ")" * 900])
 def test_a_broken_pattern_is_told_before_it_runs(pattern: str) -> None:
     assert problem_of(pattern) is not None
 

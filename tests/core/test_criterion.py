@@ -51,9 +51,7 @@ def test_all_faults_of_a_criterion_are_named_at_once_and_a_misspelt_key_is_not_a
 
 
 def test_keys_of_the_users_own_are_kept() -> None:
-    criterion = Criterion.model_validate(
-        {"requirement": "Is brief", "axis": "style", "metadata": {"by": "me"}}
-    )
+    criterion = Criterion.model_validate({"requirement": "Is brief", "axis": "style", "metadata": {"by": "me"}})
     assert criterion.metadata == {"by": "me", "axis": "style"}
     option = CriterionOption.model_validate({"label": "No", "value": 0, "hint": "never"})
     assert option.metadata == {"hint": "never"}

@@ -42,15 +42,11 @@ def test_one_rare_item_of_two_goes_to_the_small_side_of_a_large_set() -> None:
 
 
 @given(
-    st.lists(
-        st.lists(st.sampled_from("abcde"), min_size=1, max_size=3, unique=True), min_size=1, max_size=40
-    ),
+    st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=3, unique=True), min_size=1, max_size=40),
     st.integers(0, 40),
     st.integers(0, 5),
 )
-def test_the_size_is_exact_and_equal_seeds_choose_equally(
-    labels: list[list[str]], size: int, seed: int
-) -> None:
+def test_the_size_is_exact_and_equal_seeds_choose_equally(labels: list[list[str]], size: int, seed: int) -> None:
     size = min(size, len(labels))
     chosen = balanced_sample(labels, size, random.Random(seed))
     assert len(set(chosen)) == size

@@ -54,9 +54,7 @@ def test_arguments_stand_in_the_published_order() -> None:
 
 def test_what_an_item_carries_goes_before_what_the_dataset_has() -> None:
     own = Rubric([CLARITY])
-    made = dataset(
-        reference_submission="R", items=[DataItem("a", ""), DataItem("b", "", None, own, "r", "p")]
-    )
+    made = dataset(reference_submission="R", items=[DataItem("a", ""), DataItem("b", "", None, own, "r", "p")])
     assert [made.get_item_rubric(n) for n in (0, 1)] == [RUBRIC, own]
     assert [made.get_item_reference_submission(n) for n in (0, 1)] == ["R", "r"]
     assert [made.get_item_prompt(n) for n in (0, 1)] == ["Explain photosynthesis", "p"]

@@ -47,9 +47,7 @@ def full_dataset() -> RubricDataset:
         prompt="P\u2028\r\n\ttrailing ",
         rubric=rubric,
         items=[
-            DataItem(
-                "", "", ["MET", "yes "], ground_truth_reasons=["why", None], id="1", metadata={"k": 1.5}
-            ),
+            DataItem("", "", ["MET", "yes "], ground_truth_reasons=["why", None], id="1", metadata={"k": 1.5}),
             DataItem("😀 s", "d", ["UNMET"], shared[0], "ref", "own prompt"),
             DataItem("s", "d", None, shared[1]),
             DataItem("s", "d", None, Rubric([Criterion(requirement="alone")])),
@@ -81,9 +79,7 @@ def test_an_empty_dataset_comes_back_too(tmp_path: Path, extension: str) -> None
     st.text(),
     st.sampled_from([None, 2]),
 )
-def test_any_text_comes_back_from_json(
-    rows: list[tuple[str, str, str]], prompt: str, indent: int | None
-) -> None:
+def test_any_text_comes_back_from_json(rows: list[tuple[str, str, str]], prompt: str, indent: int | None) -> None:
     items = [DataItem(text, description, [verdict]) for text, description, verdict in rows]
     made = RubricDataset(prompt, Rubric([Criterion(requirement="r")]), items)
     assert RubricDataset.from_json(made.to_json(indent)) == made

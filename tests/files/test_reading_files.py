@@ -74,9 +74,7 @@ def test_a_surrogate_pair_and_an_escaped_backslash_are_no_lone_surrogate() -> No
 
 
 @given(json_values, st.sampled_from([None, 0, 2]))
-def test_json_goes_out_as_the_standard_writer_has_it_and_comes_back(
-    value: object, indent: int | None
-) -> None:
+def test_json_goes_out_as_the_standard_writer_has_it_and_comes_back(value: object, indent: int | None) -> None:
     text = dump_json(value, indent)
     assert text == json.dumps(value, ensure_ascii=False, indent=indent)
     assert parse_json(text) == value
@@ -115,9 +113,7 @@ def test_yaml_scalars_are_those_of_version_1_2() -> None:
     assert parse_yaml(text) == ["yes", "No", "on", "2024-01-01", 10, 16, 1000.0, "12:30", True, None, "true"]
 
 
-@pytest.mark.parametrize(
-    "text", ["a: 1\na: 2", "a: [1\n", "a: .nan", "--- 1\n--- 2", "!!python/object:os.x {}"]
-)
+@pytest.mark.parametrize("text", ["a: 1\na: 2", "a: [1\n", "a: .nan", "--- 1\n--- 2", "!!python/object:os.x {}"])
 def test_bad_yaml_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError):
         parse_yaml(text)

@@ -67,6 +67,7 @@ def test_the_published_fields_come_first_in_their_order_with_their_defaults() ->
         ("thinking", True),
         ("api_key", 7),
         ("extra_headers", {"a": 1}),
+        ("extra_headers", {"X-Title": "one\r\nHost: two"}),
         ("extra_params", [1]),
         ("extra_params", {"model": "other"}),
         ("extra_params", {"n": 5}),
@@ -93,9 +94,7 @@ def test_a_parameter_may_not_be_given_twice() -> None:
         LLMConfig("m", temperature=0.0, extra_params={"temperature": 1})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("temperature", 0), ("top_p", 0.0), ("max_tokens", 0), ("seed", 0)]
-)
+@pytest.mark.parametrize(("name", "value"), [("temperature", 0), ("top_p", 0.0), ("max_tokens", 0), ("seed", 0)])
 def test_zero_is_a_value(name: str, value: float) -> None:
     assert getattr(LLMConfig("m", **{name: value}), name) == 0  # type: ignore[arg-type]
 

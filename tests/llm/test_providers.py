@@ -11,9 +11,7 @@ from autorubric.llm.providers import PROVIDERS, checked_base_url, resolve
 KEYS = {f"{name.upper()}_API_KEY": f"{name}-key-123" for name in PROVIDERS}
 
 
-def found(
-    model: str, environ: dict[str, str] | None = None, **config: Any
-) -> tuple[str, str, str, str | None]:
+def found(model: str, environ: dict[str, str] | None = None, **config: Any) -> tuple[str, str, str, str | None]:
     endpoint = resolve(LLMConfig(model, **config), KEYS if environ is None else environ)
     key = endpoint.key.reveal() if endpoint.key else None
     return endpoint.name, endpoint.model, endpoint.base_url, key
@@ -27,9 +25,7 @@ def test_every_provider_is_reached_by_its_prefix(provider: str) -> None:
     assert checked_base_url(base_url) == base_url
 
 
-@pytest.mark.parametrize(
-    "spelling", ["openai/gpt-4.1", "openai:gpt-4.1", "openai:/gpt-4.1", " openai/gpt-4.1 "]
-)
+@pytest.mark.parametrize("spelling", ["openai/gpt-4.1", "openai:gpt-4.1", "openai:/gpt-4.1", " openai/gpt-4.1 "])
 def test_all_spellings_of_a_model_mean_the_same(spelling: str) -> None:
     assert found(spelling)[:2] == ("openai/gpt-4.1", "gpt-4.1")
 
@@ -112,9 +108,7 @@ def test_the_key_of_the_configuration_wins_and_a_named_variable_comes_next() -> 
         ("openai/m", {"api_key": "line\nbreak"}, "api_key holds characters"),
     ],
 )
-def test_what_cannot_be_resolved_is_named_before_any_call(
-    model: str, config: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_resolved_is_named_before_any_call(model: str, config: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         found(model, {}, **config)
     assert message in str(caught.value)

@@ -21,9 +21,7 @@ def asked(text: str = "Why?", **more: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": text}], **more}
 
 
-async def said(
-    http: aiohttp.ClientSession, endpoint: LoopbackEndpoint, text: str = "Why?", **more: Any
-) -> Any:
+async def said(http: aiohttp.ClientSession, endpoint: LoopbackEndpoint, text: str = "Why?", **more: Any) -> Any:
     async with http.post(f"{endpoint.base_url}/chat/completions", json=asked(text, **more)) as answer:
         return await answer.json()
 

@@ -45,9 +45,7 @@ def test_an_unknown_fault_is_refused_before_anything_runs() -> None:
         fault_plan({"418": 0.1})
 
 
-@pytest.mark.parametrize(
-    "rates", [{"500": 1.5}, {"500": -0.1}, {"500": 0.6, "429": 0.6}, {"500": float("nan")}]
-)
+@pytest.mark.parametrize("rates", [{"500": 1.5}, {"500": -0.1}, {"500": 0.6, "429": 0.6}, {"500": float("nan")}])
 def test_rates_that_are_no_shares_of_one_are_refused(rates: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="are not shares of one"):
         fault_plan(rates)

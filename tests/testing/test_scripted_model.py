@@ -26,9 +26,7 @@ async def test_a_coroutine_function_is_awaited() -> None:
 
 async def test_one_line_serves_every_request_and_a_list_one_each() -> None:
     model = ScriptedModel({"reference": "Always.", "rubric": ["First.", "Second."]})
-    texts = [
-        (await model.complete(asked(role))).text for role in ("reference", "rubric", "reference", "rubric")
-    ]
+    texts = [(await model.complete(asked(role))).text for role in ("reference", "rubric", "reference", "rubric")]
     assert texts == ["Always.", "First.", "Always.", "Second."]
 
 

@@ -41,9 +41,7 @@ def test_a_schema_gets_a_document_that_follows_it() -> None:
             "criteria": {"type": "array", "items": item, "maxItems": 2},
         },
     }
-    reply = json.loads(
-        answered("x", response_format={"type": "json_schema", "json_schema": {"schema": schema}})
-    )
+    reply = json.loads(answered("x", response_format={"type": "json_schema", "json_schema": {"schema": schema}}))
     assert (reply["verdict"], reply["sure"], reply["note"]) == ("MET", True, None)
     assert [criterion["weight"] for criterion in reply["criteria"]] == [3, 3]
 

@@ -33,9 +33,7 @@ def code_block(
     return judged_count(len(blocks), noun, at_least=at_least, at_most=at_most)
 
 
-def python_parses(
-    text: str, *, where: Literal["block", "whole"] = "block", at_least: Count = 1
-) -> CheckOutcome:
+def python_parses(text: str, *, where: Literal["block", "whole"] = "block", at_least: Count = 1) -> CheckOutcome:
     r"""Passed when every Python code block parses, and there are enough of them; nothing is run.
 
     Blocks without a language count as Python where no block is marked as such. `whole` reads the entire

@@ -95,7 +95,5 @@ def _profiles() -> DetectorFactory:
     factory = DetectorFactory()
     factory.set_seed(0)
     directory = Path(langdetect.__file__).parent / "profiles"
-    factory.load_json_profile(
-        [path.read_text("utf-8") for path in sorted(directory.iterdir()) if path.is_file()]
-    )
+    factory.load_json_profile([path.read_text("utf-8") for path in sorted(directory.iterdir()) if path.is_file()])
     return factory

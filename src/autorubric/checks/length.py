@@ -71,9 +71,7 @@ def token_count(
     return judged_count(len(context.tokenizer(text)), "token", at_least=at_least, at_most=at_most)
 
 
-def paragraph_count(
-    text: str, *, at_least: Count | None = None, at_most: Count | None = None
-) -> CheckOutcome:
+def paragraph_count(text: str, *, at_least: Count | None = None, at_most: Count | None = None) -> CheckOutcome:
     r"""Passed when the number of paragraphs, parted by blank lines, is within the bounds.
 
     Example:

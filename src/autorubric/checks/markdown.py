@@ -94,12 +94,8 @@ def _table_outcome(
 ) -> CheckOutcome:
     head, *body = cells
     if columns is not None and len(head) != columns:
-        return CheckOutcome(
-            False, f"the table has {counted(len(head), 'column')}; expected exactly {columns}"
-        )
-    if header is not None and [cell.casefold() for cell in head] != [
-        cell.strip().casefold() for cell in header
-    ]:
+        return CheckOutcome(False, f"the table has {counted(len(head), 'column')}; expected exactly {columns}")
+    if header is not None and [cell.casefold() for cell in head] != [cell.strip().casefold() for cell in header]:
         return CheckOutcome(False, f"the table's header is {head}; expected {header}")
     return judged_count(len(body), "table row", at_least=at_least, at_most=at_most)
 
@@ -149,8 +145,6 @@ def _tokens(text: str) -> tuple[Token, ...]:
     from markdown_it import MarkdownIt
 
     if len(text) > _LONGEST:
-        raise CannotCheck(
-            f"the submission has {len(text)} characters; at most {_LONGEST} are read as Markdown"
-        )
+        raise CannotCheck(f"the submission has {len(text)} characters; at most {_LONGEST} are read as Markdown")
     # Only blocks are looked at; what stands inside a line is kept as text.
     return tuple(MarkdownIt("commonmark").enable("table").disable("inline").parse(text))

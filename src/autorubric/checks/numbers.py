@@ -12,9 +12,7 @@ from pydantic import AllowInfNan
 from autorubric.checks.outcome import CheckOutcome
 
 # Thousands groups first: `1,234.5` is one number, `1,2` is two.
-_NUMBER = re.compile(
-    r"(?<![\w.])[+-]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,400})?(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?"
-)
+_NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,400})?(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?")
 _SIGNS = str.maketrans({"−": "-", "–": "-", "\u00a0": " ", "\u202f": " "})
 Finite = Annotated[float, AllowInfNan(False)]
 Tolerance = Annotated[Finite, Ge(0)]

@@ -52,9 +52,7 @@ def validated(check: str, function: Callable[..., Any], parameters: object) -> d
         {'at_least': 2}
     """
     if not isinstance(parameters, Mapping):
-        raise InputError(
-            f"check {check!r}: parameters are {parameters!r}; expected a mapping of names to values"
-        )
+        raise InputError(f"check {check!r}: parameters are {parameters!r}; expected a mapping of names to values")
     given = {name: plain(value) for name, value in parameters.items() if value is not None}
     known = [name.removeprefix(_OWN) for name in parameter_model(function).model_fields]
     try:

@@ -36,9 +36,7 @@ def contains(
     there = [phrase for phrase in wanted if _holds(text, phrase, ignore_case, whole_words)]
     missing = [phrase for phrase in wanted if phrase not in there]
     passed = bool(there) if match == "any" else not missing
-    return CheckOutcome(
-        passed, "; ".join(filter(None, (_names("found", there), _names("not found", missing))))
-    )
+    return CheckOutcome(passed, "; ".join(filter(None, (_names("found", there), _names("not found", missing)))))
 
 
 def not_contains(

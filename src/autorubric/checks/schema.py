@@ -87,9 +87,7 @@ def _bounded(draft: str) -> Any:
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
     }
-    return extend(
-        plain, {keyword: function for keyword, function in ours.items() if keyword in plain.VALIDATORS}
-    )
+    return extend(plain, {keyword: function for keyword, function in ours.items() if keyword in plain.VALIDATORS})
 
 
 def _pattern(validator: Any, wanted: str, instance: Any, _: Any) -> Iterator[Any]:

@@ -88,9 +88,7 @@ def xml_valid(text: str, *, root: str | None = None, where: Where = "whole") -> 
     return _each(text, where, ("xml",), lambda body: _xml_problem(body, root))
 
 
-def _each(
-    text: str, where: Where, languages: tuple[str, ...], problem: Callable[[str], str | None]
-) -> CheckOutcome:
+def _each(text: str, where: Where, languages: tuple[str, ...], problem: Callable[[str], str | None]) -> CheckOutcome:
     if len(text) > LONGEST:
         raise CannotCheck(f"the submission has {len(text)} characters; at most {LONGEST} are read")
     if where == "whole":

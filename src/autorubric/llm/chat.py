@@ -12,6 +12,7 @@ from typing import Any
 
 from autorubric.errors import ConfigError
 from autorubric.llm.allowance import Allowance
+from autorubric.llm.budget import cover_resend
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.gate import Gate
@@ -20,7 +21,7 @@ from autorubric.llm.prices import Price, price_of
 from autorubric.llm.providers import resolve
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 from autorubric.llm.retry import Backoff, Fault, http_fault, transport_fault
-from autorubric.llm.secrets import without_secrets
+from autorubric.llm.secrets import HiddenHeaders, without_secrets
 from autorubric.llm.transport import TransportError
 from autorubric.llm.wire import encoded, prompt_ceiling, read_reply, request_body, sampling
 
@@ -131,6 +132,8 @@ class ChatModel:
                 self._pass_on(outcome, gates, ahead)
                 if not outcome.again or retries >= self._config.max_retries:
                     raise CallError(self._failure(outcome, attempts))
+                if outcome.maybe_billed:
+                    await cover_resend()
                 await asyncio.sleep(self._backoff.wait(retries, outcome.retry_after, self._rng))
                 retries += 1
         finally:
@@ -152,7 +155,8 @@ class ChatModel:
         try:
             terms = self._dialect.terms
             body = request_body(self.endpoint.model, self._parameters, request, terms)
-            outcome = await self._send(encoded(body))
+            async with self._endpoints.slots:
+                outcome = await self._send(encoded(body))
             if isinstance(outcome, Reply):
                 self._limiter.accepted()
                 off = estimate - outcome.usage.total_tokens if outcome.usage and estimate else 0
@@ -186,10 +190,14 @@ class ChatModel:
 
     def _failure(self, fault: Fault, attempts: int) -> Failure:
         often = f" ({attempts} attempts)" if attempts > 1 else ""
-        return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts)
+        sent = fault.maybe_billed or fault.status is not None
+        return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
 
     def _cost_of(self, reply: Reply) -> float | None:
-        return None if reply.usage is None else self.cost(reply.usage)
+        """Our price of the reply; where we have none, what the one that bills by the reply says."""
+        if self._price is None:
+            return reply.cost if self.endpoint.provider == "openrouter" else None
+        return None if reply.usage is None else self._price.dollars(reply.usage)
 
     def _estimate(self, request: Request) -> int:
         """Tokens to reserve in a tokens-per-minute limit, put right when the reply tells the true number."""
@@ -228,11 +236,11 @@ class ChatModel:
         return identity
 
 
-def _headers(config: LLMConfig, key: str | None) -> dict[str, str]:
+def _headers(config: LLMConfig, key: str | None) -> HiddenHeaders:
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    return {**headers, **config.extra_headers}
+    return HiddenHeaders({**headers, **config.extra_headers})
 
 
 async def _enter(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:

@@ -318,6 +318,8 @@ def _mapping_problems(config: LLMConfig) -> Iterator[str]:
     headers = config.extra_headers
     if not isinstance(headers, dict) or not all(isinstance(x, str) for kv in headers.items() for x in kv):
         yield "has extra_headers that are not texts by name"
+    elif any(not x.isprintable() for kv in headers.items() for x in kv):
+        yield "has a line break or another control character in extra_headers"
     if not isinstance(config.extra_params, dict):
         yield f"has extra_params of type {type(config.extra_params).__name__}; expected a mapping"
         return

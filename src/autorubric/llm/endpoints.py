@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from types import TracebackType
+from typing import Any
 
 from autorubric.llm.gate import Gate
 from autorubric.llm.limits import Limiter
@@ -22,9 +25,15 @@ class Endpoints:
     Can be created outside of an event loop. Connections are closed by `close`, and also when the last
     model that uses them is closed; what was learned stays.
 
+    Args:
+        max_in_flight: most calls in flight to an endpoint, where a model's configuration says nothing.
+        total: most calls in flight to all endpoints together; None for no such limit. Needs one event loop.
+        prices: dollars per million tokens by `provider/model`; the built-in table by default.
+
     Attributes:
         max_in_flight: most calls in flight to an endpoint, where a model's configuration says nothing.
         prices: dollars per million tokens by `provider/model`.
+        slots: entered for every attempt, whatever its endpoint.
         transport: the connections.
 
     Example:
@@ -34,8 +43,15 @@ class Endpoints:
         True
     """
 
-    def __init__(self, *, max_in_flight: int = MAX_IN_FLIGHT, prices: Mapping[str, Price] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        total: int | None = None,
+        prices: Mapping[str, Price] | None = None,
+    ) -> None:
         self.max_in_flight = max_in_flight
+        self.slots: AbstractAsyncContextManager[Any] = nullcontext() if total is None else asyncio.Semaphore(total)
         self.prices = price_table() if prices is None else prices
         self.transport = Transport()
         self._limiters: dict[tuple[str, str], Limiter] = {}

@@ -31,7 +31,7 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
     """
     models: dict[str, Model] = {}
     problems: dict[str, None] = {}
-    async with Endpoints(max_in_flight=max_in_flight) as endpoints:
+    async with Endpoints(max_in_flight=max_in_flight, total=max_in_flight) as endpoints:
         for slot, config in configs.items():
             try:
                 models[slot] = _model(config, endpoints)

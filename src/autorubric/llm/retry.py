@@ -14,6 +14,7 @@ from typing import Any
 
 from autorubric.llm.request import FailureKind
 from autorubric.llm.secrets import redacted
+from autorubric.llm.surrogates import clean
 from autorubric.llm.transport import HttpReply, TransportError
 
 LONGEST_RETRY_AFTER = 120.0
@@ -107,7 +108,8 @@ def _status_fault(
     message = f"HTTP {reply.status}" + (f": {words[:LONGEST_QUOTE]}" if words else "")
     if 300 <= reply.status < 400:
         message += " (a redirect, not followed since the key would go along; correct the base URL)"
-    billed = reply.status >= 500 or reply.status == 408
+    # A gateway that gave up waiting does not know whether the model behind it went on, and billed.
+    billed = kind == "timeout"
     return Fault(kind, message, reply.status, again, retry_after, param, words, billed)
 
 
@@ -123,6 +125,8 @@ _KINDS: dict[int, tuple[FailureKind, bool]] = {
     409: ("server", True),
     425: ("server", True),
     501: ("server", False),
+    504: ("timeout", True),
+    524: ("timeout", True),
 }
 _SPENT = re.compile(
     r"insufficient_(?:quota|credit|balance|funds)|billing|credit|out of funds|quota|balance", re.IGNORECASE
@@ -166,7 +170,7 @@ def _endpoint_error(body: bytes) -> tuple[str, str, str]:
     """Message, offending parameter and codes out of the error shapes that endpoints use."""
     try:
         found: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _one_line(_without_markup(body[:4000].decode("utf-8", "replace"))), "", ""
     if isinstance(found, list) and found:  # Gemini wraps its error in a list
         found = found[0]
@@ -189,7 +193,7 @@ def _without_markup(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(clean(text).split())
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:

@@ -65,6 +65,19 @@ def without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if not is_secret_header(name)}
 
 
+class HiddenHeaders(dict[str, str]):
+    """Headers whose `repr`, as debuggers and tracebacks with local variables print it, shows no secret.
+
+    Example:
+        >>> HiddenHeaders({"Authorization": "Bearer sk-planted", "X-Title": "run"})
+        HiddenHeaders({'Authorization': '<hidden>', 'X-Title': 'run'})
+    """
+
+    def __repr__(self) -> str:
+        shown = {name: HIDDEN if is_secret_header(name) else value for name, value in self.items()}
+        return f"HiddenHeaders({shown!r})"
+
+
 def redacted(text: str, *secrets: str | None) -> str:
     """`text` with every given secret, and whatever has the shape of a well-known key, replaced.
 

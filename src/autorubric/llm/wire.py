@@ -12,6 +12,7 @@ from autorubric.llm.negotiation import Terms
 from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request, Usage
 from autorubric.llm.retry import Fault, error_fault
 from autorubric.llm.secrets import redacted
+from autorubric.llm.surrogates import clean
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -95,24 +96,6 @@ def encoded(body: Mapping[str, Any]) -> bytes:
         return clean(text).encode()
 
 
-def clean(text: str) -> str:
-    r"""`text` with lone surrogates replaced by U+FFFD and pairs of them joined.
-
-    Example:
-        >>> clean("half \ud83d of a pair") == "half \ufffd of a pair"
-        True
-        >>> clean("a whole pair \ud83d\ude00") == "a whole pair \U0001f600"
-        True
-    """
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
 _FINISHES: dict[str, FinishReason] = {
     "stop": "stop",
     "end_turn": "stop",
@@ -169,6 +152,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         reasoning=_text_or_none(message.get("reasoning_content") or message.get("reasoning")),
         model=_text_or_none(data.get("model")),
         usage=_usage(usage) if isinstance(usage, dict) and usage else None,
+        cost=_stated_cost(usage),
         latency=latency,
     )
 
@@ -201,6 +185,12 @@ def _usage(raw: Mapping[str, Any]) -> Usage:
     cached = _count(raw.get("prompt_tokens_details"), "cached_tokens") or _count(raw, "prompt_cache_hit_tokens")
     reasoning = _count(raw.get("completion_tokens_details"), "reasoning_tokens")
     return Usage(prompt, completion, cached, reasoning)
+
+
+def _stated_cost(usage: object) -> float | None:
+    """Dollars where the endpoint says what it charges (OpenRouter does)."""
+    cost = usage.get("cost") if isinstance(usage, Mapping) else None
+    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
 
 
 def _count(raw: object, name: str) -> int:

@@ -35,9 +35,7 @@ async def test_a_planted_key_shows_up_nowhere(
     def echo_the_key(number: int, body: dict[str, Any]) -> Any:
         assert endpoint.raw_request is not None
         sent = endpoint.raw_request.headers
-        return endpoint.error(
-            status, f"Incorrect key {sent['Authorization']} {sent['api-key']} at {endpoint.url}"
-        )
+        return endpoint.error(status, f"Incorrect key {sent['Authorization']} {sent['api-key']} at {endpoint.url}")
 
     endpoint.answer = echo_the_key
     model = endpoint.model(api_key=KEY, extra_headers={"api-key": other}, max_retries=0)
@@ -60,6 +58,18 @@ async def test_a_planted_key_shows_up_nowhere(
         assert KEY not in text
         assert other not in text
     assert "<hidden>" in failure.message
+
+
+async def test_a_traceback_with_local_variables_shows_no_key(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(500, "oops")
+    model = endpoint.model(api_key=KEY, max_retries=0)
+    with pytest.raises(CallError) as caught:
+        await model.complete(endpoint.ask())
+    error = caught.value
+    assert error.__traceback__ is not None
+    ours = error.__traceback__.tb_next  # this test's own frame holds what the endpoint was sent
+    shown = traceback.TracebackException(type(error), error, ours, capture_locals=True)
+    assert KEY not in "".join(shown.format())
 
 
 def test_a_configuration_shows_no_key_in_repr_or_file(tmp_path: Path) -> None:

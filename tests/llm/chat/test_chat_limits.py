@@ -118,6 +118,27 @@ async def test_two_keys_at_one_address_have_limits_of_their_own(endpoint: Loopba
     assert one._limiter is not two._limiter
 
 
+async def test_the_last_model_to_close_closes_the_connections(endpoint: Loopback) -> None:
+    one, two = endpoint.model("one"), endpoint.model("two")
+    await one.complete(endpoint.ask())
+    session = endpoint.endpoints.transport._session
+    assert session is not None
+    await one.close()
+    await one.close()
+    assert not session.closed
+    await two.close()
+    assert session.closed
+
+
+async def test_a_wrong_key_costs_one_request_whichever_models_share_it(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(401, "no")
+    models = [endpoint.model(name) for name in ("one", "two", "three")]
+    calls = [m.complete(endpoint.ask(str(i), schema=i % 2 == 0)) for i in range(10) for m in models]
+    found = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(error, CallError) for error in found)
+    assert len(endpoint.bodies) == 1
+
+
 async def test_a_retry_after_stops_all_calls_to_the_endpoint(endpoint: Loopback) -> None:
     wait = {"Retry-After": "0.4"}
 

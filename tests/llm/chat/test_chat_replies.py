@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,6 +52,15 @@ async def test_a_reply_carries_text_model_usage_cost_and_attempts(endpoint: Loop
 async def test_an_unknown_price_is_no_price(endpoint: Loopback) -> None:
     endpoint.answer = lambda n, body: endpoint.ok(usage={"prompt_tokens": 5, "completion_tokens": 5})
     assert (await endpoint.model().complete(endpoint.ask())).cost is None
+
+
+async def test_only_openrouter_is_believed_what_it_says_it_charges(endpoint: Loopback) -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 5, "cost": 0.25}
+    endpoint.answer = lambda n, body: endpoint.ok(usage=usage)
+    model = endpoint.model()
+    assert (await model.complete(endpoint.ask())).cost is None
+    model.endpoint = dataclasses.replace(model.endpoint, provider="openrouter")
+    assert (await model.complete(endpoint.ask())).cost == 0.25
 
 
 @pytest.mark.parametrize(
@@ -138,9 +148,7 @@ async def test_draws_of_a_seeded_model_have_seeds_of_their_own(endpoint: Loopbac
         ("openrouter/x/y", "none", {"reasoning": {"enabled": False}}),
     ],
 )
-def test_thinking_is_asked_for_in_each_providers_own_way(
-    model: str, thinking: Any, sent: dict[str, Any]
-) -> None:
+def test_thinking_is_asked_for_in_each_providers_own_way(model: str, thinking: Any, sent: dict[str, Any]) -> None:
     chat = ChatModel(LLMConfig(model, thinking=thinking, api_key="planted-key"), environ={})
     assert chat._parameters == sent
 
@@ -192,9 +200,7 @@ async def test_an_error_object_in_a_200_is_a_failure(endpoint: Loopback) -> None
 
 
 @pytest.mark.parametrize("answer", [{"choices": []}, {}, [1], {"choices": None}])
-async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(
-    endpoint: Loopback, answer: Any
-) -> None:
+async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(endpoint: Loopback, answer: Any) -> None:
     from aiohttp import web
 
     endpoint.answer = lambda n, body: web.json_response(answer)

@@ -28,13 +28,11 @@ async def failure_of(endpoint: Loopback, **config: Any) -> Any:
         (500, "server"),
         (502, "server"),
         (503, "server"),
-        (504, "server"),
+        (504, "timeout"),
         (529, "server"),
     ],
 )
-async def test_passing_faults_are_retried_max_retries_times(
-    endpoint: Loopback, status: int, kind: str
-) -> None:
+async def test_passing_faults_are_retried_max_retries_times(endpoint: Loopback, status: int, kind: str) -> None:
     endpoint.answer = lambda n, body: endpoint.error(status, "busy", headers={"Retry-After": "0"})
     failure = await failure_of(endpoint, max_retries=2)
     assert (failure.kind, failure.status, failure.attempts) == (kind, status, 3)
@@ -57,9 +55,7 @@ async def test_passing_faults_are_retried_max_retries_times(
         (400, "The response was filtered due to content management policy", "refusal"),
     ],
 )
-async def test_lasting_faults_cost_one_request(
-    endpoint: Loopback, status: int, message: str, kind: str
-) -> None:
+async def test_lasting_faults_cost_one_request(endpoint: Loopback, status: int, message: str, kind: str) -> None:
     endpoint.answer = lambda n, body: endpoint.error(status, message)
     failure = await failure_of(endpoint, max_retries=3)
     assert (failure.kind, failure.status, failure.attempts) == (kind, status, 1)

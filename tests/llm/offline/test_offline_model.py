@@ -83,9 +83,7 @@ async def test_two_rubric_draws_overlap_without_being_equal() -> None:
 
 async def test_a_rubric_holds_a_criterion_for_each_constraint_of_the_query() -> None:
     for draw in range(5):
-        said = " ".join(
-            item["description"] for item in items(await text("rubric", draw, query=ICE, reference=""))
-        )
+        said = " ".join(item["description"] for item in items(await text("rubric", draw, query=ICE, reference="")))
         assert all(part in said for part in ("60 words", "a ten-year-old", "density"))
 
 
@@ -126,25 +124,20 @@ async def test_a_merge_keeps_the_higher_weight_of_near_equal_criteria_and_all_ot
 
 def test_criteria_of_one_rubric_are_never_merged_unless_they_are_equal() -> None:
     one = [
-        {"title": "Covers it", "description": f"Covers the {part} cost of the repair.", "weight": 3}
-        for part in "ab"
+        {"title": "Covers it", "description": f"Covers the {part} cost of the repair.", "weight": 3} for part in "ab"
     ]
     assert len(merge_rubrics([one])) == 2
     assert len(merge_rubrics([[one[0], one[0]]])) == 1
 
 
 def test_criteria_with_other_thresholds_are_never_merged() -> None:
-    sets = [
-        [{"title": "Length", "description": f"Has at most {n} words.", "weight": n}] for n in (50, 80, 100)
-    ]
+    sets = [[{"title": "Length", "description": f"Has at most {n} words.", "weight": n}] for n in (50, 80, 100)]
     assert len(merge_rubrics(sets)) == 3
 
 
 async def test_the_sets_may_come_as_json_text() -> None:
     one = json.dumps([{"title": "A cause", "description": "Names the cause.", "weight": 4}])
-    assert [item["title"] for item in items(await text("merge", query="Why?", sets=[one, "[]"]))] == [
-        "A cause"
-    ]
+    assert [item["title"] for item in items(await text("merge", query="Why?", sets=[one, "[]"]))] == ["A cause"]
 
 
 async def test_harder_criteria_are_new_and_come_from_what_only_one_response_has() -> None:

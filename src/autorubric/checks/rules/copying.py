@@ -41,9 +41,7 @@ def copies_prompt_often(text: str, *, prompt_to_repeat: Word, N: Positive) -> Ch
     copies = text.split("******")
     if len(copies) != N:
         return exactly(len(copies), "copied part", N)
-    return next(
-        (said for copy in copies if not (said := _same(copy, prompt_to_repeat)).passed), _same("", "")
-    )
+    return next((said for copy in copies if not (said := _same(copy, prompt_to_repeat)).passed), _same("", ""))
 
 
 def copies_span(text: str, *, prompt_to_repeat: Word, n_start: Natural, n_end: Natural) -> CheckOutcome:
@@ -101,9 +99,7 @@ def two_responses(text: str) -> CheckOutcome:
     given = [part for part in parts if part]
     if len(given) != 2:
         return exactly(len(given), "response", 2)
-    return CheckOutcome(
-        given[0] != given[1], f"the two are {'the same' if given[0] == given[1] else 'different'}"
-    )
+    return CheckOutcome(given[0] != given[1], f"the two are {'the same' if given[0] == given[1] else 'different'}")
 
 
 def _bare(text: str) -> str:

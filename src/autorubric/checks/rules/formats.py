@@ -63,9 +63,7 @@ def title(text: str) -> CheckOutcome:
     places = ((line, line.find("<<"), line.rfind(">>")) for line in text.split("\n"))
     titles = (line[start : end + 2] for line, start, end in places if start >= 0 and end >= start + 3)
     there = next((bare for wrapped in titles if (bare := wrapped.lstrip("<").rstrip(">").strip())), None)
-    return CheckOutcome(
-        there is not None, "no title in << >>" if there is None else f"the title is {quoted(there)}"
-    )
+    return CheckOutcome(there is not None, "no title in << >>" if there is None else f"the title is {quoted(there)}")
 
 
 def placeholders(text: str, *, num_placeholders: Natural) -> CheckOutcome:
@@ -167,9 +165,7 @@ def constrained_response(text: str) -> CheckOutcome:
         True
     """
     answer = next((answer for answer in _ANSWERS if answer in text), None)
-    return CheckOutcome(
-        answer is not None, f"found {quoted(answer)}" if answer else "none of the fixed answers"
-    )
+    return CheckOutcome(answer is not None, f"found {quoted(answer)}" if answer else "none of the fixed answers")
 
 
 def _all_wrapped(pairs: list[tuple[str, str]], opening: str, closing: str) -> CheckOutcome:

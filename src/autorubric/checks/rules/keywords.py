@@ -33,9 +33,7 @@ def keywords_exist(text: str, *, keywords: Words) -> CheckOutcome:
         CheckOutcome(passed=False, reason="not found: 'rain'")
     """
     missing = [word for word in keywords if not found(keyword_pattern(word), text, IGNORECASE)]
-    return CheckOutcome(
-        not missing, f"not found: {', '.join(map(quoted, missing))}" if missing else "all found"
-    )
+    return CheckOutcome(not missing, f"not found: {', '.join(map(quoted, missing))}" if missing else "all found")
 
 
 def keyword_frequency(text: str, *, keyword: Word, frequency: Natural, relation: Relation) -> CheckOutcome:
@@ -105,9 +103,7 @@ def keyword_at_position(text: str, *, keyword: Word, n: Positive, m: Positive) -
     tokens = word_tokens(sentences[n - 1]) if n <= len(sentences) else ()
     if m > len(tokens):
         return CheckOutcome(False, f"there is no token {m} in sentence {n}")
-    return CheckOutcome(
-        tokens[m - 1] == keyword.strip(), f"token {m} of sentence {n} is {quoted(tokens[m - 1])}"
-    )
+    return CheckOutcome(tokens[m - 1] == keyword.strip(), f"token {m} of sentence {n} is {quoted(tokens[m - 1])}")
 
 
 def _occurrences(keyword: str, text: str) -> int:

@@ -77,9 +77,7 @@ def paragraph_first_word(
     number = sum(1 for paragraph in paragraphs if paragraph.strip())
     words = paragraphs[nth_paragraph - 1].split() if nth_paragraph <= number else []
     if not words:
-        return CheckOutcome(
-            False, f"{counted(number, 'paragraph')}; number {nth_paragraph} is empty or not there"
-        )
+        return CheckOutcome(False, f"{counted(number, 'paragraph')}; number {nth_paragraph} is empty or not there")
     opening = re.split(r"[.,?!'\"]", words[0].lstrip("'").lstrip('"'))[0].lower()
     passed = number == num_paragraphs and opening == first_word.lower()
     return CheckOutcome(
@@ -102,9 +100,7 @@ def composition(text: str, *, n_sent: Natural, n_words: Natural) -> CheckOutcome
     for number, paragraph in enumerate(paragraphs, 1):
         parts = rule_sentences(paragraph) if paragraph.strip() else ()
         if len(parts) != n_sent:
-            return CheckOutcome(
-                False, f"paragraph {number}: {exactly(len(parts), 'sentence', n_sent).reason}"
-            )
+            return CheckOutcome(False, f"paragraph {number}: {exactly(len(parts), 'sentence', n_sent).reason}")
         for part in parts:
             said = exactly(len(word_tokens(part)), "token", n_words)
             if not said.passed:

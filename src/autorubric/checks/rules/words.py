@@ -74,9 +74,7 @@ def palindrome(text: str) -> CheckOutcome:
     return CheckOutcome(word is not None, "no palindrome" if word is None else f"found {quoted(word)}")
 
 
-def _every(
-    parts: tuple[str, ...], place: int, expected: str, cleaned: re.Pattern[str] | None
-) -> CheckOutcome:
+def _every(parts: tuple[str, ...], place: int, expected: str, cleaned: re.Pattern[str] | None) -> CheckOutcome:
     for part in parts:
         words = part.split()
         if not words:

@@ -95,9 +95,7 @@ def _laid_out(reading: Reading, draft: _Draft, language: Language) -> str:
         return json.dumps({"summary": first, "points": rest}, ensure_ascii=False, indent=2)
     if "table" in formats:
         wanted = next((c.low or c.high for c in reading.constraints if c.unit == "rows"), None)
-        names = [
-            draft.headings[i % len(draft.headings)] for i in range(min(wanted or len(draft.headings), 50))
-        ]
+        names = [draft.headings[i % len(draft.headings)] for i in range(min(wanted or len(draft.headings), 50))]
         rows = [f"| {rest[i % len(rest)]} | {name} |" for i, name in enumerate(names)]
         head = "| 内容 | 方面 |" if language == "zh" else "| Point | Aspect |"
         return "\n".join([head, "| --- | --- |", *rows])

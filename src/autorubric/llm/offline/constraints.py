@@ -71,9 +71,7 @@ _UNITS = {"字": "characters", "词": "words", "句话": "sentences", "句": "se
 }  # fmt: skip
 _TOLD = frozenset("条点个种项首步句段") | {"way", "lines"}  # as likely to be told as asked for
 _SIZES = ("words", "characters", "sentences")
-_IN_PART = re.compile(
-    r"\b(?:each|every|then|after|add|followed by|and tell|plus)\b|每(?:条|句|段|项|个|点)|再", re.I
-)
+_IN_PART = re.compile(r"\b(?:each|every|then|after|add|followed by|and tell|plus)\b|每(?:条|句|段|项|个|点)|再", re.I)
 _AT_MOST = (
     "no more|not more|at most|within|up to|maximum|max|or less|or fewer|"
     "不超过|不要超过|不多于|至多|最多|控制在|以内|之内"

@@ -54,11 +54,7 @@ def read_query(query: str | Sequence[Mapping[str, Any]]) -> Reading:
     """
     if isinstance(query, str):
         return _read(without_surrogates(query), "", 1)
-    said = [
-        without_surrogates(str(turn.get("content") or ""))
-        for turn in query
-        if turn.get("role") != "assistant"
-    ]
+    said = [without_surrogates(str(turn.get("content") or "")) for turn in query if turn.get("role") != "assistant"]
     return _read(said[-1] if said else "", "\n".join(said[:-1]), len(query))
 
 
