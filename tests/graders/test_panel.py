@@ -77,6 +77,16 @@ async def test_not_applicable_is_no_vote_for_the_value_it_carries() -> None:
     assert (opinion.judgment.option, opinion.judgment.value) == (2, 1.0)
 
 
+async def test_nominal_judges_that_must_agree_and_do_not_leave_the_criterion_unscored() -> None:
+    criterion = choice(scale_type="nominal", weight=4)
+    case = Case("Yes.", (criterion, choice(weight=4)))
+    panel = Panel([ScriptedJudge("a", [0, 2]), ScriptedJudge("b", [2, 2])], nominal="unanimous")
+    report = report_on(case, await panel.judge(case, [0, 1], no_model))
+    assert report.report is not None
+    assert (report.report[0].is_na, report.report[0].agreement) == (True, 0.0)
+    assert (report.score, report.cannot_assess_count) == (1.0, 1)
+
+
 async def test_one_failed_judge_fails_the_panel_and_says_who() -> None:
     opinion = await said(Panel(judges("MET", LOST, "MET")))
     assert opinion.judgment.verdict is None

@@ -13,9 +13,8 @@ from autorubric.core.usage import TokenUsage
 from autorubric.errors import ConfigError
 from autorubric.graders.case import Case
 from autorubric.graders.panel import Panel
-from autorubric.graders.reporting import Scoring, report_on, token_usage, with_length_penalty
+from autorubric.graders.reporting import Scoring, report_on, with_length_penalty
 from autorubric.graders.scripted import ScriptedJudge, Word, no_model
-from autorubric.llm.request import Usage
 
 LOST = Mistake("parse", "the reply holds no verdict", "Well, ...")
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1.0}]
@@ -195,9 +194,3 @@ def test_the_length_penalty_comes_off_the_score_and_not_off_the_raw_one() -> Non
 def test_a_failure_can_be_skipped_and_never_be_a_zero() -> None:
     with pytest.raises(ConfigError, match="on_failure='zero' is not one of none, skip"):
         Scoring(on_failure="zero")  # type: ignore[arg-type]
-
-
-def test_cached_tokens_are_reported_by_their_published_name() -> None:
-    found = token_usage(Usage(prompt_tokens=90, completion_tokens=10, cached_tokens=64))
-    assert found == TokenUsage(90, 10, 100, 0, 64)
-    assert token_usage(None) is None
