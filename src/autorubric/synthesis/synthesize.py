@@ -13,6 +13,7 @@ from autorubric import __version__
 from autorubric.llm.executor import Executor
 from autorubric.llm.ledger import Ledger
 from autorubric.llm.model import Model
+from autorubric.llm.request import Failure
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.synthesis.answering import StageAnswerer
@@ -29,6 +30,7 @@ from autorubric.synthesis.steps import STEP_FILES, write_steps
 from autorubric.synthesis.summary import Summary, write_unfinished
 from autorubric.synthesis.takeover import take_over
 
+_WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
 _DIGITS = re.compile(r"\d+")
 
 
@@ -72,6 +74,7 @@ class SynthesisRun:
         on_row: told of every row that ended.
         stopped: why the run was stopped early; empty when it was not.
         interrupted: whether a person stopped it.
+        refused: whether a wrong key, model name or address stopped it.
     """
 
     prepared: Prepared
@@ -81,6 +84,7 @@ class SynthesisRun:
     on_row: Callable[[Row], None] = lambda row: None
     stopped: str = ""
     interrupted: bool = False
+    refused: bool = False
     summary: Summary = field(init=False)
     answer: StageAnswerer = field(init=False)
 
@@ -135,7 +139,13 @@ class SynthesisRun:
             self.ledger if imported else None,
             generations,
             follow_up=follow_up_with(self.prepared.prompts.reask),
+            on_end=self._end,
         )
+
+    def _end(self, failure: Failure) -> None:
+        if failure.kind != "stopped":
+            self.refused |= failure.kind in _WRONG_INPUT
+            self.stop(failure.message)
 
     def _keep(self, spool: Spool, row: Row) -> None:
         spool.add(row)
@@ -143,8 +153,6 @@ class SynthesisRun:
         for name, failure in failures.items():
             if failure.kind not in NO_CALL_MADE | {"missing_input"}:
                 summary.reasons[f"{name}: {failure.kind}"] += 1
-            if failure.ends_run:
-                self.stop(failure.message)
         for outcome in row.outcomes.values():
             summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
         summary.finished += not failures
