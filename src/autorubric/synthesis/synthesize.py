@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -174,7 +175,7 @@ class SynthesisRun:
         content: dict[str, Any] = {
             "kind": "synthesis",
             "status": status,
-            "autorubric": __version__,
+            "versions": {"autorubric": __version__, "python": platform.python_version()},
             "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
             "models": {slot: model.name for slot, model in self.models.items()},
             "templates": prepared.prompts.fingerprints(),
