@@ -48,7 +48,7 @@ def correct_mean(
     λ = β / (1 + n/N) and the estimate mean(label) + λ·(mean(judged rest) − mean(judged labelled)), whose
     variance is s²(residuals)/n + β²·s²(judged)/(n + N). PPI has λ = 1; PPI++ (Angelopoulos, Duchi and Zrnic,
     arXiv:2311.01453, example 6.1) is the regression estimator of double sampling (Cochran, Sampling
-    Techniques, section 12.6). For small samples: residuals are scaled up by leverage (HC3), one pseudo-label errs by
+    Techniques, section 12.6). For small samples: residuals are scaled up by leverage (HC2), one pseudo-label errs by
     `scale.one_error`, quantiles are Student's, and the interval is Wilson's with the effective number
     of trials that the variance implies, so that it leans away from the ends of the scale.
 
@@ -163,7 +163,7 @@ class _Correction(NamedTuple):
         total = float(apart @ apart)
         if self.tuned and total > 0.0:
             leverage = leverage + apart**2 / total
-        return float(((residuals / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))) ** 2).sum())
+        return float((residuals**2 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))).sum())
 
 
 def _slope(truth: Array, seen: Array) -> float:

@@ -123,16 +123,19 @@ def _tuned(cells: LabelledCells, rest_met: int, rest: int, confidence: float) ->
 
 
 def _shifted(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:
-    """PPI: the interval joins Jeffreys' of the judge's rate and Bonett and Price's of the mean error (MOVER)."""
+    """PPI, its interval joined (MOVER) of two: the judge's rate by Jeffreys, its mean error by Wald.
+
+    The latter with half an error of either kind added, in the manner of Bonett and Price (2012).
+    """
     missing = _unavailable(cells, rest)
     if missing is not None:
         return missing
     n, rate = cells.labels, rest_met / rest
     error = (cells.false_met - cells.false_unmet) / n
     of_rate = rate_interval(rest_met, rest, confidence)
-    over, under = (cells.false_met + 1) / (n + 2), (cells.false_unmet + 1) / (n + 2)
+    over, under = (cells.false_met + 0.5) / (n + 1), (cells.false_unmet + 0.5) / (n + 1)
     z = normal_quantile(0.5 + confidence / 2.0)
-    reach = z * ((over + under - (over - under) ** 2) / (n + 2)) ** 0.5
+    reach = z * ((over + under - (over - under) ** 2) / (n + 1)) ** 0.5
     value = min(1.0, max(0.0, rate - error))
     low = rate - error - ((rate - of_rate.low) ** 2 + (over - under + reach - error) ** 2) ** 0.5
     high = rate - error + ((of_rate.high - rate) ** 2 + (error - (over - under - reach)) ** 2) ** 0.5
