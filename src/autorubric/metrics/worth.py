@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from autorubric.dataset import RubricDataset
 from autorubric.metrics.corrected_mean import ScoreRange, plain_mean
@@ -282,7 +283,7 @@ def _label_agreement(table: JudgedTable, column: int, confidence: float) -> Esti
     return _share_of(judged[seen] == truth[seen], confidence)
 
 
-def _share_of(same: np.ndarray[Any, np.dtype[np.bool_]], confidence: float) -> Estimate:
+def _share_of(same: npt.NDArray[np.bool_], confidence: float) -> Estimate:
     n, hits = len(same), int(same.sum())
     if not n:
         return Estimate(None, reason="there is nothing to compare with")
