@@ -63,7 +63,7 @@ async def test_judgments_come_in_the_order_they_are_wanted() -> None:
 
 
 async def test_tokens_and_cost_of_a_judgment_are_those_of_its_reply() -> None:
-    (judgment,), model = await judged([said("MET")])
+    (judgment,), _ = await judged([said("MET")])
     assert judgment.usage is not None
     assert judgment.cost == pytest.approx(judgment.usage.total_tokens / 1e6)
 
@@ -218,7 +218,9 @@ def test_options_stay_as_they_are_where_shuffling_is_off_or_labels_are_numbers()
 
 async def test_a_met_with_a_quote_of_the_submission_stands() -> None:
     options = JudgeOptions(evidence=True)
-    (judgment,), _ = await judged([said("MET", ["coal AND  canals"])], judge=lambda m: CriterionJudge(m, options=options))
+    (judgment,), _ = await judged(
+        [said("MET", ["coal AND  canals"])], judge=lambda m: CriterionJudge(m, options=options)
+    )
     assert judgment.verdict is MET and judgment.flags == ()
     (quote,) = judgment.quotes
     assert CASE.submission[quote.start : quote.end] == "Coal and canals"
@@ -266,6 +268,6 @@ async def test_examples_of_a_choice_are_labelled_with_the_number_shown() -> None
     data.add_item("Tea.", "bad", ["Flat"])
     options = JudgeOptions(few_shot=FewShot(data))
     reply = json.dumps({"explanation": "x", "selected_option": 1})
-    judgments, model = await judged([reply], (2,), judge=lambda m: CriterionJudge(m, options=options))
+    _, model = await judged([reply], (2,), judge=lambda m: CriterionJudge(m, options=options))
     shown = model.requests[0].inputs["options"]
     assert f"Option chosen for example 1: {shown.index('Flat') + 1}" in model.requests[0].messages[-1].content

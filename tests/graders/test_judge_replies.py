@@ -33,11 +33,16 @@ READABLE: list[tuple[str, CriterionVerdict]] = [
     (json.dumps({"explanation": "No.", "criteria_met": False}), UNMET),
     (json.dumps({"explanation": "No.", "criteria_met": "False"}), UNMET),
     (json.dumps({"explanation": "Both.", "criteria_met": True, "criterion_status": "MET"}), MET),
-    (json.dumps({"Explanation": "Keys in capitals.", "Criterion_Status": "MET"}).replace("Criterion_S", "criterion_s"), MET),
+    (
+        json.dumps({"Explanation": "Keys in capitals.", "Criterion_Status": "MET"}).replace(
+            "Criterion_S", "criterion_s"
+        ),
+        MET,
+    ),
     (f"```json\n{said('UNMET')}\n```", UNMET),
     (f"Here is my judgment:\n\n{said('MET')}\n\nI hope this helps.", MET),
     (f"<think>It could be MET, or not.</think>\n{said('UNMET')}", UNMET),
-    (f'<think>{said("MET")} no, wait</think>{said("UNMET")}', UNMET),
+    (f"<think>{said('MET')} no, wait</think>{said('UNMET')}", UNMET),
     ('{"explanation": "A trailing comma.", "criterion_status": "MET",}', MET),
     ('{"explanation": "Line\nbreak in it", "criterion_status": "UNMET"}', UNMET),
     ('{"explanation": "He said \\"criterion_status\\": \\"MET\\".", "criterion_status": "UNMET"}', UNMET),
@@ -120,7 +125,9 @@ def test_what_is_odd_about_a_reply_is_flagged_and_not_mended() -> None:
     assert flags(json.dumps({"explanation": weighed, "criterion_status": "UNMET"})) == ()
 
 
-OPTIONS = [CriterionOption(label=label, value=value) for label, value in (("None", 0), ("Some", 0.5), ("All of it", 1))]
+OPTIONS = [
+    CriterionOption(label=label, value=value) for label, value in (("None", 0), ("Some", 0.5), ("All of it", 1))
+]
 # Shown as: 1. All of it, 2. None, 3. Some.
 SHOWN = ShownOptions(Criterion(requirement="How many?", options=OPTIONS), (2, 0, 1))
 
@@ -158,7 +165,25 @@ def test_an_option_is_found_by_number_or_label(value: object, index: int) -> Non
 
 @pytest.mark.parametrize(
     "value",
-    [0, 4, -1, 99, 1.5, True, None, "", "0", "4", "1 or 2", "Most", "2. Some", "Some or all", [1], {"option": 1}, "one"],
+    [
+        0,
+        4,
+        -1,
+        99,
+        1.5,
+        True,
+        None,
+        "",
+        "0",
+        "4",
+        "1 or 2",
+        "Most",
+        "2. Some",
+        "Some or all",
+        [1],
+        {"option": 1},
+        "one",
+    ],
 )
 def test_an_option_that_is_not_there_or_not_certain_is_none(value: object) -> None:
     found = read_choice(Reply(chosen(value)), SHOWN)
