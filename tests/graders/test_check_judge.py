@@ -39,7 +39,8 @@ def test_checks_decide_at_no_cost_and_the_judge_gets_the_rest() -> None:
         first, second = asyncio.run(judge.judge(case, (0, 1), Executor(ledger).ask_for))
     assert (first.judgment.judge_id, first.judgment.verdict) == ("check", UNMET)
     assert first.judgment.reason == "4 words; expected at most 3"
-    assert first.judgment.cost is first.judgment.usage is None
+    assert first.judgment.cost is None
+    assert first.judgment.usage is None
     assert (second.judgment.judge_id, second.judgment.verdict) == ("default", MET)
     assert len(model.requests) == 1
 

@@ -16,9 +16,11 @@ from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.few_shot import FewShot
+from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
 from autorubric.llm.ledger import Ledger
-from autorubric.llm.request import Failure, Reply, Request
+from autorubric.llm.offline import OfflineModel
+from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.testing import ScriptedModel
 
@@ -188,8 +190,8 @@ def test_the_order_of_options_is_the_published_one() -> None:
     random.Random(seed).shuffle(expected)
     judge = CriterionJudge(ScriptedModel({}))
     found = judge.read(CASE, 2, Reply('{"explanation": "x", "selected_option": 1}'))
-    assert not hasattr(found, "kind")
-    assert found.value.shuffle_order == tuple(expected)  # type: ignore[union-attr]
+    assert isinstance(found, Answer)
+    assert found.value.shuffle_order == tuple(expected)
     assert judge.build(CASE, 2) == judge.build(CASE, 2)
 
 
@@ -271,3 +273,21 @@ async def test_examples_of_a_choice_are_labelled_with_the_number_shown() -> None
     _, model = await judged([reply], (2,), judge=lambda m: CriterionJudge(m, options=options))
     shown = model.requests[0].inputs["options"]
     assert f"Option chosen for example 1: {shown.index('Flat') + 1}" in model.requests[0].messages[-1].content
+
+
+async def test_the_offline_model_plays_a_judge_of_every_kind() -> None:
+    model = OfflineModel()
+    options = [CriterionOption(label=label, value=value) for label, value in (("No", 0), ("Yes", 1))]
+    case = Case(
+        "Coal and canals.",
+        (
+            Criterion(requirement="Names coal and canals"),
+            Criterion(requirement="Names steam engines"),
+            Criterion(requirement="Does it name coal and canals?", options=options),
+        ),
+    )
+    for judge in (CriterionJudge(model), RubricJudge(model)):
+        with Ledger.in_memory() as ledger:
+            judgments = [opinion.judgment for opinion in await judge.judge(case, (0, 1, 2), Executor(ledger).ask_for)]
+        assert [judgment.verdict for judgment in judgments] == [MET, UNMET, None]
+        assert judgments[2].option == 1

@@ -45,6 +45,12 @@ def test_a_passage_that_is_not_there_has_no_place(quote: str) -> None:
     assert quote == "" or (found.start is None and found.end is None)
 
 
+def test_a_passage_with_another_figure_is_another_passage() -> None:
+    text = "Adults may take at most 4000 mg of it within a day."
+    assert find_quote("Adults may take at most 4000 mg of it whithin a day.", text).start == 0
+    assert find_quote("Adults may take at most 6000 mg of it whithin a day.", text).start is None
+
+
 def test_nothing_is_found_in_nothing() -> None:
     assert find_quote("coal", "").start is None
     assert find_quote("coal", " \n").start is None
@@ -69,4 +75,6 @@ def test_other_spaces_do_not_hide_a_passage(words: list[str]) -> None:
     text = "\n ".join(words)
     found = find_quote(" ".join(words[1:-1]), text)
     assert found.start is not None and found.end is not None
-    assert text[found.start : found.end].split() == words[1:-1] or len(words[1:-1]) == 0 or found.start >= 0
+    # An earlier passage may say the same in other capitals.
+    passage = text[found.start : found.end].split()
+    assert [word.lower() for word in passage] == [word.lower() for word in words[1:-1]]

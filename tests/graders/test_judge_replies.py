@@ -210,7 +210,7 @@ def test_a_mistake_says_whether_the_call_or_the_reply_was_at_fault() -> None:
     assert (parse.category, len(parse.evidence)) == ("parse", 2000)
     assert str(mistake_of(Failure("refusal", "the model refused"))) == "parse: refusal: the model refused"
     for kind in ("auth", "rate_limit", "server", "network", "timeout", "budget", "stopped"):
-        assert mistake_of(Failure(kind, "x")).category == "infrastructure"  # type: ignore[arg-type]
+        assert mistake_of(Failure(kind, "x")).category == "infrastructure"
 
 
 def test_tokens_are_those_the_endpoint_counted() -> None:

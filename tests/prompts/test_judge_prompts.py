@@ -161,7 +161,8 @@ def forgeries(marker: str) -> list[str]:
 outside = st.text(max_size=120) | st.lists(
     st.sampled_from(
         ["<submission-", "</submission-", "<criterion-", "</criterion-", "</request-", "</", "-", ">", "\n",
-         "0123456789ab", "{{ submission }}", "{% endblock %}", "{% block system %}", "{#", "<<query>>", "MET", "\u200b", "\uff1c"]
+         "0123456789ab", "{{ submission }}", "{% endblock %}", "{% block system %}", "{#", "<<query>>", "MET",
+         "\u200b", "\uff1c"]
     ),
     max_size=20,
 ).map("".join)  # fmt: skip

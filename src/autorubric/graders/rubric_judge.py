@@ -168,7 +168,7 @@ def _shown_criterion(case: Case, index: int, shown: ShownOptions | None) -> dict
         "requirement": criterion.requirement,
         "pitfall": criterion.weight < 0,
         "options": shown.text if shown else None,
-        "labels": shown.labels if shown else None,
+        "values": shown.values if shown else None,
     }
 
 

@@ -35,7 +35,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "judge_binary": _CRITERION,
     "judge_choice": {**_CRITERION, "options": _OPTIONS},
     "judge_rubric": {
-        "criteria": [{"id": "c0", "requirement": "Is brief.", "pitfall": True, "options": _OPTIONS, "labels": ()}]
+        "criteria": [{"id": "c0", "requirement": "Is brief.", "pitfall": True, "options": _OPTIONS, "values": ()}]
     },
 }
 
