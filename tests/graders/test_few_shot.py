@@ -115,6 +115,21 @@ def test_items_without_labels_are_passed_over_and_data_without_any_is_refused() 
         FewShotConfig(n_examples=-1)
 
 
+def test_whole_examples_cover_the_verdicts_of_all_criteria() -> None:
+    data = RubricDataset("Say hello", Rubric([TONE, DATES]))
+    for number in range(8):
+        data.add_item(f"plain {number}", "", [MET, MET])
+    data.add_item("rude", "", [UNMET, MET])
+    data.add_item("dateless", "", [MET, UNMET])
+    case = Case("graded", (DATES, TONE), query="Say hello")
+    found = FewShot(data, FewShotConfig(n_examples=3)).whole_examples_for(case, (0, 1), "default")
+    # Two verdicts on each of two criteria: whichever comes first, three submissions show all four.
+    pairs = {pair for example in found for pair in example.verdicts.items()}
+    assert pairs == {(0, "MET"), (0, "UNMET"), (1, "MET"), (1, "UNMET")}
+    assert found[0].query is None
+    assert FewShot(data).whole_examples_for(Case("rude", (TONE,)), (0,), "default")[0].submission != "rude"
+
+
 @given(st.lists(st.sampled_from([MET, UNMET, CANNOT]), min_size=1, max_size=30), st.integers(0, 12))
 def test_no_verdict_is_shown_twice_more_often_than_another_that_was_left(
     verdicts: list[CriterionVerdict], wanted: int

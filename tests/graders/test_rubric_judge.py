@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,13 @@ import pytest
 
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import Judgment
+from autorubric.core.rubric import Rubric
 from autorubric.core.verdict import CriterionVerdict
+from autorubric.dataset.collection import RubricDataset
 from autorubric.errors import ConfigError
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.case import Case
+from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
 from autorubric.llm.ledger import Ledger
@@ -136,6 +140,20 @@ async def test_a_failed_call_fails_all_criteria() -> None:
     assert {str(judgment.mistake) for judgment in judgments} == {"infrastructure: server: 503"}
 
 
-def test_evidence_and_examples_need_a_call_a_criterion() -> None:
-    with pytest.raises(ConfigError, match="evidence need one call a criterion"):
+def test_evidence_needs_a_call_a_criterion() -> None:
+    with pytest.raises(ConfigError, match="evidence needs one call a criterion"):
         RubricJudge(ScriptedModel({}), options=JudgeOptions(evidence=True))
+
+
+def test_whole_examples_are_shown_with_a_verdict_for_each_criterion() -> None:
+    data = RubricDataset("Why?", Rubric(list(CASE.criteria)))
+    data.add_item("Tea.", "", [UNMET, MET, "Flat"], ground_truth_reasons=["No cause.", None, None])
+    options = JudgeOptions(few_shot=FewShot(data, FewShotConfig(include_reason=True)))
+    judge = RubricJudge(ScriptedModel({}), options=options)
+    request = judge.build(CASE, (0, 1, 2))
+    text = request.messages[-1].content
+    # Where "Flat" stands depends on the order shown.
+    number = re.findall(r"^(\d)\. Flat$", text, re.MULTILINE)[0]
+    assert f"Verdicts on example 1: c0 UNMET, c1 MET, c2 option {number}" in text
+    assert "c0: No cause." in text
+    assert text.index("Coal.") < text.index("Tea.") < text.index("The 3 criteria:")

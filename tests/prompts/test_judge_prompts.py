@@ -66,7 +66,11 @@ GOLDEN: dict[str, tuple[str, dict[str, Any]]] = {
         "choice",
         {**SHARED, **CHOICE, "evidence": True, "examples": [{**EXAMPLE, "verdict": "2"}]},
     ),
-    "judge_rubric": ("rubric", {**SHARED, "criteria": CRITERIA}),
+    "judge_rubric": ("rubric", {**SHARED, "criteria": CRITERIA, "examples": []}),
+    "judge_rubric_examples": (
+        "rubric",
+        {**BARE, "criteria": CRITERIA, "examples": [{**EXAMPLE, "verdict": "c0 UNMET, c1 MET, c2 option 2"}]},
+    ),
     "judge_reask": ("reask", {"problem": "the reply holds no JSON object", "unfound": []}),
     "judge_reask_quotes": ("reask", {"problem": "", "unfound": ["steam engines", "iron ore"]}),
 }
@@ -106,7 +110,7 @@ def test_beginning_and_finishing_gives_the_same_prompt_as_rendering_at_once() ->
     for template, own in (
         (prompts.binary, CAUSES),
         (prompts.choice, CHOICE),
-        (prompts.rubric, {"criteria": CRITERIA}),
+        (prompts.rubric, {"criteria": CRITERIA, "examples": []}),
     ):
         assert template.begin(**SHARED).finish(**own) == template.render(**SHARED, **own)
 
@@ -180,8 +184,8 @@ def check_all(shared: dict[str, Any], requirement: str, example: str) -> None:
     )
     assert codes_and_markers(choice) == OUTER + shown + structure("question", "options")
     criteria = [{"id": "c0", "requirement": requirement, "pitfall": False, "options": f"1. {example}"}]
-    rubric = prompts.rubric.begin(**shared).finish(criteria=criteria)
-    assert codes_and_markers(rubric) == OUTER + structure("criterion_c0", "options_c0")
+    rubric = prompts.rubric.begin(**shared).finish(criteria=criteria, examples=examples)
+    assert codes_and_markers(rubric) == OUTER + shown + structure("criterion_c0", "options_c0")
     # Where instructions stand, nothing has changed.
     for turns, template in ((binary, prompts.binary), (choice, prompts.choice), (rubric, prompts.rubric)):
         assert turns[0] == template.begin(**SHARED).finish(criteria=CRITERIA, **CHOICE)[0]
@@ -259,4 +263,7 @@ def test_a_system_message_of_ones_own_changes_the_fingerprint() -> None:
     own = ours.with_system(binary="Judge.")
     assert own.binary.fingerprint != ours.binary.fingerprint != own.with_system("Other.").binary.fingerprint
     assert own.choice.fingerprint == ours.choice.fingerprint
-    assert isinstance(own.rubric, Template) and own.rubric.begin(**SHARED).finish(criteria=CRITERIA)[0][1] == "Judge."
+    assert (
+        isinstance(own.rubric, Template)
+        and own.rubric.begin(**SHARED).finish(criteria=CRITERIA, examples=[])[0][1] == "Judge."
+    )

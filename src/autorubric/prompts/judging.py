@@ -35,7 +35,8 @@ _OWN: dict[str, dict[str, Any]] = {
     "judge_binary": _CRITERION,
     "judge_choice": {**_CRITERION, "options": _OPTIONS},
     "judge_rubric": {
-        "criteria": [{"id": "c0", "requirement": "Is brief.", "pitfall": True, "options": _OPTIONS, "values": ()}]
+        "examples": _EXAMPLES,
+        "criteria": [{"id": "c0", "requirement": "Is brief.", "pitfall": True, "options": _OPTIONS, "values": ()}],
     },
 }
 
@@ -50,7 +51,8 @@ class JudgePrompts:
     Attributes:
         binary: asks for MET, UNMET or CANNOT_ASSESS; given `requirement`, `pitfall` and `examples`.
         choice: asks for one of `options`, numbered lines; given `requirement`, `pitfall` and `examples` too.
-        rubric: asks for all `criteria` at once, each with `id`, `requirement`, `pitfall` and `options`.
+        rubric: asks for all `criteria` at once, each with `id`, `requirement`, `pitfall` and `options`; given
+            `examples` too.
         reask: follows a reply that cannot be used; given `problem`, one sentence, and `unfound`, quotes that the
             submission does not hold.
     """
