@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from autorubric.core.usage import TokenUsage
 from autorubric.core.verdict import CriterionVerdict
 
 MistakeCategory: TypeAlias = Literal["infrastructure", "parse", "check", "unknown"]
@@ -59,6 +60,9 @@ class Judgment:
         quotes: the passages cited, in evidence mode.
         shuffle_order: for shown options, the original index at each shown place.
         superseded: a stronger judge was asked after this one, and its word counts.
+        flags: what a reader of the report should know about this judgment, such as `unsupported`.
+        usage: tokens of the reply this rests on; where one reply judged several criteria, on the first alone.
+        cost: dollars of that reply, or None where it has no known price.
     """
 
     judge_id: str
@@ -74,6 +78,9 @@ class Judgment:
     quotes: tuple[Quote, ...] = ()
     shuffle_order: tuple[int, ...] | None = None
     superseded: bool = False
+    flags: tuple[str, ...] = ()
+    usage: TokenUsage | None = None
+    cost: float | None = None
 
     def __post_init__(self) -> None:
         given = (self.verdict is not None) + (self.option is not None) + (self.mistake is not None)

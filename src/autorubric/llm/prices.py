@@ -50,7 +50,7 @@ def price_table(path: str | Path | None = None) -> dict[str, Price]:
 
     Example:
         >>> price_table()["openai/gpt-4.1"]
-        Price(input=2.0, output=8.0, cached=0.5)
+        Price(input=2.0, output=8.0, cached=None)
     """
     table = dict(_builtin())
     if path is not None:

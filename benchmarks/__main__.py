@@ -1,0 +1,16 @@
+"""`make bench`: every benchmark in turn, or the ones named: `python -m benchmarks synthesis_speed`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+
+ALL = ("dataset_files", "ledger_overhead", "transport_overhead", "synthesis_speed", "kill_soak", "checks_speed")
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ALL:
+        print(f"\n=== {name}", flush=True)
+        started = time.perf_counter()
+        importlib.import_module(f"benchmarks.{name}").run()
+        print(f"--- {time.perf_counter() - started:.0f} s", flush=True)

@@ -1,0 +1,245 @@
+"""What grading a submission comes to: one report a submission, and in it one a criterion.
+
+A criterion of a report is judged, abstained or failed. Judged has a value; abstained (CANNOT_ASSESS, or an
+option that is not applicable) and failed (`error` says why) have none: `score_value` is None, never a zero.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.judgment import Quote
+from autorubric.core.usage import TokenUsage
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.votes import (
+    AggregatedMultiChoiceVerdict,
+    JudgeVote,
+    MultiChoiceJudgeVote,
+    MultiChoiceVerdict,
+)
+
+
+class CriterionReport(Criterion):
+    """A criterion with the word of one judge on it.
+
+    Attributes:
+        verdict: on a binary criterion.
+        multi_choice_verdict: on a multi-choice criterion.
+        reason: the judge's explanation.
+        shuffle_order: the original index at each place where an option was shown.
+        error: why there is no verdict: its category, a colon, one sentence.
+        reasoning: the model's thinking.
+        probabilities: of the verdicts or option labels, where the judge states them.
+        confidence: in [0, 1], where the judge states one.
+        quotes: the passages cited.
+        flags: what a reader should know about this judgment.
+
+    Example:
+        >>> CriterionReport(requirement="Is brief", verdict="MET", reason="Two lines.").score_value
+        1.0
+    """
+
+    verdict: CriterionVerdict | None = None
+    # The aggregated kind first: it has one field more, which the plain kind would drop.
+    multi_choice_verdict: AggregatedMultiChoiceVerdict | MultiChoiceVerdict | None = None
+    reason: str | None
+    shuffle_order: list[int] | None = None
+    error: str | None = None
+    reasoning: str | None = None
+    probabilities: dict[str, float] | None = None
+    confidence: float | None = None
+    quotes: list[Quote] = Field(default_factory=list)
+    flags: list[str] = Field(default_factory=list)
+
+    __hash__ = Criterion.__hash__
+
+    @property
+    def score_value(self) -> float | None:
+        """What is scored, in [0, 1]; None for an abstention or a failure."""
+        return None if self.is_error else value_of(self.verdict, self.multi_choice_verdict)
+
+    @property
+    def is_na(self) -> bool:
+        """Whether the judge abstained."""
+        return not self.is_error and abstains(self.verdict, self.multi_choice_verdict)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether there is no verdict because the judgment failed."""
+        return self.error is not None
+
+
+class EvaluationReport(BaseModel):
+    """The score of a submission and the criteria it rests on.
+
+    Attributes:
+        score: in [0, 1], or the bare sum where `normalize` was off; None where a judgment failed (`error` says
+            so) or nothing is left to score.
+        raw_score: the sum of value · weight, before any length penalty.
+        llm_raw_score: the same; published name.
+        report: one entry a criterion, in the rubric's order.
+        cannot_assess_count: how many criteria the judge abstained on.
+        error: why there is no score.
+        token_usage: of the replies this rests on.
+        completion_cost: dollars of those replies; None where no price is known.
+        coverage: the share of criteria whose judgment did not fail, in [0, 1].
+        failed_count: how many judgments failed.
+        flags: what is suspicious about the submission, such as text that addresses the judge.
+
+    Example:
+        >>> EvaluationReport(score=None, error="1 of 2 criteria failed").failed_count
+        0
+    """
+
+    score: float | None
+    raw_score: float | None = None
+    llm_raw_score: float | None = None
+    report: list[CriterionReport] | None = None
+    cannot_assess_count: int = 0
+    error: str | None = None
+    token_usage: TokenUsage | None = None
+    completion_cost: float | None = None
+    coverage: float | None = None
+    failed_count: int = 0
+    flags: list[str] = Field(default_factory=list)
+
+
+class EnsembleCriterionReport(BaseModel):
+    """The word that counts on one criterion, and the votes of all judges, the superseded ones included.
+
+    Attributes:
+        criterion: what was judged.
+        final_verdict: on a binary criterion.
+        final_reason: the explanations, each after its judge's id where there are several.
+        votes: on a binary criterion, one a judge.
+        agreement: the share of votes that say the same as the final word; failed and superseded votes aside.
+            Left at 0.0 it is computed.
+        final_multi_choice_verdict: on a multi-choice criterion.
+        multi_choice_votes: on a multi-choice criterion, one a judge.
+        error: why there is no final word.
+        escalated: whether a stronger judge was asked.
+        confidence: of the final word: a judge's own, or the share of a panel's votes; None where unknown.
+        quotes: the passages cited by the votes that count.
+        flags: what a reader should know about this judgment.
+
+    Example:
+        >>> votes = [JudgeVote(judge_id=n, verdict=v, reason=None) for n, v in zip("abc", ("MET", "MET", "UNMET"))]
+        >>> report = EnsembleCriterionReport(
+        ...     criterion=Criterion(requirement="Is brief"), final_verdict="MET", final_reason=None, votes=votes
+        ... )
+        >>> round(report.agreement, 2), report.score_value
+        (0.67, 1.0)
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    criterion: Criterion
+    final_verdict: CriterionVerdict | None
+    final_reason: str | None
+    votes: list[JudgeVote] = Field(default_factory=list)
+    agreement: float = 0.0
+    final_multi_choice_verdict: AggregatedMultiChoiceVerdict | None = None
+    multi_choice_votes: list[MultiChoiceJudgeVote] = Field(default_factory=list)
+    error: str | None = None
+    escalated: bool = False
+    confidence: float | None = None
+    quotes: list[Quote] = Field(default_factory=list)
+    flags: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _with_agreement(self) -> Self:
+        if self.agreement == 0.0 and self.error is None:
+            # The model is frozen for others.
+            self.__dict__["agreement"] = self._share_of_votes()
+        return self
+
+    def _share_of_votes(self) -> float:
+        if self.final_multi_choice_verdict is not None:
+            chosen = self.final_multi_choice_verdict.selected_index
+            same = [v.selected_index == chosen for v in self.multi_choice_votes if not (v.superseded or v.is_error)]
+        else:
+            same = [v.verdict is self.final_verdict for v in self.votes if not (v.superseded or v.is_error)]
+        return sum(same) / len(same) if same else 0.0
+
+    @property
+    def score_value(self) -> float | None:
+        """What is scored, in [0, 1]; None for an abstention or a failure."""
+        return None if self.is_error else value_of(self.final_verdict, self.final_multi_choice_verdict)
+
+    @property
+    def is_na(self) -> bool:
+        """Whether the final word is an abstention."""
+        return not self.is_error and abstains(self.final_verdict, self.final_multi_choice_verdict)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether there is no final word because judgments failed."""
+        return self.error is not None
+
+
+class EnsembleEvaluationReport(BaseModel):
+    """The score of a submission by one judge or several; what every `CriterionGrader` returns.
+
+    Attributes:
+        score: in [0, 1], or the bare sum where `normalize` was off; None where a judgment failed (`error` says
+            so) or nothing is left to score.
+        raw_score: the sum of value · weight, before any length penalty.
+        llm_raw_score: the same; published name.
+        report: one entry a criterion, in the rubric's order.
+        judge_scores: what each judge's own votes come to, over the criteria that it was asked about.
+        mean_agreement: the mean of the criteria's agreement; None where every judgment failed.
+        cannot_assess_count: how many criteria ended in an abstention.
+        token_usage: of the replies this rests on.
+        completion_cost: dollars of those replies; None where no price is known.
+        error: why there is no score.
+        coverage: the share of criteria whose judgment did not fail, in [0, 1].
+        failed_count: how many judgments failed.
+        flags: what is suspicious about the submission, such as text that addresses the judge.
+
+    Example:
+        >>> EnsembleEvaluationReport(score=0.75, judge_scores={"a": 0.5, "b": 1.0}).mean_agreement is None
+        True
+    """
+
+    score: float | None
+    raw_score: float | None = None
+    llm_raw_score: float | None = None
+    report: list[EnsembleCriterionReport] | None = None
+    judge_scores: dict[str, float | None] = Field(default_factory=dict)
+    mean_agreement: float | None = None
+    cannot_assess_count: int = 0
+    token_usage: TokenUsage | None = None
+    completion_cost: float | None = None
+    error: str | None = None
+    coverage: float | None = None
+    failed_count: int = 0
+    flags: list[str] = Field(default_factory=list)
+
+
+def value_of(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None) -> float | None:
+    """What a verdict or an option is worth, in [0, 1]: the aggregate itself where several judges chose.
+
+    Example:
+        >>> value_of(CriterionVerdict.UNMET, None), value_of(CriterionVerdict.CANNOT_ASSESS, None)
+        (0.0, None)
+    """
+    if choice is not None:
+        if choice.na:
+            return None
+        return choice.aggregated_value if isinstance(choice, AggregatedMultiChoiceVerdict) else choice.value
+    if verdict is None or verdict is CriterionVerdict.CANNOT_ASSESS:
+        return None
+    return 1.0 if verdict is CriterionVerdict.MET else 0.0
+
+
+def abstains(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None) -> bool:
+    """Whether a verdict or an option says that the criterion cannot be assessed.
+
+    Example:
+        >>> abstains(CriterionVerdict.CANNOT_ASSESS, None)
+        True
+    """
+    return choice.na if choice is not None else verdict is CriterionVerdict.CANNOT_ASSESS

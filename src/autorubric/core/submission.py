@@ -1,0 +1,106 @@
+"""The text that is graded, which may hold a part that was thought and a part that was said."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias, TypedDict
+
+from autorubric.errors import InputError
+from autorubric.files.keys import nearest
+
+_PARTS = ("thinking", "output")
+_THINKING_TAG = re.compile(r"<(/?)thinking>", re.IGNORECASE)
+_OUTPUT_TAG = re.compile(r"</?output>", re.IGNORECASE)
+
+
+class ThinkingOutputDict(TypedDict, total=False):
+    """A submission in two parts: what was thought, and what was said."""
+
+    thinking: str
+    output: str
+
+
+ToGradeInput: TypeAlias = str | ThinkingOutputDict
+"""What graders accept as a submission."""
+
+
+def word_count(text: str) -> int:
+    """How many words, separated by white space.
+
+    Example:
+        >>> word_count("It began in  Britain.")
+        4
+    """
+    return len(text.split())
+
+
+def parse_thinking_output(text: str) -> ThinkingOutputDict:
+    """The two parts of a text that marks them with `<thinking>` and `<output>`.
+
+    All thinking blocks together are the thinking; everything else is the output, with `<output>` tags taken
+    out, so that no text falls outside both. A block that is opened at the very beginning and never closed is
+    thinking that was cut off.
+
+    Example:
+        >>> parse_thinking_output("<thinking>Hm.</thinking> <output>Yes.</output>")
+        {'thinking': 'Hm.', 'output': 'Yes.'}
+        >>> parse_thinking_output("Yes.")
+        {'thinking': '', 'output': 'Yes.'}
+    """
+    thoughts, said, end, opened = list[str](), list[str](), 0, None
+    for tag in _THINKING_TAG.finditer(text):
+        if not tag[1] and opened is None:
+            opened = tag
+        elif tag[1] and opened is not None:
+            said.append(text[end : opened.start()])
+            thoughts.append(text[opened.end() : tag.start()].strip())
+            end, opened = tag.end(), None
+    if opened is not None and not text[: opened.start()].strip():
+        thoughts.append(text[opened.end() :].strip())
+        end = len(text)
+    said.append(text[end:])
+    spoken = [_OUTPUT_TAG.sub("", piece).strip() for piece in said]
+    return {"thinking": _joined(thoughts), "output": _joined(spoken)}
+
+
+def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
+    """Both parts of a submission, however it was given; a part that is not there is empty.
+
+    Raises:
+        InputError: it is neither text nor a mapping of texts with the keys `thinking` and `output`.
+
+    Example:
+        >>> normalize_to_grade_input({"output": "Yes."})
+        {'thinking': '', 'output': 'Yes.'}
+        >>> normalize_to_grade_input({"ouput": "Yes."})
+        Traceback (most recent call last):
+        autorubric.errors.InputError: unknown key 'ouput' in the submission; did you mean 'output'?
+    """
+    if isinstance(to_grade, str):
+        return parse_thinking_output(to_grade)
+    problems = _problems(to_grade)
+    if problems:
+        raise InputError(problems)
+    return {"thinking": to_grade.get("thinking", ""), "output": to_grade.get("output", "")}
+
+
+def _problems(given: Any) -> list[str]:
+    if not isinstance(given, dict):
+        return [
+            f"the submission is of type {type(given).__name__}; expected text, or a dict with thinking and output"
+        ]
+    if not given:
+        return ["the submission is an empty dict; expected the keys 'thinking' and 'output'"]
+    found = []
+    for key, value in given.items():
+        if key not in _PARTS:
+            right = nearest(str(key), _PARTS)
+            advice = f"did you mean {right!r}?" if right else "known are: thinking, output"
+            found.append(f"unknown key {key!r} in the submission; {advice}")
+        elif not isinstance(value, str):
+            found.append(f"{key!r} of the submission is of type {type(value).__name__}; expected text")
+    return found
+
+
+def _joined(parts: list[str]) -> str:
+    return "\n".join(part for part in parts if part)

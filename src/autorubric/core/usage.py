@@ -1,0 +1,90 @@
+"""Tokens and dollars of replies, and their sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens of one or more replies; usages can be added and summed.
+
+    Attributes:
+        prompt_tokens: what was sent.
+        completion_tokens: what was answered, thinking included.
+        total_tokens: both together.
+        cache_creation_input_tokens: of the prompt, those the endpoint put into its cache.
+        cache_read_input_tokens: of the prompt, those the endpoint found in its cache.
+
+    Example:
+        >>> sum([TokenUsage(90, 10, 100), TokenUsage(40, 5, 45)]).total_tokens
+        145
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        if not isinstance(other, TokenUsage):
+            return NotImplemented
+        return TokenUsage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.total_tokens + other.total_tokens,
+            self.cache_creation_input_tokens + other.cache_creation_input_tokens,
+            self.cache_read_input_tokens + other.cache_read_input_tokens,
+        )
+
+    def __radd__(self, other: TokenUsage | int) -> TokenUsage:
+        """`sum()` starts from 0."""
+        if isinstance(other, int) and other == 0:
+            return self
+        return NotImplemented
+
+
+class _Spent(Protocol):
+    token_usage: TokenUsage | None
+    completion_cost: float | None
+
+
+def aggregate_token_usage(usages: Iterable[TokenUsage | None]) -> TokenUsage | None:
+    """The sum of the usages that are known, or None where none is.
+
+    Example:
+        >>> aggregate_token_usage([TokenUsage(1, 2, 3), None]).total_tokens
+        3
+    """
+    total: TokenUsage | None = None
+    for usage in usages:
+        if usage is not None:
+            total = usage if total is None else total + usage
+    return total
+
+
+def aggregate_completion_cost(costs: Iterable[float | None]) -> float | None:
+    """The sum of the costs that are known, in dollars, or None where none is; a cost of 0 is known.
+
+    Example:
+        >>> aggregate_completion_cost([0.0, None]), aggregate_completion_cost([None])
+        (0.0, None)
+    """
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
+
+
+def aggregate_evaluation_usage(reports: Iterable[_Spent]) -> tuple[TokenUsage | None, float | None]:
+    """Tokens and dollars of several reports together.
+
+    Example:
+        >>> from autorubric.core.report import EvaluationReport
+        >>> aggregate_evaluation_usage([EvaluationReport(score=1.0, completion_cost=0.5)])
+        (None, 0.5)
+    """
+    reports = list(reports)
+    usage = aggregate_token_usage(report.token_usage for report in reports)
+    return usage, aggregate_completion_cost(report.completion_cost for report in reports)

@@ -1,0 +1,51 @@
+"""The limits the house is built within."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+BANNED = {"utils", "helpers", "common", "base", "manager", "handler"}
+PREFIXES = ("get_", "do_", "process_", "handle_")
+PUBLISHED = {
+    "get_item_rubric",
+    "get_item_reference_submission",
+    "get_item_prompt",
+    "get_option_value",
+    "get_effective_budget",
+    "get_reasoning_effort",
+    "get_thinking_config",
+    "get_scores",
+    "get_reports",
+}
+"""Names of the seed and of the published package, which work as they are."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(path: Path) -> Iterator[Function]:
+    return (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, Function))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_keeps_to_the_limits_of_the_house(path: Path) -> None:
+    lines = path.read_text().count("\n")
+    assert lines <= 400, f"{lines} lines"
+    assert path.stem not in BANNED
+    for function in functions(path):
+        length = (function.end_lineno or 0) - function.lineno + 1
+        assert length <= 60, f"{function.name} has {length} lines"
+        assert function.name in PUBLISHED or not function.name.startswith(PREFIXES), function.name
+
+
+def test_no_file_names_a_machine_or_asks_for_what_is_forbidden() -> None:
+    forbidden = ("import pickle", "from pickle", "unittest" + ".mock", "eval(", "shell=True")
+    for path in SOURCES:
+        text = path.read_text()
+        found = [word for word in forbidden if word in text and f"literal_{word}" not in text]
+        assert not found, f"{path}: {found}"

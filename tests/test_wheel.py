@@ -1,0 +1,62 @@
+"""The package as users get it: built, installed into a clean environment, imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+_LOOK = """
+import autorubric, sys
+from autorubric.prompts import package_prompts
+from autorubric.llm.prices import price_table
+from autorubric.cli.app import run
+print(autorubric.__version__, autorubric.__file__)
+print(sorted(package_prompts().fingerprints()), len(price_table()) > 0)
+status = run(["synthesize", sys.argv[1], "--out", sys.argv[2], "--models", "builtin/offline"])
+print("status", status)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--wheel-dir", str(folder), str(ROOT)], check=True, capture_output=True)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
+    source = ROOT / "src"
+    wanted = {
+        str(path.relative_to(source))
+        for path in (source / "autorubric").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert held == wanted
+
+
+def test_the_wheel_runs_the_main_job_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
+    home = tmp_path / "clean"
+    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+    python = str(home / "bin" / "python")
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*install, "-c", str(ROOT / "constraints.txt"), str(wheel)], check=True, capture_output=True)
+    done = subprocess.run(
+        [python, "-I", "-c", _LOOK, str(ROOT / "examples" / "queries.jsonl"), str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(home) in done.stdout.splitlines()[0]
+    assert "['augment', 'merge', 'reask', 'reference', 'rubric'] True" in done.stdout
+    assert "status 0" in done.stdout
