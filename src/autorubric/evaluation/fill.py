@@ -48,30 +48,31 @@ async def fill_ground_truth(
         raise InputError("Dataset has no items")
     room = asyncio.Semaphore(max_concurrent_items or _MOST_OPEN)
     problems: dict[int, str] = {}
+    filled: dict[int, DataItem] = {}
 
-    async def fill(index: int) -> DataItem | None:
-        item = dataset[index]
-        if item.ground_truth is not None and not force:
+    async def fill(index: int) -> None:
+        item, rubric = dataset[index], dataset.get_item_rubric(index)
+        prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
+        try:
+            report = await rubric.grade(item.submission, grader, prompt, reference)
+            filled[index] = replace(item, ground_truth=verdicts_of(report), ground_truth_reasons=None)
+        except Exception as error:
+            problems[index] = str(error)
+        finally:
+            room.release()
             advance()
-            return item
-        async with room:
-            rubric, prompt = dataset.get_item_rubric(index), dataset.get_item_prompt(index)
-            reference = dataset.get_item_reference_submission(index)
-            try:
-                report = await rubric.grade(item.submission, grader, prompt, reference)
-                truth = verdicts_of(report)
-            except Exception as error:
-                problems[index] = str(error)
-                return None
-            finally:
-                advance()
-        return replace(item, ground_truth=truth, ground_truth_reasons=None)
 
     with item_progress(len(dataset), EvalConfig(show_progress=show_progress)) as advance:
-        filled = await asyncio.gather(*(fill(index) for index in range(len(dataset))))
-    kept = [item for item in filled if item is not None]
-    _tell(problems, len(kept))
-    return replace(dataset, items=kept)
+        async with asyncio.TaskGroup() as group:
+            for index, item in enumerate(dataset):
+                if item.ground_truth is not None and not force:
+                    filled[index] = item
+                    advance()
+                    continue
+                await room.acquire()
+                group.create_task(fill(index))
+    _tell(problems, len(filled))
+    return replace(dataset, items=[filled[index] for index in sorted(filled)])
 
 
 def verdicts_of(report: EvaluationReport | EnsembleEvaluationReport) -> list[CriterionVerdict | str]:

@@ -98,10 +98,9 @@ class EvaluationRun:
             self.asked += 1
         elif recorded is not None:
             seconds = recorded[0]
-        error = report.error if report.score is None or report.error else None
-        result = ItemResult(index, self.dataset[index], report, seconds, error)
+        result = ItemResult(index, self.dataset[index], report, seconds, report.error)
         line = result.to_line()
-        self.items.add(index, f'{line[:-1]},"digest":"{digest}"}}' if digest and error is None else line)
+        self.items.add(index, f'{line[:-1]},"digest":"{digest}"}}' if digest and report.error is None else line)
         self.on_result(result)
 
     async def _report(self, index: int, watch: _Watch) -> Report:

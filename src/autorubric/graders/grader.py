@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.length_penalty import LengthPenalty, compute_length_penalty
+from autorubric.core.length_penalty import LengthPenalty
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
+from autorubric.graders.reporting import with_length_penalty
 
 ReportT = TypeVar("ReportT")
 
@@ -22,7 +24,6 @@ class Grader(ABC, Generic[ReportT]):
 
     Example:
         >>> import asyncio
-        >>> from autorubric.core.report import EvaluationReport
         >>> class Brevity(Grader[EvaluationReport]):
         ...     async def judge(self, to_grade, rubric, query=None, reference_submission=None):
         ...         return len(to_grade.split()) <= 3
@@ -73,7 +74,10 @@ class Grader(ABC, Generic[ReportT]):
         """
         given = {} if guidelines is None or not self._takes_guidelines() else {"guidelines": guidelines}
         found = await self.judge(_as_text(to_grade), rubric, query, reference_submission, **given)
-        return self._penalized(await self.aggregate(found, normalize=self.normalize), to_grade)
+        report = await self.aggregate(found, normalize=self.normalize)
+        if not isinstance(report, EvaluationReport | EnsembleEvaluationReport):
+            return report
+        return cast(ReportT, with_length_penalty(report, to_grade, self.length_penalty, normalize=self.normalize))
 
     def fingerprint(self) -> str | None:
         """What tells this grader's reports from another's; None where nothing is known to.
@@ -85,15 +89,6 @@ class Grader(ABC, Generic[ReportT]):
 
     def _takes_guidelines(self) -> bool:
         return "guidelines" in inspect.signature(self.judge).parameters
-
-    def _penalized(self, report: ReportT, to_grade: ToGradeInput) -> ReportT:
-        """The report with what its length costs taken off the score."""
-        score: float | None = getattr(report, "score", None)
-        if self.length_penalty is None or score is None:
-            return report
-        left = score - compute_length_penalty(to_grade, self.length_penalty)
-        report.score = max(0.0, left) if self.normalize else left  # type: ignore[attr-defined]
-        return report
 
 
 def _as_text(to_grade: ToGradeInput) -> str:
