@@ -1,0 +1,253 @@
+"""How the votes of several judges on one criterion become one word.
+
+A vote that failed is no vote, and abstentions are set aside first; callers pass only what is left. Ties, and
+means that lie between two options, go to the case that scores least: the lower value, or for a negative weight
+the higher one. Weights and values that differ by rounding alone are equal.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from autorubric.core.criterion import (
+    CANONICAL_NA_OPTION,
+    AggregationStrategy,
+    Criterion,
+    CriterionOption,
+    NominalAggregation,
+    OrdinalAggregation,
+)
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.errors import ConfigError
+from autorubric.files.keys import nearest
+
+MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
+
+
+class VerdictVote(NamedTuple):
+    """MET or UNMET, and how much it counts."""
+
+    verdict: CriterionVerdict
+    weight: float = 1.0
+
+
+class OptionVote(NamedTuple):
+    """An option that is scored: its index, its value, and how much the vote counts.
+
+    `value` differs from the option's own where the vote is itself the mean of a panel.
+    """
+
+    option: int
+    value: float
+    weight: float = 1.0
+
+
+class Choice(NamedTuple):
+    """The option that several votes come to, and the value that is scored."""
+
+    option: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rule for each kind of criterion; a criterion's own `aggregation` goes before it.
+
+    Raises:
+        ConfigError: a name is unknown.
+
+    Example:
+        >>> Rules(ordinal="median").of(Criterion(requirement="Is brief"))
+        'majority'
+        >>> Rules(binary="majorty")
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: unknown binary aggregation 'majorty'; did you mean 'majority'?
+    """
+
+    binary: AggregationStrategy = "majority"
+    ordinal: OrdinalAggregation = "mean"
+    nominal: NominalAggregation = "mode"
+
+    def __post_init__(self) -> None:
+        problems = []
+        for kind, known in (("binary", BINARY), ("ordinal", ORDINAL), ("nominal", NOMINAL)):
+            name = getattr(self, kind)
+            if not isinstance(name, str) or name not in known:
+                right = nearest(name, known) if isinstance(name, str) else None
+                advice = f"did you mean {right!r}?" if right else f"known are: {', '.join(known)}"
+                problems.append(f"unknown {kind} aggregation {name!r}; {advice}")
+        if problems:
+            raise ConfigError(problems)
+
+    def of(self, criterion: Criterion) -> str:
+        """The name of the rule that holds for a criterion."""
+        if criterion.aggregation is not None:
+            return criterion.aggregation
+        if criterion.options is None:
+            return self.binary
+        return self.ordinal if criterion.scale_type == "ordinal" else self.nominal
+
+
+def combined_verdict(rule: str, votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
+    """The verdict that at least one vote of MET or UNMET comes to.
+
+    Args:
+        rule: `majority` of heads, `weighted` majority, `unanimous` (MET if nobody says UNMET), `any` (MET if
+            anybody says MET).
+        votes: without abstentions.
+        weight: the criterion's; its sign decides ties.
+
+    Example:
+        >>> tie = [VerdictVote(MET), VerdictVote(UNMET)]
+        >>> combined_verdict("majority", tie, 5.0).value, combined_verdict("majority", tie, -5.0).value
+        ('UNMET', 'MET')
+    """
+    return BINARY[rule](votes, weight)
+
+
+def combined_option(rule: str, votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
+    """The option, and the value to score, that at least one vote for a scored option comes to.
+
+    Example:
+        >>> thirds = [{"label": "No", "value": 0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1}]
+        >>> criterion = Criterion(requirement="Is it right?", options=thirds)
+        >>> combined_option("mean", [OptionVote(0, 0.0), OptionVote(1, 0.5)], criterion)  # between both: the worse
+        Choice(option=0, value=0.25)
+    """
+    rules = ORDINAL if criterion.scale_type == "ordinal" else NOMINAL
+    return rules[rule](votes, criterion)
+
+
+def judged_option(criterion: Criterion, index: int) -> CriterionOption:
+    """The option at `index` of a criterion that may have been judged with `CANONICAL_NA_OPTION` at its end.
+
+    Raises:
+        ValueError: there is no such option.
+
+    Example:
+        >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+        >>> judged_option(Criterion(requirement="Is it right?", options=options), 2).na
+        True
+    """
+    options = criterion.options or []
+    if 0 <= index < len(options):
+        return options[index]
+    if index == len(options) > 0 and criterion.na_option_index is None:
+        return CANONICAL_NA_OPTION
+    raise ValueError(f"option {index} is out of range; criterion {criterion.name!r} has {len(options)} options")
+
+
+def _head_majority(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
+    return _heavier([VerdictVote(vote.verdict) for vote in votes], weight)
+
+
+def _heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
+    # fsum: the sum must not depend on the order of the judges.
+    met = math.fsum(vote.weight for vote in votes if vote.verdict is MET)
+    unmet = math.fsum(vote.weight for vote in votes if vote.verdict is UNMET)
+    if math.isclose(met, unmet):
+        return UNMET if weight >= 0 else MET
+    return MET if met > unmet else UNMET
+
+
+def _unanimous(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
+    return MET if all(vote.verdict is MET for vote in votes) else UNMET
+
+
+def _any(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
+    return MET if any(vote.verdict is MET for vote in votes) else UNMET
+
+
+def _at_value(
+    summary: Callable[[Sequence[OptionVote]], float],
+) -> Callable[[Sequence[OptionVote], Criterion], Choice]:
+    """A rule that sums up values: scored as the value it gives, with the nearest option beside."""
+
+    def rule(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
+        value = summary(votes)
+        return Choice(_nearest_option(value, votes, criterion), value)
+
+    return rule
+
+
+def _nearest_option(value: float, votes: Sequence[OptionVote], criterion: Criterion) -> int:
+    options = criterion.options or []
+    away = {index: abs(option.value - value) for index, option in enumerate(options) if not option.na}
+    least = min(away.values())
+    near = [index for index, distance in away.items() if math.isclose(distance, least, abs_tol=1e-9)]
+    worst = criterion.worst_option_among(near)
+    # Of options with one value, one that was voted for.
+    voted = {vote.option for vote in votes}
+    alike = (index for index in near if index in voted and options[index].value == options[worst].value)
+    return next(alike, worst)
+
+
+def _mean(votes: Sequence[OptionVote]) -> float:
+    return math.fsum(vote.value for vote in votes) / len(votes)
+
+
+def _weighted_mean(votes: Sequence[OptionVote]) -> float:
+    total = math.fsum(vote.weight for vote in votes)
+    if total == 0:
+        return _mean(votes)
+    return math.fsum(vote.weight * vote.value for vote in votes) / total
+
+
+def _median(votes: Sequence[OptionVote]) -> float:
+    return statistics.median(vote.value for vote in votes)
+
+
+def _least(votes: Sequence[OptionVote]) -> float:
+    return min(vote.value for vote in votes)
+
+
+def _most(votes: Sequence[OptionVote]) -> float:
+    return max(vote.value for vote in votes)
+
+
+def _mode(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
+    return _weighted_mode([vote._replace(weight=1.0) for vote in votes], criterion)
+
+
+def _weighted_mode(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
+    weights = {
+        option: math.fsum(vote.weight for vote in votes if vote.option == option)
+        for option in {vote.option for vote in votes}
+    }
+    most = max(weights.values())
+    option = criterion.worst_option_among(index for index, held in weights.items() if math.isclose(held, most))
+    return Choice(option, judged_option(criterion, option).value)
+
+
+def _one_option_or_none(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
+    if len({vote.option for vote in votes}) == 1 or criterion.na_option_index is None:
+        return _mode(votes, criterion)
+    not_applicable = criterion.na_option_index
+    return Choice(not_applicable, judged_option(criterion, not_applicable).value)
+
+
+BINARY: Mapping[str, Callable[[Sequence[VerdictVote], float], CriterionVerdict]] = {
+    "majority": _head_majority,
+    "weighted": _heavier,
+    "unanimous": _unanimous,
+    "any": _any,
+}
+ORDINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
+    "mean": _at_value(_mean),
+    "median": _at_value(_median),
+    "weighted_mean": _at_value(_weighted_mean),
+    "mode": _mode,
+    "min": _at_value(_least),
+    "max": _at_value(_most),
+}
+NOMINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
+    "mode": _mode,
+    "weighted_mode": _weighted_mode,
+    "unanimous": _one_option_or_none,
+}
+"""The rules by name. A disagreement under nominal `unanimous` is "not applicable" where there is an option for
+it, else the mode."""

@@ -1,0 +1,268 @@
+"""Several judges as one: they judge side by side, and a rule makes one word of their votes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAggregation, OrdinalAggregation
+from autorubric.core.judgment import Judgment, Mistake, Opinion
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.errors import ConfigError
+from autorubric.graders.aggregation import (
+    OptionVote,
+    Rules,
+    VerdictVote,
+    combined_option,
+    combined_verdict,
+    judged_option,
+)
+from autorubric.graders.case import Case
+from autorubric.graders.judge import Ask, Judge
+
+T = TypeVar("T")
+
+ALL_ABSTAINED = "All judges could not assess"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Judges whose votes on a criterion become one opinion. A panel is a judge, so panels nest.
+
+    A judge that failed does not vote, and nothing stands in for its vote. The panel's word counts only where at
+    least `quorum` judges did not fail (an abstention is no failure); elsewhere the panel has failed as well.
+
+    Attributes:
+        judges: at least one; no judge id twice.
+        binary: the rule for binary criteria.
+        ordinal: the rule for options with an order.
+        nominal: the rule for options without one.
+        quorum: how many judges must not fail; all unless given.
+        weight: how much this panel's word counts in a panel around it.
+
+    Raises:
+        ConfigError: no judges, a judge id twice, an unknown rule, or a quorum that no vote can reach.
+
+    Example:
+        >>> import asyncio
+        >>> from autorubric.graders.scripted import ScriptedJudge, no_model
+        >>> panel = Panel([ScriptedJudge("a", ["MET"]), ScriptedJudge("b", ["MET"]), ScriptedJudge("c", ["UNMET"])])
+        >>> case = Case("Yes.", (Criterion(requirement="Is brief"),))
+        >>> [opinion] = asyncio.run(panel.judge(case, [0], no_model))
+        >>> opinion.judgment.verdict.value, len(opinion.votes)
+        ('MET', 3)
+    """
+
+    judges: Sequence[Judge]
+    binary: AggregationStrategy = "majority"
+    ordinal: OrdinalAggregation = "mean"
+    nominal: NominalAggregation = "mode"
+    quorum: int | None = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.judges:
+            raise ConfigError("a panel needs at least one judge")
+        count, quorum = len(self.judges), self.quorum
+        if quorum is not None and (isinstance(quorum, bool) or quorum not in range(1, count + 1)):
+            raise ConfigError(f"quorum={quorum!r}; expected a whole number from 1 to the {count} judges")
+        # Asked for once here, so that what is wrong with them shows before anything is paid.
+        _ = self.judge_ids, self.rules
+
+    @cached_property
+    def judge_ids(self) -> tuple[str, ...]:
+        """The ids of the simple judges inside, in order."""
+        return distinct_ids("a panel", self.judges)
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rule for each kind of criterion."""
+        return Rules(self.binary, self.ordinal, self.nominal)
+
+    @cached_property
+    def name(self) -> str:
+        """What the panel is called where its word is a vote."""
+        return "+".join(self.judge_ids)
+
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
+        """The panel's opinion on each wanted criterion, every judge's opinion inside; see `Judge`."""
+        heard = await together([judge.judge(case, wanted, ask) for judge in self.judges])
+        return [
+            Opinion(self.word(case.criteria[index], [opinion.judgment for opinion in votes]), votes)
+            for index, votes in zip(wanted, zip(*heard, strict=True), strict=True)
+        ]
+
+    def word(self, criterion: Criterion, votes: Sequence[Judgment]) -> Judgment:
+        """What the votes of the judges on one criterion come to. Pure.
+
+        Its confidence is the share of the votes that say the same, abstentions and failures aside.
+
+        Example:
+            >>> from autorubric.graders.scripted import ScriptedJudge
+            >>> panel = Panel([ScriptedJudge("a", []), ScriptedJudge("b", [])], binary="any")
+            >>> votes = [Judgment("a", verdict=CriterionVerdict.MET), Judgment("b", verdict=CriterionVerdict.UNMET)]
+            >>> panel.word(Criterion(requirement="Is brief"), votes).confidence
+            0.5
+        """
+        cast = [vote for vote in votes if vote.mistake is None]
+        needed = self.quorum or len(self.judges)
+        if len(cast) < needed:
+            return self._made(mistake=_failed(votes, needed))
+        scored = [vote for vote in cast if not abstained(criterion, vote)]
+        reason = _reasons(cast)
+        if not scored:
+            return self._abstention(criterion, cast, reason)
+        rule = self.rules.of(criterion)
+        if criterion.options is None:
+            verdict = combined_verdict(rule, [VerdictVote(_verdict(v), v.weight) for v in scored], criterion.weight)
+            same = sum(vote.verdict is verdict for vote in scored)
+            return self._made(verdict=verdict, reason=reason, confidence=same / len(scored))
+        choice = combined_option(rule, [_option_vote(criterion, vote) for vote in scored], criterion)
+        same = sum(vote.option == choice.option for vote in scored)
+        return self._made(option=choice.option, value=choice.value, reason=reason, confidence=same / len(scored))
+
+    def _abstention(self, criterion: Criterion, cast: Sequence[Judgment], reason: str | None) -> Judgment:
+        reason = ALL_ABSTAINED if reason is None else f"{ALL_ABSTAINED}: {reason}"
+        chosen = [vote.option for vote in cast if vote.option is not None]
+        if chosen:
+            return self._made(option=min(chosen), reason=reason)
+        return self._made(verdict=CriterionVerdict.CANNOT_ASSESS, reason=reason)
+
+    def _made(self, **fields: Any) -> Judgment:
+        return Judgment(self.name, weight=self.weight, **fields)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """An independent sample of a judge: the same questions, asked under another draw number.
+
+    Attributes:
+        inner: the judge that is sampled.
+        number: which sample this is, from 0.
+        of: how many samples are taken; draws of draws stay different by it.
+    """
+
+    inner: Judge
+    number: int
+    of: int
+
+    @property
+    def judge_ids(self) -> tuple[str, ...]:
+        """The ids inside, each with the number of the draw, from 1."""
+        return tuple(f"{name}#{self.number + 1}" for name in self.inner.judge_ids)
+
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
+        """The opinions of this draw; see `Judge`."""
+
+        async def ask_for_draw(model: Any, request: Any, *others: Any) -> Any:
+            return await ask(model, replace(request, draw=request.draw * self.of + self.number), *others)
+
+        return [self._renamed(opinion) for opinion in await self.inner.judge(case, wanted, ask_for_draw)]
+
+    def _renamed(self, opinion: Opinion) -> Opinion:
+        judgment = replace(opinion.judgment, judge_id=f"{opinion.judgment.judge_id}#{self.number + 1}")
+        return Opinion(judgment, tuple(self._renamed(vote) for vote in opinion.votes))
+
+
+def draws_of(judge: Judge, count: int) -> tuple[Draw, ...]:
+    """`count` independent samples of a judge, for a panel (self-consistency).
+
+    The first is the judge itself: what it answered before is found in the ledger.
+
+    Raises:
+        ConfigError: `count` is not a whole number from 1.
+
+    Example:
+        >>> from autorubric.graders.scripted import ScriptedJudge
+        >>> Panel(draws_of(ScriptedJudge("gpt", []), 3)).judge_ids
+        ('gpt#1', 'gpt#2', 'gpt#3')
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ConfigError(f"{count!r} draws of a judge; expected a whole number from 1")
+    return tuple(Draw(judge, number, count) for number in range(count))
+
+
+async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all calls, made at the same time; when one raises, the others are cancelled.
+
+    Example:
+        >>> async def main():
+        ...     return await together([asyncio.sleep(0, "a"), asyncio.sleep(0, "b")])
+        >>> asyncio.run(main())
+        ['a', 'b']
+    """
+    if len(calls) == 1:
+        return [await calls[0]]
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+def distinct_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
+    """The ids of all simple judges inside, in order.
+
+    Raises:
+        ConfigError: an id occurs twice, so that votes could not be told apart.
+
+    Example:
+        >>> distinct_ids("a panel", [])
+        ()
+    """
+    ids = tuple(name for judge in judges for name in judge.judge_ids)
+    twice = [name for name, count in Counter(ids).items() if count > 1]
+    if twice:
+        raise ConfigError(f"{owner} has the judge id {name!r} twice; give each judge its own" for name in twice)
+    return ids
+
+
+def abstained(criterion: Criterion, vote: Judgment) -> bool:
+    """Whether a vote says that the criterion cannot be assessed or does not apply.
+
+    Example:
+        >>> abstained(Criterion(requirement="Is brief"), Judgment("a", verdict=CriterionVerdict.CANNOT_ASSESS))
+        True
+    """
+    if vote.option is not None:
+        return judged_option(criterion, vote.option).na
+    return vote.verdict is CriterionVerdict.CANNOT_ASSESS
+
+
+def _verdict(vote: Judgment) -> CriterionVerdict:
+    if vote.verdict is None:
+        raise ValueError(f"judge {vote.judge_id!r} chose an option of a criterion that has none")
+    return vote.verdict
+
+
+def _option_vote(criterion: Criterion, vote: Judgment) -> OptionVote:
+    if vote.option is None:
+        raise ValueError(f"judge {vote.judge_id!r} gave a verdict where an option was asked for")
+    value = judged_option(criterion, vote.option).value if vote.value is None else vote.value
+    return OptionVote(vote.option, value, vote.weight)
+
+
+def _failed(votes: Sequence[Judgment], quorum: int) -> Mistake:
+    found = [(vote.judge_id, vote.mistake) for vote in votes if vote.mistake is not None]
+    first = found[0][1]
+    if len(votes) == 1:
+        return first
+    needed = "all are needed" if quorum == len(votes) else f"{quorum} are needed"
+    told = "; ".join(f"{name}: {mistake}" for name, mistake in found)
+    return Mistake(
+        first.category, f"{len(found)} of {len(votes)} judges failed where {needed}: {told}", first.evidence
+    )
+
+
+def _reasons(votes: Sequence[Judgment]) -> str | None:
+    if len(votes) == 1:
+        return votes[0].reason
+    told = [f"{vote.judge_id}: {vote.reason}" for vote in votes if vote.reason]
+    return " | ".join(told) if told else None

@@ -1,0 +1,168 @@
+"""From a case and the opinions on its criteria to a report. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, TypeVar
+
+from autorubric.core.judgment import Judgment, Opinion
+from autorubric.core.length_penalty import LengthPenalty, compute_length_penalty
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.report_scoring import worst_value
+from autorubric.core.scoring import Cell, score
+from autorubric.core.submission import ToGradeInput
+from autorubric.core.usage import TokenUsage, aggregate_completion_cost, aggregate_token_usage
+from autorubric.core.verdict import CannotAssessConfig
+from autorubric.errors import ConfigError
+from autorubric.graders.case import Case
+from autorubric.graders.report_entry import criterion_report, vote_value
+from autorubric.llm.request import Usage
+
+OnFailure: TypeAlias = Literal["none", "skip"]
+ReportT = TypeVar("ReportT", EvaluationReport, EnsembleEvaluationReport)
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """How judged criteria become a score.
+
+    Attributes:
+        cannot_assess: what an abstention does.
+        normalize: a score in [0, 1]; False for the bare sum of value · weight.
+        on_failure: `none` gives no score where a judgment failed; `skip` scores the others.
+
+    Raises:
+        ConfigError: `on_failure` is neither.
+
+    Example:
+        >>> Scoring(on_failure="zero")
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: on_failure='zero' is not one of none, skip; a failure is never a zero
+    """
+
+    cannot_assess: CannotAssessConfig = field(default_factory=CannotAssessConfig)
+    normalize: bool = True
+    on_failure: OnFailure = "none"
+
+    def __post_init__(self) -> None:
+        if self.on_failure not in ("none", "skip"):
+            raise ConfigError(f"on_failure={self.on_failure!r} is not one of none, skip; a failure is never a zero")
+
+
+DEFAULT = Scoring()
+
+
+def report_on(
+    case: Case, opinions: Sequence[Opinion], scoring: Scoring = DEFAULT, flags: Iterable[str] = ()
+) -> EnsembleEvaluationReport:
+    """The report on a case.
+
+    Tokens and cost are those of the replies that the judgments rest on, superseded ones included, each counted
+    once; replies found in the ledger count as well, so that a resumed run reports what an uninterrupted one does.
+
+    Args:
+        case: what was graded.
+        opinions: one for each of its criteria, in order.
+        scoring: how they become a score.
+        flags: what is suspicious about the submission.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> from autorubric.core.verdict import CriterionVerdict
+        >>> case = Case("Yes.", (Criterion(weight=3, requirement="Is brief"),))
+        >>> report_on(case, [Opinion(Judgment("a", verdict=CriterionVerdict.MET))]).score
+        1.0
+    """
+    criteria = [
+        criterion_report(criterion, opinion) for criterion, opinion in zip(case.criteria, opinions, strict=True)
+    ]
+    worst = [worst_value(report.criterion) for report in criteria]
+    cells = [
+        None if report.is_error else Cell(report.criterion.weight, report.score_value, least)
+        for report, least in zip(criteria, worst, strict=True)
+    ]
+    errors = [report.error for report in criteria if report.error is not None]
+    agreements = [report.agreement for report in criteria if report.error is None]
+    leaves = [opinion.leaves() for opinion in opinions]
+    raw = _score(cells, scoring, normalize=False)
+    return EnsembleEvaluationReport.model_construct(
+        score=_score(cells, scoring, normalize=True) if scoring.normalize else raw,
+        raw_score=raw,
+        llm_raw_score=raw,
+        report=criteria,
+        judge_scores=_judge_scores(case, leaves, worst, scoring),
+        mean_agreement=sum(agreements) / len(agreements) if agreements else None,
+        cannot_assess_count=sum(report.is_na for report in criteria),
+        token_usage=aggregate_token_usage(leaf.usage for found in leaves for leaf in found),
+        completion_cost=aggregate_completion_cost(leaf.cost for found in leaves for leaf in found),
+        error=_error(case, errors, scoring),
+        coverage=1.0 - len(errors) / len(criteria) if criteria else None,
+        failed_count=len(errors),
+        flags=list(flags),
+    )
+
+
+def with_length_penalty(
+    report: ReportT, to_grade: ToGradeInput, penalty: LengthPenalty | None, *, normalize: bool = True
+) -> ReportT:
+    """The report, its score less what the submission's length costs; at least 0 where scores are normalized.
+
+    `raw_score` stays as it is, and a score that is None stays None.
+
+    Example:
+        >>> report = EvaluationReport(score=0.25, raw_score=5.0)
+        >>> costly = LengthPenalty(free_budget=0, max_cap=1, penalty_at_cap=0.5)
+        >>> with_length_penalty(report, "far too long", costly).score
+        0.0
+    """
+    if penalty is None or report.score is None:
+        return report
+    left = report.score - compute_length_penalty(to_grade, penalty)
+    return report.model_copy(update={"score": max(0.0, left) if normalize else left})
+
+
+def token_usage(usage: Usage | None) -> TokenUsage | None:
+    """Tokens as reports count them, of tokens as replies count them.
+
+    Example:
+        >>> token_usage(Usage(prompt_tokens=90, completion_tokens=10, cached_tokens=64)).total_tokens
+        100
+    """
+    if usage is None:
+        return None
+    return TokenUsage(
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.total_tokens,
+        cache_read_input_tokens=usage.cached_tokens,
+    )
+
+
+def _score(cells: Sequence[Cell | None], scoring: Scoring, *, normalize: bool) -> float | None:
+    """The score of the cells; a failed one is None, and gives no score unless failures are skipped."""
+    judged = [cell for cell in cells if cell is not None]
+    if len(judged) < len(cells) and scoring.on_failure == "none":
+        return None
+    return score(judged, scoring.cannot_assess, normalize=normalize)
+
+
+def _judge_scores(
+    case: Case, leaves: Sequence[Sequence[Judgment]], worst: Sequence[float], scoring: Scoring
+) -> dict[str, float | None]:
+    cells: dict[str, list[Cell | None]] = {}
+    for criterion, found, least in zip(case.criteria, leaves, worst, strict=True):
+        for leaf in found:
+            value = None if leaf.mistake is not None else Cell(criterion.weight, vote_value(criterion, leaf), least)
+            cells.setdefault(leaf.judge_id, []).append(value)
+    return {judge: _score(own, scoring, normalize=scoring.normalize) for judge, own in cells.items()}
+
+
+def _error(case: Case, errors: Sequence[str], scoring: Scoring) -> str | None:
+    count, total = len(errors), len(case.criteria)
+    if not errors or (scoring.on_failure == "skip" and count < total):
+        return None
+    others = "" if count == 1 else f" (and {count - 1} other error{'s' if count > 2 else ''})"
+    if count == total:
+        return f"Every criterion's judgment failed: {errors[0]}{others}"
+    return f"{count} of {total} criteria failed: {errors[0]}{others}"
