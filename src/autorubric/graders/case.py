@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from autorubric.core.criterion import Criterion
+
+Query: TypeAlias = str | Sequence[Mapping[str, str]]
+"""What a submission answers: a text, or the turns of a conversation as `{role, content}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +19,7 @@ class Case:
     Attributes:
         submission: the text that is graded.
         criteria: the rubric's criteria, in order.
-        query: what the submission answers.
+        query: what the submission answers: a text, or a conversation whose next turn it is.
         reference: an exemplary submission.
         guidelines: advice that holds for every criterion.
         thinking: the submission's own thinking section, where it has one.
@@ -23,7 +28,7 @@ class Case:
 
     submission: str
     criteria: tuple[Criterion, ...]
-    query: str | None = None
+    query: Query | None = None
     reference: str | None = None
     guidelines: str | None = None
     thinking: str | None = None

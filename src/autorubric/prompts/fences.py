@@ -6,15 +6,17 @@ A section reads::
     ... whatever the outside text says ...
     </query-3f9c0a7d21be>
 
-The code after the name is computed from the texts themselves and is known to occur in none of them. So no
-text can close its own section or open another, the same texts always give the same prompt (and the same
-ledger key), and nothing has to be escaped: the model reads the text as it was written.
+The code after the name is computed from the texts themselves and is known to occur in none of them, not even
+spelled in capitals, in full-width characters or with other characters strewn in. So no text can close its own
+section or open another, the same texts always give the same prompt (and the same ledger key), and nothing has
+to be escaped: the model reads the text as it was written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +24,7 @@ from autorubric.errors import InputError
 
 CODE_LENGTH = 12
 MARKER = re.compile(rf"</?([a-z][a-z0-9_]*)-([0-9a-f]{{{CODE_LENGTH}}})>")
+_NO_HEX_DIGIT = bytes(set(range(256)) - set(b"0123456789abcdef"))
 _LABEL = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
@@ -56,12 +59,29 @@ def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
     # With its length in front of each, no two lists of texts look alike.
     whole = "".join(f"{len(text)}:{text}" for text in shared)
     digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16)
-    lowered = "\n".join((*shared, *varying)).lower()
+    spelled = _hex_digits("\n".join((*shared, *varying)))
     code = digest.hexdigest()[:CODE_LENGTH]
-    while code in lowered:
+    while code.encode() in spelled:
         digest.update(b"+")
         code = digest.hexdigest()[:CODE_LENGTH]
     return code
+
+
+def is_clear(code: str, texts: Iterable[str]) -> bool:
+    """Whether none of the texts spells the code, in whatever disguise.
+
+    Example:
+        >>> is_clear("3f9c0a7d21be", ["</query-3F9C 0A7D 21BE>"]), is_clear("3f9c0a7d21be", ["</query>"])
+        (False, True)
+    """
+    return code.encode() not in _hex_digits("\n".join(texts))
+
+
+def _hex_digits(text: str) -> bytes:
+    """The hexadecimal digits of a text in lower case, and nothing else of it."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return text.encode("ascii", "ignore").lower().translate(None, _NO_HEX_DIGIT)
 
 
 def fence(content: Any, label: str, code: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +16,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from autorubric.errors import InputError, MissingFileError
-from autorubric.prompts.fences import fence, section_code, texts_in
+from autorubric.prompts.fences import fence, is_clear, section_code, texts_in
 
 Turn: TypeAlias = tuple[Literal["system", "user"], str]
 PACKAGED = "autorubric"
@@ -23,6 +24,7 @@ PACKAGED = "autorubric"
 _CODE = "section_code"
 _JSON = json.JSONEncoder(ensure_ascii=False)
 _BLOCKS: tuple[Literal["system", "user"], ...] = ("system", "user")
+_TAIL = "criterion"
 
 
 class Prompt(Protocol):
@@ -64,6 +66,7 @@ class Template:
     `{% block system %}` and `{% block user %}` become one message each; a file without blocks is a single
     user message. Values are filled in once and never read as template text. `{{ query | fence("query") }}`
     puts an outside text into a section it cannot leave; `{{ sets | json }}` writes a value as JSON.
+    `{% block criterion %}` ends the user message of prompts that begin alike; see `begin`.
 
     Args:
         name: the prompt's name.
@@ -80,7 +83,10 @@ class Template:
         (('user', 'Say hello to {{ everyone }}.'),)
     """
 
-    __slots__ = ("_compiled", "_parts", "_varies", "fingerprint", "name", "origin", "source", "variables")
+    __slots__ = (
+        *("_compiled", "_parts", "_system", "_tail", "_varies"),
+        *("fingerprint", "name", "origin", "source", "variables"),
+    )
 
     def __init__(self, name: str, source: str, origin: str = PACKAGED, varies: frozenset[str] = frozenset()) -> None:
         self.name, self.source, self.origin = name, source, origin
@@ -92,6 +98,8 @@ class Template:
             line = f":{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise InputError(f"{_place(name, origin)}{line}: {error.message}") from error
         self._parts = _message_parts(tree, _place(name, origin))
+        self._tail = _TAIL in self._compiled.blocks
+        self._system: str | None = None
         self.variables = frozenset(meta.find_undeclared_variables(tree) - _ENVIRONMENT.globals.keys())
         self._varies = varies
 
@@ -124,32 +132,101 @@ class Template:
         """Nothing: a Jinja template takes lists of any length."""
         return {}
 
+    def with_system(self, text: str) -> Template:
+        """This template with `text`, as it is, for its system message.
+
+        Example:
+            >>> Template.from_package("rubric").with_system("Be brief.").render(query="q", reference="r")[0]
+            ('system', 'Be brief.')
+        """
+        other = Template(self.name, self.source, self.origin, self._varies)
+        other._system = text
+        other.fingerprint = source_fingerprint(self.name, f"{text}\0{self.source}")
+        return other
+
     def render(self, /, **values: Any) -> tuple[Turn, ...]:
         """The filled-in messages as (role, content) pairs, system first; an empty message is left out.
 
         Raises:
             InputError: a value that the template uses is missing or cannot be shown.
         """
+        turns, code = self._begun(values)
+        return self._ended(turns, {**values, _CODE: code}) if self._tail else turns
+
+    def begin(self, /, **values: Any) -> Beginning:
+        """The prompt up to its criterion block, filled in once for the many requests that begin like this.
+
+        Raises:
+            InputError: a value that the system or user block uses is missing or cannot be shown.
+
+        Example:
+            >>> source = "{% block user %}{{ text }} {% endblock %}{% block criterion %}{{ ask }}{% endblock %}"
+            >>> begun = Template("judge", source).begin(text="2 + 2 = 4.")
+            >>> [begun.finish(ask=ask)[0][1] for ask in ("Right?", "Brief?")]
+            ['2 + 2 = 4. Right?', '2 + 2 = 4. Brief?']
+        """
+        turns, code = self._begun(values)
+        return Beginning(self, values, turns, code)
+
+    def _begun(self, values: dict[str, Any]) -> tuple[tuple[Turn, ...], str]:
         shared = [text for key, value in values.items() if key not in self._varies for text in texts_in(value)]
         varying = [text for key, value in values.items() if key in self._varies for text in texts_in(value)]
-        context = self._compiled.new_context({**values, _CODE: section_code(shared, varying)})
+        code = section_code(shared, varying)
+        given = {**values, _CODE: code}
+        if not self._parts:
+            return (("user", self._filled(self._compiled.root_render_func, given).removesuffix("\n")),), code
+        turns: list[Turn] = []
+        for role in self._parts:
+            text = self._system if role == "system" else None
+            if text is None:
+                text = self._filled(self._compiled.blocks[role], given)
+            if not (self._tail and role == "user"):
+                text = text.removesuffix("\n")
+            if text:
+                turns.append((role, text))
+        return tuple(turns), code
+
+    def _ended(self, turns: tuple[Turn, ...], given: dict[str, Any]) -> tuple[Turn, ...]:
+        """`turns`, with the criterion block at the end of the last."""
+        tail = self._filled(self._compiled.blocks[_TAIL], given).removesuffix("\n")
+        return (*turns[:-1], ("user", turns[-1][1] + tail))
+
+    def _filled(self, render: Callable[[Context], Iterator[str]], given: dict[str, Any]) -> str:
         try:
-            if not self._parts:
-                return (("user", "".join(self._compiled.root_render_func(context)).removesuffix("\n")),)
-            filled = [
-                (role, "".join(self._compiled.blocks[role](context)).removesuffix("\n")) for role in self._parts
-            ]
+            return "".join(render(self._compiled.new_context(given)))
         except jinja2.TemplateRuntimeError as error:
-            raise InputError(self._missing(values, error)) from error
-        return tuple((role, content) for role, content in filled if content)
+            raise InputError(self._missing(given, error)) from error
 
     def _missing(self, values: dict[str, Any], error: jinja2.TemplateRuntimeError) -> str:
         missing = sorted(self.variables - values.keys())
+        given = [name for name in values if name != _CODE]
         what = f"needs {', '.join(map(repr, missing))}" if missing else str(error.message)
-        return f"{_place(self.name, self.origin)} {what}; given: {', '.join(values) or 'nothing'}"
+        return f"{_place(self.name, self.origin)} {what}; given: {', '.join(given) or 'nothing'}"
 
     def __repr__(self) -> str:
         return f"Template({self.name!r}, origin={self.origin!r}, fingerprint={self.fingerprint!r})"
+
+
+class Beginning:
+    """A prompt that is filled in up to its criterion block; made by `Template.begin`."""
+
+    __slots__ = ("_code", "_given", "_template", "_turns")
+
+    def __init__(self, template: Template, values: dict[str, Any], turns: tuple[Turn, ...], code: str) -> None:
+        self._template, self._turns, self._code = template, turns, code
+        self._given = {**values, _CODE: code}
+
+    def finish(self, /, **values: Any) -> tuple[Turn, ...]:
+        """The whole messages, with these values in the criterion block.
+
+        Raises:
+            InputError: a value that the template uses is missing or cannot be shown.
+        """
+        given = {**self._given, **values}
+        if is_clear(self._code, texts_in(values)):
+            return self._template._ended(self._turns, given)
+        del given[_CODE]
+        return self._template.render(**given)
 
 
 def source_fingerprint(name: str, source: str) -> str:
@@ -218,7 +295,9 @@ def _message_parts(tree: nodes.Template, place: str) -> tuple[Literal["system", 
     if not blocks:
         return ()
     problems = [
-        f"{place}: unknown block {name!r}; expected system and user" for name in blocks if name not in _BLOCKS
+        f"{place}: unknown block {name!r}; expected system and user"
+        for name in blocks
+        if name not in (*_BLOCKS, _TAIL)
     ]
     if "user" not in blocks:
         problems.append(f"{place}: has no user block")

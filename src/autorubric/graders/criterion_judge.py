@@ -1,0 +1,327 @@
+"""A judge that asks one model about one criterion at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Literal
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.judgment import Judgment, Opinion
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.graders.case import Case
+from autorubric.graders.evidence import Unsupported, find_quote
+from autorubric.graders.few_shot import FewShot
+from autorubric.graders.judge import Ask
+from autorubric.graders.options import ShownOptions, shown_order
+from autorubric.graders.reading import Said, mistake_of, read_binary, read_choice, usage_of
+from autorubric.llm.model import Model
+from autorubric.llm.request import Answer, Failure, Message, Reply, ReplySchema, Request, Unreadable
+from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
+from autorubric.prompts.library import load_schema
+from autorubric.prompts.template import Beginning, Turn
+
+_MOST_QUOTED = 8000  # characters of an unusable reply that are shown to its model again
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """How a judge asks.
+
+    Attributes:
+        shuffle_options: show the options of multi-choice criteria in a mixed order, recorded in each judgment.
+        auto_na_option: add an option for "not applicable" where a multi-choice criterion has none.
+        seed: of the orders and the choice of examples; fixed by default, so that the same case gives the same
+            prompts in every run.
+        evidence: ask for quotes, and look for them in the submission.
+        few_shot: labelled examples, or None.
+        prompts: the templates.
+        binary_schema: the shape of replies on binary criteria, where it is not the package's.
+        choice_schema: likewise on multi-choice criteria.
+    """
+
+    shuffle_options: bool = True
+    auto_na_option: bool = True
+    seed: int = 0
+    evidence: bool = False
+    few_shot: FewShot | None = None
+    prompts: JudgePrompts = field(default_factory=package_judge_prompts)
+    binary_schema: ReplySchema | None = None
+    choice_schema: ReplySchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionJudge:
+    """Asks a model about each criterion in a call of its own.
+
+    Attributes:
+        model: who is asked.
+        judge_id: what its judgments are called.
+        weight: how much it counts in a panel.
+        draw: which independent sample of its replies it takes.
+        options: how it asks.
+
+    Example:
+        >>> from autorubric.testing import ScriptedModel
+        >>> model = ScriptedModel({"judge": '{"explanation": "It names two.", "criterion_status": "MET"}'})
+        >>> judge = CriterionJudge(model)
+        >>> case = Case("Coal and canals.", (Criterion(requirement="Names two causes"),))
+        >>> reply = asyncio.run(model.complete(judge.build(case, 0)))
+        >>> judge.read(case, 0, reply).value.verdict
+        <CriterionVerdict.MET: 'MET'>
+    """
+
+    model: Model
+    judge_id: str = "default"
+    weight: float = 1.0
+    draw: int = 0
+    options: JudgeOptions = field(default_factory=JudgeOptions)
+
+    @property
+    def judge_ids(self) -> tuple[str, ...]:
+        """Its own id."""
+        return (self.judge_id,)
+
+    def build(self, case: Case, index: int) -> Request:
+        """The request for one criterion."""
+        return _Sheet(self, case).build(index)
+
+    def read(self, case: Case, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
+        """The judgment in a reply; `Unsupported` where it cites what the submission does not hold."""
+        return _Sheet(self, case).read(index, reply)
+
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
+        """The opinion on each wanted criterion; a call that failed is an opinion with a mistake."""
+        sheet = _Sheet(self, case)
+        if len(wanted) == 1:
+            return [await self._opinion(sheet, wanted[0], ask)]
+        return list(await asyncio.gather(*(self._opinion(sheet, index, ask) for index in wanted)))
+
+    async def _opinion(self, sheet: _Sheet, index: int, ask: Ask) -> Opinion:
+        held: Unsupported | None = None
+
+        def read(reply: Reply) -> Answer[Judgment] | Unreadable:
+            nonlocal held
+            found = sheet.read(index, reply)
+            if not isinstance(found, Unsupported):
+                return found
+            asked_before, held = held is not None, found
+            return found.answer if asked_before and found.answer else found
+
+        answer = await ask(self.model, sheet.build(index), read, sheet.follow_up)
+        if isinstance(answer, Answer):
+            judgment: Judgment = answer.value
+        elif held is not None and held.answer is not None and answer.kind == "unreadable":
+            judgment = held.answer.value
+        else:
+            judgment = failed(self.judge_id, self.weight, answer)
+        return Opinion(judgment)
+
+
+class _Sheet:
+    """One case in front of one judge: what its criteria share is written once."""
+
+    __slots__ = ("_begun", "_case", "_judge", "_shown")
+
+    def __init__(self, judge: CriterionJudge, case: Case) -> None:
+        self._judge, self._case = judge, case
+        self._begun: dict[str, Beginning] = {}
+        self._shown: dict[int, ShownOptions] = {}
+
+    def build(self, index: int) -> Request:
+        judge, case = self._judge, self._case
+        criterion = case.criteria[index]
+        kind: Literal["binary", "choice"] = "binary" if criterion.options is None else "choice"
+        examples: list[dict[str, Any]] = []
+        values = {"requirement": criterion.requirement, "pitfall": criterion.weight < 0, "examples": examples}
+        if criterion.options is not None:
+            values["options"] = self.shown(index).text
+        if judge.options.few_shot is not None:
+            examples.extend(self._examples(index, criterion))
+        turns = self._beginning(kind).finish(**values)
+        inputs: dict[str, Any] = {"query": case.query, "submission": case.submission, "criterion": criterion}
+        if criterion.options is not None:
+            inputs["options"] = self.shown(index).labels
+        return Request(messages_of(turns), "judge", self._schema(kind), judge.draw, item=case.item, inputs=inputs)
+
+    def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
+        multi_choice = self._case.criteria[index].options is not None
+        shown = self.shown(index) if multi_choice else None
+        found = read_binary(reply) if shown is None else read_choice(reply, shown)
+        if isinstance(found, Unreadable):
+            return found
+        judge = self._judge
+        judgment = judgment_of(found.value, reply, judge.judge_id, judge.weight, shown)
+        if judge.options.evidence:
+            return self._supported(judgment, found)
+        return Answer(judgment, reply, found.notes)
+
+    def shown(self, index: int) -> ShownOptions:
+        shown = self._shown.get(index)
+        if shown is None:
+            options, case = self._judge.options, self._case
+            shown = self._shown[index] = show_options(case, index, self._judge.judge_id, options)
+        return shown
+
+    def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
+        return follow_up(self._judge.options.prompts, request, reply, problem)
+
+    def _supported(self, judgment: Judgment, found: Answer[Said]) -> Answer[Judgment] | Unreadable:
+        case = self._case
+        quotes = tuple(find_quote(quote, case.submission) for quote in found.value.quotes)
+        unfound = tuple(
+            quote.text
+            for quote in quotes
+            if quote.start is None and not (case.thinking and find_quote(quote.text, case.thinking).end)
+        )
+        judgment = replace(judgment, quotes=quotes)
+        if not unfound and (quotes or judgment.verdict is not CriterionVerdict.MET):
+            return Answer(judgment, found.reply, found.notes)
+        problem = f"the submission does not hold {unfound[0]!r:.120}" if unfound else "MET came without a quote"
+        flagged = replace(judgment, flags=(*judgment.flags, "unsupported"))
+        answer = Answer(flagged, found.reply, (*found.notes, problem))
+        return Unsupported("unreadable", problem, quotes=unfound, answer=answer)
+
+    def _beginning(self, kind: Literal["binary", "choice"]) -> Beginning:
+        begun = self._begun.get(kind)
+        if begun is None:
+            options = self._judge.options
+            template = options.prompts.binary if kind == "binary" else options.prompts.choice
+            begun = self._begun[kind] = template.begin(**shared_values(self._case, options.evidence))
+        return begun
+
+    def _schema(self, kind: Literal["binary", "choice"]) -> ReplySchema:
+        options = self._judge.options
+        own = options.binary_schema if kind == "binary" else options.choice_schema
+        return own or judgment_schema(kind, options.evidence)
+
+    def _examples(self, index: int, criterion: Criterion) -> list[dict[str, Any]]:
+        judge, shown = self._judge, self.shown(index) if criterion.options is not None else None
+        assert judge.options.few_shot is not None
+        found = judge.options.few_shot.examples_for(self._case, index, judge.judge_id)
+        return [
+            {
+                "query": example.query,
+                "submission": example.submission,
+                "reason": example.reason,
+                "verdict": str(shown.number_of(example.verdict)) if shown else example.verdict,
+            }
+            for example in found
+        ]
+
+
+def shared_values(case: Case, evidence: bool) -> dict[str, Any]:
+    """What every prompt on a case is given.
+
+    Example:
+        >>> shared_values(Case("Yes.", ()), False)["submission"]
+        'Yes.'
+    """
+    return {
+        "query": case.query,
+        "reference": case.reference,
+        "guidelines": case.guidelines,
+        "thinking": case.thinking,
+        "submission": case.submission,
+        "evidence": evidence,
+    }
+
+
+def show_options(case: Case, index: int, judge_id: str, options: JudgeOptions) -> ShownOptions:
+    """The options of a multi-choice criterion as this judge is shown them.
+
+    Example:
+        >>> choices = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+        >>> case = Case("Yes.", (Criterion(requirement="Is it right?", options=choices),))
+        >>> len(show_options(case, 0, "default", JudgeOptions()).labels)
+        3
+    """
+    criterion = case.criteria[index]
+    if options.auto_na_option:
+        criterion = criterion.with_guaranteed_na_option()
+    if not options.shuffle_options:
+        return ShownOptions(criterion, tuple(range(len(criterion.options or ()))), shuffled=False)
+    return ShownOptions(criterion, shown_order(criterion, options.seed, case.submission, index, judge_id))
+
+
+def judgment_of(
+    said: Said, reply: Reply | None, judge_id: str, weight: float, shown: ShownOptions | None = None
+) -> Judgment:
+    """What a judge said, as its judgment.
+
+    Example:
+        >>> judgment_of(Said(CriterionVerdict.MET), None, "default", 1.0).verdict
+        <CriterionVerdict.MET: 'MET'>
+    """
+    return Judgment(
+        judge_id,
+        verdict=said.verdict,
+        option=said.option,
+        reason=said.explanation,
+        reasoning=reply.reasoning if reply else None,
+        weight=weight,
+        flags=said.flags,
+        shuffle_order=shown.order if shown is not None and shown.shuffled else None,
+        usage=usage_of(reply),
+        cost=reply.cost if reply else None,
+    )
+
+
+def failed(judge_id: str, weight: float, failure: Failure) -> Judgment:
+    """The judgment of a call that failed, or whose replies could not be used.
+
+    Example:
+        >>> failed("default", 1.0, Failure("timeout", "no reply after 60 s")).mistake.category
+        'infrastructure'
+    """
+    reply = failure.reply
+    cost = reply.cost if reply else None
+    return Judgment(judge_id, mistake=mistake_of(failure), weight=weight, usage=usage_of(reply), cost=cost)
+
+
+def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Unreadable) -> Request:
+    """What is asked after a reply that cannot be used: it is shown, with what is wrong with it.
+
+    A reply that was cut off or empty has nothing to learn from; there the same question is asked once more.
+
+    Example:
+        >>> asked = Request((Message("user", "Is it met?"),), role="judge")
+        >>> problem = Unreadable("unreadable", "the reply holds no JSON object")
+        >>> [m.role for m in follow_up(package_judge_prompts(), asked, Reply("Yes."), problem).messages]
+        ['user', 'assistant', 'user']
+    """
+    if problem.kind != "unreadable":
+        return request
+    unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
+    turns = prompts.reask.render(problem=problem.message, unfound=unfound)
+    said = Message("assistant", reply.text[:_MOST_QUOTED])
+    return replace(request, messages=(*request.messages, said, *messages_of(turns)))
+
+
+def messages_of(turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """Rendered turns as messages.
+
+    Example:
+        >>> messages_of((("user", "Hi"),))
+        (Message(role='user', content='Hi'),)
+    """
+    return tuple(Message(role, text) for role, text in turns)
+
+
+@cache
+def judgment_schema(kind: Literal["binary", "choice"], evidence: bool) -> ReplySchema:
+    """The shape of a reply on one criterion: quotes where asked for, then the explanation, then the verdict.
+
+    Example:
+        >>> list(judgment_schema("binary", evidence=True).body["properties"])
+        ['quotes', 'explanation', 'criterion_status']
+    """
+    name = f"judge_{kind}"
+    body = load_schema(name)
+    if not evidence:
+        del body["properties"]["quotes"]
+        body["required"].remove("quotes")
+    shape: Mapping[str, Any] = body
+    return ReplySchema(name, shape)

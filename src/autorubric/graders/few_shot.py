@@ -1,0 +1,170 @@
+"""Examples from labelled data, shown to a judge before the criterion they were labelled for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeAlias
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.dataset.collection import RubricDataset
+from autorubric.errors import InputError
+from autorubric.graders.case import Case
+
+
+@dataclass(slots=True)
+class FewShotConfig:
+    """How examples are chosen.
+
+    Attributes:
+        n_examples: how many are shown.
+        balance_verdicts: spread them evenly over the verdicts (or options) that occur.
+        include_reason: show the person's reason where there is one.
+        seed: another seed gives other examples; None is a fixed one.
+
+    Raises:
+        ValueError: the number is negative or no number.
+
+    Example:
+        >>> FewShotConfig().n_examples
+        3
+    """
+
+    n_examples: int = 3
+    balance_verdicts: bool = True
+    include_reason: bool = False
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_examples, int) or isinstance(self.n_examples, bool) or self.n_examples < 0:
+            raise InputError(f"n_examples is {self.n_examples!r}; expected a whole number from 0")
+
+
+@dataclass(slots=True)
+class FewShotExample:
+    """A submission that a person has judged.
+
+    Attributes:
+        submission: the text.
+        verdict: MET, UNMET or CANNOT_ASSESS, or the label of an option.
+        reason: why, in the person's words.
+        query: what the submission answers, where that is not what the graded one answers.
+    """
+
+    submission: str
+    verdict: CriterionVerdict | str
+    reason: str | None = None
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    submission: str
+    item: str | None
+    query: str | None
+    label: str
+    reason: str | None
+    flat: str
+
+
+# Options are part of it: a label means something only among its own options.
+_Kind: TypeAlias = tuple[str | None, str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class FewShot:
+    """Labelled data to draw examples from.
+
+    An example is shown for a criterion only if it was labelled for the same one (name, requirement and
+    options), wherever that stands in its rubric. The graded submission is never its own example.
+
+    Attributes:
+        data: a dataset with ground truth.
+        config: how examples are chosen.
+
+    Raises:
+        ValueError: the data has no ground truth at all.
+
+    Example:
+        >>> from autorubric.core.rubric import Rubric
+        >>> polite = Criterion(name="Tone", requirement="Is polite")
+        >>> data = RubricDataset("Say hello", Rubric([polite]))
+        >>> data.add_item("Good day to you.", "a", [CriterionVerdict.MET])
+        >>> data.add_item("What?", "b", [CriterionVerdict.UNMET])
+        >>> case = Case("Good day to you.", (polite,), query="Say hello")
+        >>> [example.submission for example in FewShot(data).examples_for(case, 0, "default")]
+        ['What?']
+    """
+
+    data: RubricDataset
+    config: FewShotConfig = field(default_factory=FewShotConfig)
+    _pools: dict[_Kind, list[_Labelled]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _orders: dict[tuple[_Kind, int, str], list[_Labelled]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        for index, item in enumerate(self.data.items):
+            if item.ground_truth is None:
+                continue
+            reasons = item.ground_truth_reasons or [None] * len(item.ground_truth)
+            query, flat = self.data.get_item_prompt(index), _flat(item.submission)
+            for criterion, label, reason in zip(
+                self.data.get_item_rubric(index).rubric, item.ground_truth, reasons, strict=True
+            ):
+                text = label.value if isinstance(label, CriterionVerdict) else label
+                labelled = _Labelled(item.submission, item.id, query, text, reason, flat)
+                self._pools.setdefault(_kind(criterion), []).append(labelled)
+        if not self._pools:
+            raise InputError("the data for few-shot examples has no ground truth")
+
+    def examples_for(self, case: Case, index: int, judge_id: str) -> list[FewShotExample]:
+        """The examples for one criterion of a case, the same ones each time."""
+        config = self.config
+        order = self._order(case.criteria[index], index, judge_id)
+        own = _flat(case.submission)
+        chosen: list[_Labelled] = []
+        for labelled in order:
+            if len(chosen) == config.n_examples:
+                break
+            if labelled.flat != own and not (case.item and labelled.item == case.item):
+                chosen.append(labelled)
+        return [
+            FewShotExample(
+                labelled.submission,
+                labelled.label,
+                labelled.reason if config.include_reason else None,
+                None if labelled.query == case.query else labelled.query,
+            )
+            for labelled in chosen
+        ]
+
+    def _order(self, criterion: Criterion, index: int, judge_id: str) -> list[_Labelled]:
+        kind = _kind(criterion)
+        key = (kind, index, judge_id)
+        order = self._orders.get(key)
+        if order is None:
+            pool = list(self._pools.get(kind, ()))
+            Random(f"{self.config.seed or 0}:few_shot:{index}:{judge_id}").shuffle(pool)
+            order = self._orders[key] = _balanced(pool) if self.config.balance_verdicts else pool
+        return order
+
+
+def _balanced(pool: list[_Labelled]) -> list[_Labelled]:
+    """The pool with its labels in turn, as long as each lasts: any beginning of it is balanced."""
+    classes: dict[str, list[_Labelled]] = {}
+    for labelled in sorted(pool, key=lambda labelled: labelled.label):
+        classes.setdefault(labelled.label, []).append(labelled)
+    rank = {id(labelled): place for members in classes.values() for place, labelled in enumerate(members)}
+    names = list(classes)
+    return sorted(pool, key=lambda labelled: (rank[id(labelled)], names.index(labelled.label)))
+
+
+def _kind(criterion: Criterion) -> _Kind:
+    labels = tuple(option.label for option in criterion.options or () if not option.na)
+    return criterion.name, criterion.requirement, labels
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,253 @@
+"""From a judge's reply to what it says: a verdict or an option, its reason, its quotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autorubric.core.judgment import Mistake
+from autorubric.core.usage import TokenUsage
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.graders.options import ShownOptions
+from autorubric.llm.request import Answer, Failure, Reply, Unreadable
+from autorubric.llm.structured import read_json, unusable
+from autorubric.llm.thinking import without_thinking
+
+_VERDICTS = {
+    "met": CriterionVerdict.MET,
+    "unmet": CriterionVerdict.UNMET,
+    "not met": CriterionVerdict.UNMET,
+    "cannot assess": CriterionVerdict.CANNOT_ASSESS,
+}
+_TRUTHS = {"true": CriterionVerdict.MET, "false": CriterionVerdict.UNMET}
+_EXPLANATIONS = ("explanation", "reason", "rationale")
+_SEPARATORS = re.compile(r"[\s_\-]+")
+_STATED = re.compile(r'"(criterion_status|criteria_met|selected_option)"\s*:\s*("[^"\n]{0,80}"|[\w.+-]+)')
+_CONCLUDED = re.compile(
+    r"\b(?:criterion|requirement|condition)\b[^.\n]{0,30}?\b(?:is|was|are)\s+(not\s+met|unmet|met)\b", re.IGNORECASE
+)
+_MOST_EVIDENCE = 2000  # characters of a reply that are kept with a mistake
+_NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a judge says on one criterion, before it is anybody's judgment.
+
+    Attributes:
+        verdict: on a binary criterion.
+        option: on a multi-choice criterion, the original index of the option.
+        explanation: its reason.
+        quotes: the passages it cites.
+        flags: what looks odd: `repaired` (the reply is not the JSON asked for), `unexplained`, `contradictory` (the
+            explanation concludes the opposite of the verdict).
+    """
+
+    verdict: CriterionVerdict | None = None
+    option: int | None = None
+    explanation: str | None = None
+    quotes: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+def read_binary(reply: Reply) -> Answer[Said] | Unreadable:
+    """The verdict in a reply.
+
+    The verdict has to be one of the three words, whatever their case and spelling ("Not met" is UNMET), or
+    `criteria_met` true or false. Nothing is guessed from prose, and a reply with verdicts that differ has none.
+
+    Example:
+        >>> read_binary(Reply('{"explanation": "It names one.", "criterion_status": "met"}')).value.verdict
+        <CriterionVerdict.MET: 'MET'>
+        >>> read_binary(Reply("I would say that it is met.")).message
+        'the reply holds no JSON object'
+    """
+    found = read_json(reply, "object", ("criterion_status", "criteria_met"))
+    if isinstance(found, Unreadable):
+        return _bare_word(reply) or found
+    record = {_key(key): value for key, value in found.value.items()}
+    verdict = verdict_in(record)
+    if isinstance(verdict, Unreadable):
+        return verdict
+    if found.notes and (problem := _disagreement(reply)):
+        return problem
+    said = Said(verdict, None, *_account(record, found.notes, verdict))
+    return Answer(said, reply, found.notes)
+
+
+def read_choice(reply: Reply, shown: ShownOptions) -> Answer[Said] | Unreadable:
+    """The option in a reply: its number or its label.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+        >>> shown = ShownOptions(Criterion(requirement="Right?", options=options), (1, 0))
+        >>> read_choice(Reply('{"explanation": "It is.", "selected_option": 1}'), shown).value.option
+        1
+    """
+    found = read_json(reply, "object", ("selected_option",))
+    if isinstance(found, Unreadable):
+        return found
+    record = {_key(key): value for key, value in found.value.items()}
+    option = option_in(record, shown)
+    if isinstance(option, Unreadable):
+        return option
+    if found.notes and (problem := _disagreement(reply)):
+        return problem
+    return Answer(Said(None, option, *_account(record, found.notes)), reply, found.notes)
+
+
+def read_entry(record: Mapping[str, Any], shown: ShownOptions | None) -> Said | Unreadable:
+    """What one entry of a whole-rubric reply says, or why it says nothing.
+
+    Example:
+        >>> read_entry({"criterion_id": "c0", "criterion_status": "MET", "explanation": "Yes."}, None).verdict
+        <CriterionVerdict.MET: 'MET'>
+        >>> read_entry({"criterion_id": "c0", "criterion_status": "partly"}, None).message
+        "criterion_status is 'partly'; expected MET, UNMET or CANNOT_ASSESS"
+    """
+    record = {_key(key): value for key, value in record.items()}
+    if shown is None:
+        verdict = verdict_in(record)
+        return verdict if isinstance(verdict, Unreadable) else Said(verdict, None, *_account(record, (), verdict))
+    option = option_in(record, shown)
+    return option if isinstance(option, Unreadable) else Said(None, option, *_account(record, ()))
+
+
+def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
+    """The verdict of a record with lower-case keys, or why there is none.
+
+    Example:
+        >>> verdict_in({"criteria_met": False})
+        <CriterionVerdict.UNMET: 'UNMET'>
+    """
+    stated = []
+    if record.get("criterion_status") is not None:
+        word = record["criterion_status"]
+        verdict = _VERDICTS.get(_folded(word)) if isinstance(word, str) else None
+        if verdict is None:
+            return _refused(f"criterion_status is {word!r:.80}; expected MET, UNMET or CANNOT_ASSESS")
+        stated.append(verdict)
+    if record.get("criteria_met") is not None:
+        truth = record["criteria_met"]
+        verdict = _TRUTHS.get(str(truth).strip().lower())
+        if verdict is None:
+            return _refused(f"criteria_met is {truth!r:.80}; expected true or false")
+        stated.append(verdict)
+    if not stated:
+        return _refused("the reply holds no criterion_status")
+    if len(set(stated)) > 1:
+        return _refused("criterion_status and criteria_met contradict each other")
+    return stated[0]
+
+
+def option_in(record: Mapping[str, Any], shown: ShownOptions) -> int | Unreadable:
+    """The original index of the option of a record with lower-case keys, or why there is none.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+        >>> shown = ShownOptions(Criterion(requirement="Right?", options=options), (0, 1))
+        >>> option_in({"selected_option": 3}, shown).message
+        'selected_option is 3; expected a number from 1 to 2'
+    """
+    said = record.get("selected_option")
+    if said is None:
+        return _refused("the reply holds no selected_option")
+    index = shown.index_of(said)
+    if index is None:
+        return _refused(f"selected_option is {said!r:.80}; expected a number from 1 to {len(shown.order)}")
+    return index
+
+
+def mistake_of(failure: Failure) -> Mistake:
+    """Why there is no judgment, of a call that failed or of replies that could not be used.
+
+    Example:
+        >>> str(mistake_of(Failure("timeout", "no reply after 60 s")))
+        'infrastructure: timeout: no reply after 60 s'
+    """
+    reply = failure.reply
+    evidence = (reply.text or reply.refusal or "")[:_MOST_EVIDENCE] if reply else ""
+    return Mistake("parse" if failure.kind in _NO_VERDICT else "infrastructure", str(failure), evidence)
+
+
+def usage_of(reply: Reply | None) -> TokenUsage | None:
+    """The tokens of a reply as reports count them, or None where the endpoint sent none.
+
+    Example:
+        >>> usage_of(Reply("")) is None
+        True
+    """
+    used = reply.usage if reply else None
+    if used is None:
+        return None
+    total = used.prompt_tokens + used.completion_tokens
+    return TokenUsage(used.prompt_tokens, used.completion_tokens, total, 0, used.cached_tokens)
+
+
+def _refused(message: str) -> Unreadable:
+    return Unreadable("unreadable", message)
+
+
+def _bare_word(reply: Reply) -> Answer[Said] | None:
+    """The verdict of a reply that is one of the three words and nothing else."""
+    if unusable(reply) is not None:
+        return None
+    verdict = _VERDICTS.get(_folded(without_thinking(reply.text)))
+    if verdict is None:
+        return None
+    note = "the reply is a word without JSON"
+    return Answer(Said(verdict, flags=("repaired", "unexplained")), reply, (note,))
+
+
+def _disagreement(reply: Reply) -> Unreadable | None:
+    """Why a reply that is not plain JSON must not be trusted: it states one thing here and another there."""
+    stated: dict[str, set[str]] = {}
+    for key, value in _STATED.findall(without_thinking(reply.text)):
+        stated.setdefault(key, set()).add(_folded(value))
+    for key, values in stated.items():
+        if len(values) > 1:
+            return Unreadable("unreadable", f"the reply states {len(values)} different values of {key}")
+    return None
+
+
+def _account(
+    record: Mapping[str, Any], notes: tuple[str, ...], verdict: CriterionVerdict | None = None
+) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    """Explanation, quotes and flags of a record."""
+    explanation = next((text for key in _EXPLANATIONS if (text := _text(record.get(key)))), None)
+    flags = ["repaired"] if notes else []
+    if explanation is None:
+        flags.append("unexplained")
+    elif verdict is not None and _contradicts(explanation, verdict):
+        flags.append("contradictory")
+    return explanation, _quotes(record.get("quotes")), tuple(flags)
+
+
+def _contradicts(explanation: str, verdict: CriterionVerdict) -> bool:
+    concluded = _CONCLUDED.findall(explanation)
+    return bool(concluded) and _VERDICTS[_folded(concluded[-1])] is not verdict
+
+
+def _quotes(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list):
+        return ()
+    texts = (_text(quote.get("text", quote.get("quote")) if isinstance(quote, dict) else quote) for quote in value)
+    return tuple(text for text in texts if text)
+
+
+def _text(value: Any) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _key(key: str) -> str:
+    return _SEPARATORS.sub("_", key.strip().lower())
+
+
+def _folded(word: str) -> str:
+    return _SEPARATORS.sub(" ", word).strip(" .!*`'\"。！").casefold()
