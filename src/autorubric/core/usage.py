@@ -48,8 +48,10 @@ class TokenUsage:
 
 
 class _Spent(Protocol):
-    token_usage: TokenUsage | None
-    completion_cost: float | None
+    @property
+    def token_usage(self) -> TokenUsage | None: ...
+    @property
+    def completion_cost(self) -> float | None: ...
 
 
 def aggregate_token_usage(usages: Iterable[TokenUsage | None]) -> TokenUsage | None:

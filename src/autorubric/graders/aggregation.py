@@ -224,9 +224,10 @@ def _weighted_mode(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
 
 
 def _one_option_or_none(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
-    if len({vote.option for vote in votes}) == 1 or criterion.na_option_index is None:
+    if len({vote.option for vote in votes}) == 1:
         return _mode(votes, criterion)
-    not_applicable = criterion.na_option_index
+    own = criterion.na_option_index
+    not_applicable = len(criterion.options or ()) if own is None else own
     return Choice(not_applicable, judged_option(criterion, not_applicable).value)
 
 
@@ -249,5 +250,5 @@ NOMINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
     "weighted_mode": _weighted_mode,
     "unanimous": _one_option_or_none,
 }
-"""The rules by name. A disagreement under nominal `unanimous` is "not applicable" where there is an option for
-it, else the mode."""
+"""The rules by name. A disagreement under nominal `unanimous` is "not applicable": the criterion's own option for
+it, else the one that judges add."""

@@ -29,12 +29,11 @@ def criterion_report(criterion: Criterion, opinion: Opinion) -> EnsembleCriterio
         >>> report.final_verdict.value, report.agreement, len(report.votes)
         ('MET', 1.0, 1)
     """
-    leaves = opinion.leaves()
+    word, leaves = opinion.judgment, opinion.leaves()
     if criterion.options is not None:
         count = len(criterion.options)
-        if any(leaf.option == count for leaf in leaves):
+        if any(said.option == count for said in (word, *leaves)):
             criterion = criterion.with_guaranteed_na_option()
-    word = opinion.judgment
     counting = [leaf for leaf in leaves if not leaf.superseded]
     binary = criterion.options is None
     return EnsembleCriterionReport.model_construct(

@@ -12,12 +12,11 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.report_scoring import worst_value
 from autorubric.core.scoring import Cell, score
 from autorubric.core.submission import ToGradeInput
-from autorubric.core.usage import TokenUsage, aggregate_completion_cost, aggregate_token_usage
+from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.core.verdict import CannotAssessConfig
 from autorubric.errors import ConfigError
 from autorubric.graders.case import Case
 from autorubric.graders.report_entry import criterion_report, vote_value
-from autorubric.llm.request import Usage
 
 OnFailure: TypeAlias = Literal["none", "skip"]
 ReportT = TypeVar("ReportT", EvaluationReport, EnsembleEvaluationReport)
@@ -120,23 +119,6 @@ def with_length_penalty(
         return report
     left = report.score - compute_length_penalty(to_grade, penalty)
     return report.model_copy(update={"score": max(0.0, left) if normalize else left})
-
-
-def token_usage(usage: Usage | None) -> TokenUsage | None:
-    """Tokens as reports count them, of tokens as replies count them.
-
-    Example:
-        >>> token_usage(Usage(prompt_tokens=90, completion_tokens=10, cached_tokens=64)).total_tokens
-        100
-    """
-    if usage is None:
-        return None
-    return TokenUsage(
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        usage.total_tokens,
-        cache_read_input_tokens=usage.cached_tokens,
-    )
 
 
 def _score(cells: Sequence[Cell | None], scoring: Scoring, *, normalize: bool) -> float | None:

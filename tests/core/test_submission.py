@@ -1,0 +1,110 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from autorubric.core.length_penalty import LengthPenalty, compute_length_penalty
+from autorubric.core.submission import normalize_to_grade_input, parse_thinking_output
+from autorubric.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking", "output"),
+    [
+        ("Yes.", "", "Yes."),
+        ("", "", ""),
+        ("<thinking>Hm.</thinking>\n<output>Yes.</output>", "Hm.", "Yes."),
+        ("<THINKING>Hm.</Thinking> Yes.", "Hm.", "Yes."),
+        ("<output>One.</output><output>Two.</output>", "", "One.Two."),  # every block counts
+        ("Before. <output>Yes.</output> After.", "", "Before. Yes. After."),  # and what stands outside
+        ("<thinking>a</thinking>x<thinking>b</thinking>y", "a\nb", "x\ny"),
+        ("<thinking>cut o", "cut o", ""),  # the reply ended while it was thinking
+        ("  \n<thinking>cut o", "cut o", ""),
+        ("The tag <thinking> is not closed.", "", "The tag <thinking> is not closed."),
+        ("</thinking>Yes.", "", "</thinking>Yes."),
+        ("<thinking>a <thinking> b</thinking>c", "a <thinking> b", "c"),
+    ],
+)
+def test_a_submission_is_split_without_losing_text(text: str, thinking: str, output: str) -> None:
+    assert parse_thinking_output(text) == {"thinking": thinking, "output": output}
+
+
+@given(st.lists(st.sampled_from(["<thinking>", "</thinking>", "<output>", "</output>", "a", " b "])).map("".join))
+def test_no_letter_of_a_submission_is_lost_or_doubled(text: str) -> None:
+    parts = parse_thinking_output(text)
+    plain = text
+    for tag in ("<thinking>", "</thinking>", "<output>", "</output>"):
+        plain = plain.replace(tag, "")
+    together = parts["thinking"] + parts["output"]
+    for tag in ("<thinking>", "</thinking>", "<output>", "</output>"):
+        together = together.replace(tag, "")
+    assert sorted("".join(together.split())) == sorted("".join(plain.split()))
+
+
+@pytest.mark.parametrize(
+    ("given_value", "message"),
+    [
+        ({"ouput": "Yes."}, "unknown key 'ouput' in the submission; did you mean 'output'"),
+        ({"answer": "Yes."}, "unknown key 'answer' in the submission; known are: thinking, output"),
+        ({"output": 3}, "'output' of the submission is of type int; expected text"),
+        ({}, "empty dict"),
+        (None, "of type NoneType"),
+        (["Yes."], "of type list"),
+    ],
+)
+def test_a_submission_of_the_wrong_shape_is_refused(given_value: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        normalize_to_grade_input(given_value)
+
+
+def test_a_part_that_is_not_there_is_empty() -> None:
+    assert normalize_to_grade_input({"thinking": "Hm."}) == {"thinking": "Hm.", "output": ""}
+
+
+# penalty = 0.5 · ((length − 10) / 10) ** 2
+@pytest.mark.parametrize(
+    ("words", "expected"), [(0, 0.0), (10, 0.0), (15, 0.125), (19, 0.405), (20, 0.5), (999, 0.5)]
+)
+def test_the_penalty_grows_from_the_budget_to_the_cap(words: int, expected: float) -> None:
+    penalty = LengthPenalty(free_budget=10, max_cap=20, penalty_at_cap=0.5, exponent=2.0)
+    assert compute_length_penalty("w " * words, penalty) == pytest.approx(expected)
+
+
+def test_the_penalty_is_a_step_where_budget_and_cap_are_one() -> None:
+    penalty = LengthPenalty(free_budget=3, max_cap=3, penalty_at_cap=0.5)
+    assert [compute_length_penalty("w " * n, penalty) for n in (3, 4)] == [0.0, 0.5]
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("ALL", 0.8), ("OUTPUT_ONLY", 0.5), ("THINKING_ONLY", 0.3)])
+def test_each_part_is_measured_by_itself_and_nothing_is_added_between(kind: Any, expected: float) -> None:
+    # 3 and 5 characters; joined with a space they would be 9.
+    penalty = LengthPenalty(
+        free_budget=0, max_cap=10, penalty_at_cap=1.0, exponent=1.0, count_fn=len, penalty_type=kind
+    )
+    assert compute_length_penalty({"thinking": "abc", "output": "defgh"}, penalty) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"exponent": -2},
+        {"exponent": float("nan")},
+        {"penalty_at_cap": -0.5},
+        {"penalty_at_cap": float("inf")},
+        {"free_budget": -1},
+        {"max_cap": 100},
+        {"penalty_type": "OUTPUT"},
+    ],
+)
+def test_a_penalty_that_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        LengthPenalty.model_validate(fields)
+
+
+@pytest.mark.parametrize("length", [-1, None, float("nan"), True, "7"])
+def test_a_count_that_is_no_length_is_refused(length: Any) -> None:
+    penalty = LengthPenalty(count_fn=lambda text: length)
+    with pytest.raises(InputError, match="count_fn returned"):
+        compute_length_penalty("Yes.", penalty)
