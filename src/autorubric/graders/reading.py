@@ -228,6 +228,8 @@ def _account(
 
 
 def _contradicts(explanation: str, verdict: CriterionVerdict) -> bool:
+    if "met" not in explanation.lower():
+        return False
     concluded = _CONCLUDED.findall(explanation)
     return bool(concluded) and _VERDICTS[_folded(concluded[-1])] is not verdict
 

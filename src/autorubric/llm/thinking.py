@@ -21,6 +21,8 @@ def without_thinking(text: str) -> str:
         >>> without_thinking("A closing </think> tag ends the block.")
         'A closing </think> tag ends the block.'
     """
+    if not ("<" in text or "[" in text or "◁" in text):
+        return text.strip()
     if _FINAL_CHANNEL in text:
         return _END_OF_CHANNEL.split(text.rpartition(_FINAL_CHANNEL)[2], maxsplit=1)[0].strip()
     first = _TAG.search(text)

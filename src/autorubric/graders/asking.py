@@ -1,0 +1,164 @@
+"""What every judge that asks a model shares: how it asks, what its prompts are given, what a reply becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Literal
+
+from autorubric.core.judgment import Judgment
+from autorubric.graders.case import Case
+from autorubric.graders.evidence import Unsupported
+from autorubric.graders.few_shot import FewShot
+from autorubric.graders.options import ShownOptions, shown_order
+from autorubric.graders.reading import Said, mistake_of, usage_of
+from autorubric.llm.request import Failure, Message, Reply, ReplySchema, Request, Unreadable
+from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
+from autorubric.prompts.library import load_schema
+from autorubric.prompts.template import Turn
+
+_MOST_QUOTED = 8000  # characters of an unusable reply that are shown to its model again
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """How a judge asks.
+
+    Attributes:
+        shuffle_options: show the options of multi-choice criteria in a mixed order, recorded in each judgment.
+        auto_na_option: add an option for "not applicable" where a multi-choice criterion has none.
+        seed: of the orders and the choice of examples; fixed by default, so that the same case gives the same
+            prompts in every run.
+        evidence: ask for quotes, and look for them in the submission.
+        few_shot: labelled examples, or None.
+        prompts: the templates.
+        binary_schema: the shape of replies on binary criteria, where it is not the package's.
+        choice_schema: likewise on multi-choice criteria.
+    """
+
+    shuffle_options: bool = True
+    auto_na_option: bool = True
+    seed: int = 0
+    evidence: bool = False
+    few_shot: FewShot | None = None
+    prompts: JudgePrompts = field(default_factory=package_judge_prompts)
+    binary_schema: ReplySchema | None = None
+    choice_schema: ReplySchema | None = None
+
+
+def shared_values(case: Case, evidence: bool) -> dict[str, Any]:
+    """What every prompt on a case is given.
+
+    Example:
+        >>> shared_values(Case("Yes.", ()), False)["submission"]
+        'Yes.'
+    """
+    return {
+        "query": case.query,
+        "reference": case.reference,
+        "guidelines": case.guidelines,
+        "thinking": case.thinking,
+        "submission": case.submission,
+        "evidence": evidence,
+    }
+
+
+def show_options(case: Case, index: int, judge_id: str, options: JudgeOptions) -> ShownOptions:
+    """The options of a multi-choice criterion as this judge is shown them.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> choices = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+        >>> case = Case("Yes.", (Criterion(requirement="Is it right?", options=choices),))
+        >>> len(show_options(case, 0, "default", JudgeOptions()).labels)
+        3
+    """
+    criterion = case.criteria[index]
+    if options.auto_na_option:
+        criterion = criterion.with_guaranteed_na_option()
+    if not options.shuffle_options:
+        return ShownOptions(criterion, tuple(range(len(criterion.options or ()))), shuffled=False)
+    return ShownOptions(criterion, shown_order(criterion, options.seed, case.submission, index, judge_id))
+
+
+def judgment_of(
+    said: Said, reply: Reply | None, judge_id: str, weight: float, shown: ShownOptions | None = None
+) -> Judgment:
+    """What a judge said, as its judgment.
+
+    Example:
+        >>> from autorubric.core.verdict import CriterionVerdict
+        >>> judgment_of(Said(CriterionVerdict.MET), None, "default", 1.0).verdict
+        <CriterionVerdict.MET: 'MET'>
+    """
+    return Judgment(
+        judge_id,
+        verdict=said.verdict,
+        option=said.option,
+        reason=said.explanation,
+        reasoning=reply.reasoning if reply else None,
+        weight=weight,
+        flags=said.flags,
+        shuffle_order=shown.order if shown is not None and shown.shuffled else None,
+        usage=usage_of(reply),
+        cost=reply.cost if reply else None,
+    )
+
+
+def failed(judge_id: str, weight: float, failure: Failure) -> Judgment:
+    """The judgment of a call that failed, or whose replies could not be used.
+
+    Example:
+        >>> failed("default", 1.0, Failure("timeout", "no reply after 60 s")).mistake.category
+        'infrastructure'
+    """
+    reply = failure.reply
+    cost = reply.cost if reply else None
+    return Judgment(judge_id, mistake=mistake_of(failure), weight=weight, usage=usage_of(reply), cost=cost)
+
+
+def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Unreadable) -> Request:
+    """What is asked after a reply that cannot be used: it is shown, with what is wrong with it.
+
+    A reply that was cut off or empty has nothing to learn from; there the same question is asked once more.
+
+    Example:
+        >>> asked = Request((Message("user", "Is it met?"),), role="judge")
+        >>> problem = Unreadable("unreadable", "the reply holds no JSON object")
+        >>> [m.role for m in follow_up(package_judge_prompts(), asked, Reply("Yes."), problem).messages]
+        ['user', 'assistant', 'user']
+    """
+    if problem.kind != "unreadable":
+        return request
+    unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
+    turns = prompts.reask.render(problem=problem.message, unfound=unfound)
+    said = Message("assistant", reply.text[:_MOST_QUOTED])
+    return replace(request, messages=(*request.messages, said, *messages_of(turns)))
+
+
+def messages_of(turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """Rendered turns as messages.
+
+    Example:
+        >>> messages_of((("user", "Hi"),))
+        (Message(role='user', content='Hi'),)
+    """
+    return tuple(Message(role, text) for role, text in turns)
+
+
+@cache
+def judgment_schema(kind: Literal["binary", "choice"], evidence: bool) -> ReplySchema:
+    """The shape of a reply on one criterion: quotes where asked for, then the explanation, then the verdict.
+
+    Example:
+        >>> list(judgment_schema("binary", evidence=True).body["properties"])
+        ['quotes', 'explanation', 'criterion_status']
+    """
+    name = f"judge_{kind}"
+    body = load_schema(name)
+    if not evidence:
+        del body["properties"]["quotes"]
+        body["required"].remove("quotes")
+    shape: Mapping[str, Any] = body
+    return ReplySchema(name, shape)

@@ -1,0 +1,181 @@
+"""A judge that asks one model about all criteria of a case in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, TypeAlias
+
+from autorubric.core.judgment import Judgment, Mistake, Opinion
+from autorubric.errors import ConfigError
+from autorubric.graders.asking import (
+    JudgeOptions,
+    failed,
+    follow_up,
+    judgment_of,
+    messages_of,
+    shared_values,
+    show_options,
+)
+from autorubric.graders.case import Case
+from autorubric.graders.judge import Ask
+from autorubric.graders.options import ShownOptions
+from autorubric.graders.reading import Said, read_entry, usage_of
+from autorubric.llm.model import Model
+from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.structured import read_json
+from autorubric.prompts.library import load_schema
+
+Entries: TypeAlias = dict[int, Judgment]
+"""One judgment for each criterion asked about; those without a usable entry hold a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class RubricJudge:
+    """Asks a model about the whole rubric in one call.
+
+    Cheaper than a call a criterion, and less exact: judges lose track of long rubrics. An entry that is missing,
+    given twice or unusable fails its own criterion only, after the model was asked once more about those alone.
+
+    Attributes:
+        model: who is asked.
+        judge_id: what its judgments are called.
+        weight: how much it counts in a panel.
+        draw: which independent sample of its replies it takes.
+        options: how it asks; neither evidence nor examples can be asked for here.
+
+    Raises:
+        ConfigError: the options ask for evidence or examples.
+
+    Example:
+        >>> import asyncio
+        >>> from autorubric.core.criterion import Criterion
+        >>> from autorubric.testing import ScriptedModel
+        >>> said = '{"judgments": [{"criterion_id": "c0", "explanation": "Two.", "criterion_status": "MET"}]}'
+        >>> judge = RubricJudge(ScriptedModel({"judge": said}))
+        >>> case = Case("Coal.", (Criterion(requirement="Names a cause"), Criterion(requirement="Names a date")))
+        >>> reply = asyncio.run(judge.model.complete(judge.build(case, (0, 1))))
+        >>> found = judge.read(case, (0, 1), reply).value
+        >>> found[0].verdict, str(found[1].mistake)
+        (<CriterionVerdict.MET: 'MET'>, 'parse: the reply has no entry for criterion c1')
+    """
+
+    model: Model
+    judge_id: str = "default"
+    weight: float = 1.0
+    draw: int = 0
+    options: JudgeOptions = field(default_factory=JudgeOptions)
+
+    def __post_init__(self) -> None:
+        unfit = [name for name in ("evidence", "few_shot") if getattr(self.options, name)]
+        if unfit:
+            raise ConfigError(f"{' and '.join(unfit)} need one call a criterion; use CriterionJudge")
+
+    @property
+    def judge_ids(self) -> tuple[str, ...]:
+        """Its own id."""
+        return (self.judge_id,)
+
+    def build(self, case: Case, wanted: Sequence[int]) -> Request:
+        """The request for the wanted criteria together."""
+        criteria = [_shown_criterion(case, index, self._shown(case, index)) for index in wanted]
+        turns = self.options.prompts.rubric.render(criteria=criteria, **shared_values(case, False))
+        inputs = {"query": case.query, "submission": case.submission, "criteria": criteria}
+        return Request(messages_of(turns), "judge", _rubric_schema(), self.draw, item=case.item, inputs=inputs)
+
+    def read(self, case: Case, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
+        """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""
+        found = read_json(reply, "array", ("judgments",))
+        if isinstance(found, Unreadable):
+            return found
+        by_id: dict[str, list[Mapping[str, Any]]] = {}
+        for entry in found.value:
+            if isinstance(entry, Mapping):
+                by_id.setdefault(_plain_id(entry.get("criterion_id")), []).append(entry)
+        said = {index: self._said(case, index, by_id.get(f"c{index}", [])) for index in wanted}
+        if all(isinstance(one, Unreadable) for one in said.values()):
+            first = next(one.message for one in said.values() if isinstance(one, Unreadable))
+            return Unreadable("unreadable", f"the reply has no usable entry: {first}")
+        entries = {index: self._judgment(case, index, one, reply) for index, one in said.items()}
+        first_index = wanted[0]
+        entries[first_index] = replace(entries[first_index], usage=usage_of(reply), cost=reply.cost)
+        return Answer(entries, reply, found.notes)
+
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
+        """The opinion on each wanted criterion; what the first reply left open is asked about once more."""
+        settled: Entries = {}
+        open_: tuple[int, ...] = tuple(wanted)
+        paid = 0
+        while open_ and paid < 2:
+            asked = open_
+
+            def read(reply: Reply, asked: tuple[int, ...] = asked) -> Answer[Entries] | Unreadable:
+                return self.read(case, asked, reply)
+
+            answer = await ask(self.model, self.build(case, asked), read, self._follow_up)
+            if not isinstance(answer, Answer):
+                lost = failed(self.judge_id, self.weight, answer)
+                unpaid = replace(lost, usage=None, cost=None)
+                settled |= {index: lost if index == asked[0] else unpaid for index in asked}
+                break
+            # What an earlier session paid for is not counted, so that to resume is to ask about the rest again.
+            paid += answer.reply.fresh
+            settled |= _with_earlier_usage(settled, answer.value)
+            open_ = tuple(index for index in asked if settled[index].mistake is not None)
+        return [Opinion(settled[index]) for index in wanted]
+
+    def _follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
+        return follow_up(self.options.prompts, request, reply, problem)
+
+    def _shown(self, case: Case, index: int) -> ShownOptions | None:
+        if case.criteria[index].options is None:
+            return None
+        return show_options(case, index, self.judge_id, self.options)
+
+    def _said(self, case: Case, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
+        if not entries:
+            return Unreadable("unreadable", f"the reply has no entry for criterion c{index}")
+        if len(entries) > 1:
+            return Unreadable("unreadable", f"the reply has {len(entries)} entries for criterion c{index}")
+        return read_entry(entries[0], self._shown(case, index))
+
+    def _judgment(self, case: Case, index: int, said: Said | Unreadable, reply: Reply) -> Judgment:
+        if isinstance(said, Unreadable):
+            mistake = Mistake("parse", said.message, reply.text[:2000])
+            return Judgment(self.judge_id, mistake=mistake, weight=self.weight)
+        judgment = judgment_of(said, reply, self.judge_id, self.weight, self._shown(case, index))
+        return replace(judgment, usage=None, cost=None)
+
+
+def _with_earlier_usage(earlier: Entries, later: Entries) -> Entries:
+    """The later entries, with what the earlier ones in their places have cost."""
+    merged = dict(later)
+    for index, judgment in later.items():
+        before = earlier.get(index)
+        if before is None or before.usage is None:
+            continue
+        usage = before.usage if judgment.usage is None else before.usage + judgment.usage
+        costs = [cost for cost in (before.cost, judgment.cost) if cost is not None]
+        merged[index] = replace(judgment, usage=usage, cost=sum(costs) if costs else None)
+    return merged
+
+
+def _shown_criterion(case: Case, index: int, shown: ShownOptions | None) -> dict[str, Any]:
+    criterion = case.criteria[index]
+    return {
+        "id": f"c{index}",
+        "requirement": criterion.requirement,
+        "pitfall": criterion.weight < 0,
+        "options": shown.text if shown else None,
+        "labels": shown.labels if shown else None,
+    }
+
+
+def _plain_id(value: Any) -> str:
+    return value.strip(" :.\"'`[]()").lower() if isinstance(value, str) else ""
+
+
+@cache
+def _rubric_schema() -> ReplySchema:
+    return ReplySchema("judge_rubric", load_schema("judge_rubric"))
