@@ -36,7 +36,7 @@ class EvalConfig:
     Example:
         >>> EvalConfig(experiment_name="../elsewhere")
         Traceback (most recent call last):
-        autorubric.errors.InputError: experiment_name '../elsewhere' is no plain name; expected at most 100 letters, ...
+        autorubric.errors.InputError: experiment_name '../elsewhere' is no plain name; expected at most ...
     """
 
     fail_fast: bool = False

@@ -6,7 +6,12 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from autorubric.core.report import CriterionReport, EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.report import (
+    CriterionReport,
+    EnsembleCriterionReport,
+    EnsembleEvaluationReport,
+    EvaluationReport,
+)
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import AutorubricError, InputError

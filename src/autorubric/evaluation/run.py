@@ -20,6 +20,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask
 from autorubric.graders.prefix_first import PrefixFirst
+from autorubric.llm.accounts import Totals
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
@@ -45,6 +46,9 @@ class EvaluationRun:
         stopped: why no further item is opened; None while they are.
         asked: items about which a model was asked in this run.
         opened: items opened so far.
+        completed: indices of items with a report that counts.
+        totals: calls, tokens and cost of all sessions.
+        interrupted: whether a person stopped the run.
     """
 
     dataset: RubricDataset
@@ -59,12 +63,32 @@ class EvaluationRun:
     stopped: str | None = None
     asked: int = 0
     opened: int = 0
+    completed: set[int] = field(default_factory=set)
+    totals: Callable[[], list[Totals]] = list
+    interrupted: bool = False
+
+    def interrupt(self) -> None:
+        """Stop because a person said so."""
+        self.interrupted = True
+        self.stop("interrupted")
 
     def stop(self, reason: str) -> None:
         """Open no further item and make no further call; what is in flight ends by itself."""
         self.stopped = self.stopped or reason
         if self.executor is not None:
             self.executor.stop(reason)
+
+    async def to_the_end(self) -> None:
+        """Grade every item; where that is broken off by an error, no call goes on behind it."""
+        try:
+            await self.execute()
+        except BaseException as error:
+            if self.executor is not None:
+                self.executor.abandon("the run was broken off")
+                await self.executor.drain()
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            raise error from None
 
     async def execute(self) -> None:
         """Grade every item."""
@@ -101,6 +125,11 @@ class EvaluationRun:
         result = ItemResult(index, self.dataset[index], report, seconds, report.error)
         line = result.to_line()
         self.items.add(index, f'{line[:-1]},"digest":"{digest}"}}' if digest and report.error is None else line)
+        self._tell(result)
+
+    def _tell(self, result: ItemResult) -> None:
+        if result.error is None:
+            self.completed.add(result.item_idx)
         self.on_result(result)
 
     async def _report(self, index: int, watch: _Watch) -> Report:
@@ -136,13 +165,13 @@ class EvaluationRun:
             return None
         dataset = self.dataset
         rubric = dataset.get_item_rubric(index)
-        parts = [dataset[index].submission, rubric.to_dict(), dataset.get_item_prompt(index)]
+        parts: list[Any] = [dataset[index].submission, rubric.to_dict(), dataset.get_item_prompt(index)]
         parts += [dataset.get_item_reference_submission(index), fingerprint, self.generation]
         return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def _keep(self, index: int, line: bytes) -> None:
         self.items.add(index, line)
-        self.on_result(ItemResult.from_dict(json.loads(line), self.dataset[index]))
+        self._tell(ItemResult.from_dict(json.loads(line), self.dataset[index]))
 
 
 class _Watch:

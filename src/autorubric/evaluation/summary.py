@@ -123,7 +123,8 @@ class EvaluationSummary:
         if report.report is None:
             self.reasons[_category(result.error)] += 1
             return
-        for number, criterion in enumerate(report.report, start=1):
+        criteria: Sequence[CriterionReport | EnsembleCriterionReport] = report.report
+        for number, criterion in enumerate(criteria, start=1):
             self._add_criterion(criterion, number)
 
     def most_influential(self, count: int) -> Sequence[CriterionFigures]:

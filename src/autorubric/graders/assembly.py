@@ -12,9 +12,11 @@ from autorubric.core.criterion import Criterion
 from autorubric.errors import ConfigError
 from autorubric.files.keys import nearest
 from autorubric.graders.aggregation import Rules
+from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.cascade import Cascade
 from autorubric.graders.check_judge import ChecksFirst
-from autorubric.graders.criterion_judge import CriterionJudge, JudgeOptions
+from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.graders.emptiness import EmptyFirst
 from autorubric.graders.judge import Judge
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.graders.panel import Panel
@@ -38,7 +40,8 @@ class EscalationConfig:
         per_criterion: other thresholds, by the criterion's name.
 
     Example:
-        >>> EscalationConfig(LLMConfig("openai/gpt-5.1"), threshold=0.8).threshold_for(Criterion(requirement="Is brief"))
+        >>> strong = EscalationConfig(LLMConfig("openai/gpt-5.1"), threshold=0.8)
+        >>> strong.threshold_for(Criterion(requirement="Is brief"))
         0.8
     """
 
@@ -111,17 +114,16 @@ class Recipe:
         """The model of every judge, by judge id."""
         return {spec.judge_id: spec.llm_config for spec in self._all_specs()}
 
-    def made(self, models: Mapping[str, Model]) -> Judge:
-        """The judge that all of it comes to; criteria with a check are decided by that first."""
+    def made(self, models: Mapping[str, Model]) -> ChecksFirst:
+        """The judge it all comes to: checks go first, and about a submission that holds nothing nobody is asked."""
         if self.judge is not None:
-            return ChecksFirst(self.judge)
-        if not self.specs:
-            return ChecksFirst(None)
+            return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(self.judge)
         first = self._bench(self.specs, models)
         if self.escalation is None:
-            return ChecksFirst(first)
+            return ChecksFirst(EmptyFirst(first))
         then = self._bench(self.escalation.specs(), models)
-        return ChecksFirst(Cascade(first, then, self.escalation.threshold, self.escalation.per_criterion))
+        cascade = Cascade(first, then, self.escalation.threshold, self.escalation.per_criterion)
+        return ChecksFirst(EmptyFirst(cascade))
 
     def described(self) -> dict[str, Any]:
         """What of it shapes results, for manifests; no secrets."""
@@ -151,9 +153,7 @@ class Recipe:
 
     def _bench(self, specs: tuple[JudgeSpec, ...], models: Mapping[str, Model]) -> Judge:
         kind = CriterionJudge if self.llm_calls == "per_criterion" else RubricJudge
-        judges: list[Judge] = [
-            kind(models[s.judge_id], s.judge_id, s.weight, options=self.options) for s in specs
-        ]
+        judges: list[Judge] = [kind(models[s.judge_id], s.judge_id, s.weight, options=self.options) for s in specs]
         if len(judges) == 1:
             return judges[0]
         rules = self.rules
@@ -207,4 +207,6 @@ def _described(config: LLMConfig) -> dict[str, Any]:
         if spec.name in ("api_key", "cache_enabled", "cache_dir", "cache_ttl") or (empty and spec.name != "model"):
             continue
         shown[spec.name] = without_secrets(value) if spec.name == "extra_headers" else value
-    return {name: value if isinstance(value, str | int | float | dict) else str(value) for name, value in shown.items()}
+    return {
+        name: value if isinstance(value, str | int | float | dict) else str(value) for name, value in shown.items()
+    }

@@ -17,10 +17,10 @@ from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
 from autorubric.core.verdict import CannotAssessConfig
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import Rules
+from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.assembly import EscalationConfig, LLMCalls, Recipe, judge_specs
 from autorubric.graders.case import Case, Query
 from autorubric.graders.check_judge import ChecksFirst
-from autorubric.graders.criterion_judge import JudgeOptions
 from autorubric.graders.desks import Desk, Desks, Limits
 from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.grader import Grader

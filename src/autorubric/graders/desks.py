@@ -11,7 +11,7 @@ from weakref import finalize
 
 from autorubric.errors import ConfigError
 from autorubric.graders.assembly import Recipe
-from autorubric.graders.judge import Judge
+from autorubric.graders.check_judge import ChecksFirst
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor, Records
 from autorubric.llm.ledger import Ledger
@@ -71,7 +71,7 @@ class Desk:
     """
 
     models: Mapping[str, Model]
-    judge: Judge
+    judge: ChecksFirst
     executor: Executor
     opened: AbstractAsyncContextManager[Mapping[str, Model]]
 

@@ -75,9 +75,12 @@ class Grader(ABC, Generic[ReportT]):
         given = {} if guidelines is None or not self._takes_guidelines() else {"guidelines": guidelines}
         found = await self.judge(_as_text(to_grade), rubric, query, reference_submission, **given)
         report = await self.aggregate(found, normalize=self.normalize)
-        if not isinstance(report, EvaluationReport | EnsembleEvaluationReport):
-            return report
-        return cast(ReportT, with_length_penalty(report, to_grade, self.length_penalty, normalize=self.normalize))
+        length, normalize = self.length_penalty, self.normalize
+        if isinstance(report, EvaluationReport):
+            return cast(ReportT, with_length_penalty(report, to_grade, length, normalize=normalize))
+        if isinstance(report, EnsembleEvaluationReport):
+            return cast(ReportT, with_length_penalty(report, to_grade, length, normalize=normalize))
+        return report
 
     def fingerprint(self) -> str | None:
         """What tells this grader's reports from another's; None where nothing is known to.
