@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from autorubric.testing import ScriptedModel
 MET = '{"explanation": "It is there.", "criterion_status": "MET"}'
 UNMET = '{"explanation": "It is missing.", "criterion_status": "UNMET"}'
 
-Say = Callable[[Request], str | Failure]
+Say = Callable[[Request], Any]
 
 
 def essays(count: int = 4) -> RubricDataset:

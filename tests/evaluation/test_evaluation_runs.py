@@ -94,7 +94,7 @@ async def test_fail_fast_makes_no_call_after_it_has_raised(tmp_path: Path) -> No
         await asyncio.sleep(0.01 if request.item == "e0" else 0.05)
         return Failure("server", "HTTP 500") if request.item == "e0" else says(request)
 
-    bench = Bench(slowly)  # type: ignore[arg-type]
+    bench = Bench(slowly)
     config = EvalConfig(fail_fast=True, experiments_dir=tmp_path, max_concurrent_items=3)
     with pytest.raises(RuntimeError, match="Evaluation failed at item 0: "):
         await EvalRunner(essays(30), bench.grader, config).run()
@@ -119,7 +119,7 @@ async def test_no_more_items_are_open_than_allowed(tmp_path: Path) -> None:
         essays(50),
         Bench(watch).grader,
         experiments_dir=tmp_path,
-        max_concurrent_items=4,  # type: ignore[arg-type]
+        max_concurrent_items=4,
     )
     assert most <= 4
     # An item has a task of its own, one for each criterion and one for each call in flight; and one is this test.
