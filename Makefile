@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test check bench soak clean
+.PHONY: setup demo test lint check bench soak clean
 
 setup: $(VENV)/.dev
 
@@ -21,23 +21,24 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@touch $@
 
 demo: $(VENV)/.runtime
-	$(BIN)/autorubric synthesize examples/queries.jsonl --out demo-out --models builtin/offline --show 1
+	$(BIN)/autorubric synthesize examples/queries.jsonl --out demo-out --id-column id --models builtin/offline --show 1
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
 
-check: $(VENV)/.dev
+lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/lint-imports
+
+check: lint test
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
 soak: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 0 -m soak
+	$(BIN)/python -m benchmarks kill_soak
 
 clean:
 	rm -rf $(VENV) demo-out bench-out build dist

@@ -34,9 +34,8 @@ def run() -> None:
     print(f"{kills} SIGKILLs over {QUERIES} queries x {CALLS_A_QUERY} calls, {IN_FLIGHT} in flight")
     print(f"rows lost {lost}, rows doubled {doubled}, rows {len(rows)}")
     print(f"distinct calls {stats['distinct_bodies']}, paid twice {stats['repeated_calls']}", end="")
-    print(
-        f" ({stats['repeated_calls'] / max(kills, 1):.1f} a kill, most {max(repeats, default=0)}; in flight {IN_FLIGHT})"
-    )
+    mean, most = stats["repeated_calls"] / max(kills, 1), max(repeats, default=0)
+    print(f" ({mean:.1f} a kill, most {most}; in flight {IN_FLIGHT})")
     if lost or doubled or stats["distinct_bodies"] != QUERIES * CALLS_A_QUERY:
         raise SystemExit("the soak found lost, doubled or missing work")
 

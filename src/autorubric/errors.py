@@ -26,7 +26,8 @@ class AutorubricError(Exception):
 class InputError(AutorubricError, ValueError):
     """What the caller passed is wrong.
 
-    Carries every offender found, not only the first, so that one look is enough to mend them all.
+    Carries every offender found, not only the first, so that one look is enough to mend them all; `advice` is
+    what to do about them.
 
     Example:
         >>> raise InputError(["row 3: no key 'question'", "row 9: not JSON"])
@@ -36,9 +37,9 @@ class InputError(AutorubricError, ValueError):
           row 9: not JSON
     """
 
-    def __init__(self, problems: str | Iterable[str]) -> None:
+    def __init__(self, problems: str | Iterable[str], advice: str = "") -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
-        super().__init__(_joined(self.problems))
+        super().__init__("\n".join(filter(None, (_joined(self.problems), advice))))
 
 
 class MissingFileError(InputError, FileNotFoundError):

@@ -207,3 +207,24 @@ def test_wrong_input_ends_with_status_2_and_says_what_is_wrong(
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_full_disk_is_told_and_what_is_recorded_is_not_lost(endpoint: LoopbackProcess, tmp_path: Path) -> None:
+    source, out = queries(tmp_path, 30), tmp_path / "out"
+    arguments = command(source, out, endpoint.base_url)
+    # A file may grow to 120 kB: enough for the ledger, too little for the last step file.
+    limited = subprocess.run(
+        ["bash", "-c", 'ulimit -f 120; trap "" XFSZ; exec "$@"', "bash", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+        timeout=120,
+    )
+    assert limited.returncode == 1
+    assert "Traceback" not in limited.stderr
+    assert "what is recorded is safe" in limited.stderr or "what it holds is safe" in limited.stderr
+    assert finish(arguments).returncode == 0
+    assert len(lines(out / "final.jsonl")) == 30
+    # Lost are the batch that could not be written and the calls in flight behind it: at most 8 each.
+    assert endpoint.stats()["repeated_calls"] <= 16

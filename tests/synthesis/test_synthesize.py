@@ -146,9 +146,28 @@ def test_a_wrong_key_costs_one_request_and_ends_the_run(
     b = bench(*(f"q{i}" for i in range(50)), key="right")
     for slot in ("RESPONSE_A", "RESPONSE_B", "RUBRIC_A", "RUBRIC_B", "MERGE", "AUGMENT"):
         monkeypatch.setenv(f"{slot}_API_KEY", "wrong")
-    assert b.synthesize() == 1
+    assert b.synthesize() == 2
     assert b.endpoint.counts.requests == 1
-    assert "stopped: m-" in capsys.readouterr().out
+    assert "m-reference: HTTP 401" in capsys.readouterr().err
+
+
+def test_an_address_where_nothing_answers_ends_the_run_at_once(
+    bench: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = bench(*(f"q{i}" for i in range(50)))
+    slots = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge", "augment")
+    nowhere = [word for slot in slots for word in (f"--{slot}-base-url", "http://127.0.0.1:9/v1")]
+    assert b.synthesize(*nowhere) == 2
+    assert b.synthesize("--merge-base-url", "http://127.0.0.1:9/v1") == 1
+    assert b.endpoint.counts.requests < 350
+    assert "is the address right, and the server running?" in capsys.readouterr().err
+
+
+def test_a_model_the_endpoint_does_not_have_ends_the_run(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    b = bench(*(f"q{i}" for i in range(50)), faults={"404": 1.0})
+    assert b.synthesize() == 2
+    assert b.endpoint.counts.requests <= 3
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_an_unreadable_rubric_is_asked_again_with_what_was_wrong(bench: Make) -> None:

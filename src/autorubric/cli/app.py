@@ -72,4 +72,7 @@ def _told(error: Exception) -> int:
     if isinstance(error, AutorubricError):
         print(f"autorubric: {error}", file=sys.stderr)
         return EXIT_UNFINISHED
+    if isinstance(error, OSError):
+        print(f"autorubric: {error}; what is recorded is safe, mend this and run the command again", file=sys.stderr)
+        return EXIT_UNFINISHED
     raise error

@@ -110,10 +110,16 @@ def settings_tree(given: Mapping[str, Any], config: Mapping[str, Any], models: s
     return {key: _listed(value) for key, value in tree.items()}
 
 
+_LISTS = ("responses", "rubrics")
+
+
 def _indexed(value: Any) -> Any:
     """Roles as mappings all the way down, with a list as a mapping from places."""
     if isinstance(value, dict) and isinstance(value.get("roles"), dict):
-        roles = {key: _role(entry) for key, entry in value["roles"].items()}
+        roles = {
+            key: _role([entry] if key in _LISTS and not isinstance(entry, list) else entry)
+            for key, entry in value["roles"].items()
+        }
         return {**value, "roles": roles}
     return value
 

@@ -30,7 +30,8 @@ def print_summary(summary: Summary, out: Path) -> None:
     _print_counts("asked anew because their inputs had changed", summary.stale)
     _print_counts("noticed", summary.notes)
     if summary.failed:
-        print(f"  {summary.failed} rows are not finished; {out / UNFINISHED_FILE} lists them with reasons:")
+        rows = "1 row is" if summary.failed == 1 else f"{summary.failed} rows are"
+        print(f"  {rows} not finished; {out / UNFINISHED_FILE} lists what failed, with reasons:")
         for reason, count in summary.reasons.most_common(8):
             print(f"    {count} x {reason}")
     for problem in summary.skipped[:5]:

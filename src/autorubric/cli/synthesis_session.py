@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from autorubric.cli import EXIT_INTERRUPTED, EXIT_UNFINISHED
+from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.long_runs import interruptible, make_folder
 from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.synthesis_report import print_estimates, print_rubrics, print_summary
@@ -79,6 +79,9 @@ class Session:
         if run.interrupted:
             print(f"interrupted; go on with:\n  {self.again}")
             return EXIT_INTERRUPTED
+        if run.refused and not any(activity.paid for activity in run.executor.snapshot().values()):
+            print(f"autorubric: {summary.stopped}", file=sys.stderr)
+            return EXIT_INPUT
         if summary.stopped and not self.export_only:
             print(f"stopped: {summary.stopped}\ngo on with:\n  {self.again}")
         elif not summary.complete:

@@ -24,7 +24,8 @@ class Cascade:
     * abstained,
     * is split, where no threshold holds: simple judges inside the first disagree,
     * has a confidence below the threshold, or none, where one holds. A panel's confidence is the share of its
-      votes that say the same, so that a threshold of 0.6 lets a majority of two in three stand.
+      votes that say the same, so that a threshold of 0.6 lets a majority of two in three stand. Language models
+      asked once state none; several draws of one (`draws_of`) have one.
 
     Where `then` was asked, its word counts, and a failure of it is a failure; the first's votes stay in the
     report, marked as superseded.

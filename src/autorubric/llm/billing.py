@@ -10,7 +10,7 @@ from autorubric.llm.model import Model
 from autorubric.llm.request import Failure, Reply, Request, Usage
 
 # An endpoint that answers like this has not run the model.
-_NEVER_BILLED = frozenset({"auth", "quota", "no_model", "rejected", "rate_limit", "server"})
+_NEVER_BILLED = frozenset({"auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"})
 
 
 class Bill(NamedTuple):

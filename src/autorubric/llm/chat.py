@@ -157,6 +157,10 @@ class ChatModel:
             body = request_body(self.endpoint.model, self._parameters, request, terms)
             async with self._endpoints.slots:
                 outcome = await self._send(encoded(body))
+            if isinstance(outcome, Reply) or outcome.status is not None:
+                self._limiter.answered = True
+            elif not self._limiter.answered and not outcome.maybe_billed:
+                outcome = _unreachable(outcome)
             if isinstance(outcome, Reply):
                 self._limiter.accepted()
                 off = estimate - outcome.usage.total_tokens if outcome.usage and estimate else 0
@@ -178,7 +182,7 @@ class ChatModel:
     def _pass_on(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
         """Tell those who wait for the first call what it met."""
         failure = self._failure(fault, 0)
-        if fault.kind in ("auth", "quota"):
+        if fault.kind in ("auth", "quota", "unreachable"):
             for gate in gates:
                 gate.refuse(failure)
         elif fault.kind == "no_model":
@@ -261,6 +265,11 @@ def _open(ahead: list[Gate]) -> None:
     for gate in ahead:
         gate.open()
     ahead.clear()
+
+
+def _unreachable(fault: Fault) -> Fault:
+    message = f"{fault.message}; nothing has answered there yet: is the address right, and the server running?"
+    return dataclasses.replace(fault, kind="unreachable", message=message, again=False)
 
 
 def _may_be_negotiable(fault: Fault) -> bool:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
 
 # Failures that every later call of the same model would meet again.
-_ENDS_MODEL = frozenset({"auth", "quota", "no_model"})
+_ENDS_MODEL = frozenset({"auth", "quota", "no_model", "unreachable"})
 
 
 class Records(Protocol):

@@ -127,12 +127,23 @@ def strict_json(text: str, notes: list[str]) -> Any:
         raise NotFiniteError(f"{name} is not a JSON number")
 
     try:
-        parsed = json.loads(text, strict=False, object_pairs_hook=paired, parse_constant=refused)
+        parsed = json.loads(text, strict=False, parse_constant=refused)
+        if _keys_in(parsed) != text.count('":'):
+            # A key may have been given twice, or a string holds the same signs: the slow way tells.
+            parsed = json.loads(text, strict=False, object_pairs_hook=paired, parse_constant=refused)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     value = _cleaned(parsed, found) if _MAY_NEED_CLEANING.search(text) else parsed
     notes.extend(dict.fromkeys(found))
     return value
+
+
+def _keys_in(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(map(_keys_in, value))
+    if isinstance(value, dict):
+        return len(value) + sum(_keys_in(inner) for inner in value.values() if isinstance(inner, list | dict))
+    return 0
 
 
 def _cleaned(value: Any, notes: list[str], depth: int = 0) -> Any:

@@ -32,11 +32,17 @@ class Limiter:
 
     First come, first served. Cancelled waiters leave no trace. Times come from `clock`, which only goes
     forward. May be used by one event loop after another, not by two at once.
+
+    Attributes:
+        pace: the rate the endpoint has shown to accept.
+        in_flight: calls that hold a place now.
+        answered: whether anything ever answered there.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.pace = Pace()
         self.in_flight = 0
+        self.answered = False
         self._clock = clock
         self._limit = math.inf
         self._ceiling = 1

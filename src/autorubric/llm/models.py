@@ -30,16 +30,17 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
         {'merge': 'builtin/offline'}
     """
     models: dict[str, Model] = {}
-    problems: dict[str, None] = {}
+    problems: dict[str, list[str]] = {}
     async with Endpoints(max_in_flight=max_in_flight, total=max_in_flight) as endpoints:
         for slot, config in configs.items():
             try:
                 models[slot] = _model(config, endpoints)
             except ConfigError as error:
-                problems.update(dict.fromkeys(f"{slot}: {problem}" for problem in error.problems))
+                for problem in error.problems:
+                    problems.setdefault(problem, []).append(slot)
         try:
             if problems:
-                raise ConfigError(problems)
+                raise ConfigError(f"{', '.join(slots)}: {problem}" for problem, slots in problems.items())
             yield models
         finally:
             for model in models.values():

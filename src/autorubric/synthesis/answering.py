@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -34,6 +34,7 @@ class StageAnswerer:
         reused: how many values came from elsewhere, by stage.
         stale: how many imported values were asked anew because their inputs changed, by stage.
         follow_up: what to ask after a reply that could not be read.
+        on_end: told at once of a failure after which no further call can succeed.
         done: how many stages ended with a value, by stage; `failed`: how many without; `open`: how many have
             begun and not ended.
     """
@@ -43,6 +44,7 @@ class StageAnswerer:
     imports: Ledger | None = None
     generations: Mapping[str, int] = field(default_factory=dict)
     follow_up: FollowUp = lambda request, reply, problem: request
+    on_end: Callable[[Failure], None] = lambda failure: None
     reused: Counter[str] = field(default_factory=Counter)
     stale: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
@@ -56,6 +58,8 @@ class StageAnswerer:
             outcome = await self._outcome(stage, record_id, fields)
         finally:
             self.open[stage.name] -= 1
+        if outcome.failure is not None and outcome.failure.ends_run:
+            self.on_end(outcome.failure)
         (self.failed if outcome.failure else self.done)[stage.name] += 1
         return outcome
 

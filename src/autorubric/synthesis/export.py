@@ -16,7 +16,7 @@ from autorubric.synthesis.steps import STEP_FILES, read_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ROWS_A_GROUP = 2000
+_ROWS_A_GROUP = 500
 
 
 @dataclass(frozen=True, slots=True)

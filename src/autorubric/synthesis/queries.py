@@ -12,7 +12,10 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, nearest
 
-_LIKELY = ("question", "query", "prompt", "instruction", "turns")
+_LIKELY = {
+    "question": ("question", "query", "prompt", "instruction", "turns"),
+    "id": ("id", "question_id", "prompt_id", "key", "uid"),
+}
 _PATH_PART = re.compile(r"[^.\[\]]+|\[\d+\]")
 
 
@@ -99,8 +102,7 @@ class QueryFile:
         if self.id_column and columns and _head(self.id_column) not in columns:
             raise InputError(_no_column(self.path, "id", self.id_column, columns))
         if problems and not self.skip_bad_rows:
-            hint = "mend these rows, or pass --skip-bad-rows to go on without them"
-            raise InputError([*problems, *repeated, hint])
+            raise InputError([*problems, *repeated], "mend these rows, or pass --skip-bad-rows to go on without them")
         if repeated:
             raise InputError(repeated)
         if usable == 0:
@@ -160,6 +162,6 @@ def _not_text(column: str, value: Any) -> str:
 
 
 def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None]) -> str:
-    near = nearest(column, list(columns)) or next((name for name in _LIKELY if name in columns), None)
+    near = nearest(column, list(columns)) or next((name for name in _LIKELY[purpose] if name in columns), None)
     guess = f"; did you mean --{purpose}-column {near}?" if near else ""
     return f"{path}: no column {column!r}; the rows have {_listed(columns)}{guess}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from autorubric import __version__
 from autorubric.llm.executor import Executor
 from autorubric.llm.ledger import Ledger
 from autorubric.llm.model import Model
+from autorubric.llm.request import Failure
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.synthesis.answering import StageAnswerer
@@ -29,6 +31,7 @@ from autorubric.synthesis.steps import STEP_FILES, write_steps
 from autorubric.synthesis.summary import Summary, write_unfinished
 from autorubric.synthesis.takeover import take_over
 
+_WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
 _DIGITS = re.compile(r"\d+")
 
 
@@ -72,6 +75,7 @@ class SynthesisRun:
         on_row: told of every row that ended.
         stopped: why the run was stopped early; empty when it was not.
         interrupted: whether a person stopped it.
+        refused: whether a wrong key, model name or address stopped it.
     """
 
     prepared: Prepared
@@ -81,6 +85,7 @@ class SynthesisRun:
     on_row: Callable[[Row], None] = lambda row: None
     stopped: str = ""
     interrupted: bool = False
+    refused: bool = False
     summary: Summary = field(init=False)
     answer: StageAnswerer = field(init=False)
 
@@ -135,7 +140,13 @@ class SynthesisRun:
             self.ledger if imported else None,
             generations,
             follow_up=follow_up_with(self.prepared.prompts.reask),
+            on_end=self._end,
         )
+
+    def _end(self, failure: Failure) -> None:
+        if failure.kind != "stopped":
+            self.refused |= failure.kind in _WRONG_INPUT
+            self.stop(failure.message)
 
     def _keep(self, spool: Spool, row: Row) -> None:
         spool.add(row)
@@ -143,8 +154,6 @@ class SynthesisRun:
         for name, failure in failures.items():
             if failure.kind not in NO_CALL_MADE | {"missing_input"}:
                 summary.reasons[f"{name}: {failure.kind}"] += 1
-            if failure.ends_run:
-                self.stop(failure.message)
         for outcome in row.outcomes.values():
             summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
         summary.finished += not failures
@@ -166,7 +175,7 @@ class SynthesisRun:
         content: dict[str, Any] = {
             "kind": "synthesis",
             "status": status,
-            "autorubric": __version__,
+            "versions": {"autorubric": __version__, "python": platform.python_version()},
             "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
             "models": {slot: model.name for slot, model in self.models.items()},
             "templates": prepared.prompts.fingerprints(),
