@@ -123,7 +123,8 @@ class _Sheet:
         turns = self._beginning(kind).finish(**values)
         inputs: dict[str, Any] = {"query": case.query, "submission": case.submission, "criterion": criterion}
         if criterion.options is not None:
-            inputs["options"] = self.shown(index).labels
+            shown = self.shown(index)
+            inputs |= {"options": shown.labels, "values": shown.values}
         return Request(messages_of(turns), "judge", self._schema(kind), judge.draw, item=case.item, inputs=inputs)
 
     def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:

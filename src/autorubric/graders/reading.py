@@ -24,7 +24,8 @@ _VERDICTS = {
 _TRUTHS = {"true": CriterionVerdict.MET, "false": CriterionVerdict.UNMET}
 _EXPLANATIONS = ("explanation", "reason", "rationale")
 _SEPARATORS = re.compile(r"[\s_\-]+")
-_STATED = re.compile(r'"(criterion_status|criteria_met|selected_option)"\s*:\s*("[^"\n]{0,80}"|[\w.+-]+)')
+_KEYS = ("criterion_status", "criteria_met", "selected_option")
+_STATED = re.compile(rf'"({"|".join(_KEYS)})"\s*:\s*("[^"\n]{{0,80}}"|[\w.+-]+)')
 _CONCLUDED = re.compile(
     r"\b(?:criterion|requirement|condition)\b[^.\n]{0,30}?\b(?:is|was|are)\s+(not\s+met|unmet|met)\b", re.IGNORECASE
 )
@@ -71,7 +72,7 @@ def read_binary(reply: Reply) -> Answer[Said] | Unreadable:
     verdict = verdict_in(record)
     if isinstance(verdict, Unreadable):
         return verdict
-    if found.notes and (problem := _disagreement(reply)):
+    if problem := _disagreement(reply):
         return problem
     said = Said(verdict, None, *_account(record, found.notes, verdict))
     return Answer(said, reply, found.notes)
@@ -94,7 +95,7 @@ def read_choice(reply: Reply, shown: ShownOptions) -> Answer[Said] | Unreadable:
     option = option_in(record, shown)
     if isinstance(option, Unreadable):
         return option
-    if found.notes and (problem := _disagreement(reply)):
+    if problem := _disagreement(reply):
         return problem
     return Answer(Said(None, option, *_account(record, found.notes)), reply, found.notes)
 
@@ -204,7 +205,12 @@ def _bare_word(reply: Reply) -> Answer[Said] | None:
 
 
 def _disagreement(reply: Reply) -> Unreadable | None:
-    """Why a reply that is not plain JSON must not be trusted: it states one thing here and another there."""
+    """Why a reply must not be trusted: it states one thing here and another there.
+
+    A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
+    """
+    if all(reply.text.count(key) < 2 for key in _KEYS):
+        return None
     stated: dict[str, set[str]] = {}
     for key, value in _STATED.findall(without_thinking(reply.text)):
         stated.setdefault(key, set()).add(_folded(value))

@@ -156,6 +156,8 @@ class Template:
     def begin(self, /, **values: Any) -> Beginning:
         """The prompt up to its criterion block, filled in once for the many requests that begin like this.
 
+        A template without a criterion block is filled in anew for each of them.
+
         Raises:
             InputError: a value that the system or user block uses is missing or cannot be shown.
 
@@ -165,7 +167,7 @@ class Template:
             >>> [begun.finish(ask=ask)[0][1] for ask in ("Right?", "Brief?")]
             ['2 + 2 = 4. Right?', '2 + 2 = 4. Brief?']
         """
-        turns, code = self._begun(values)
+        turns, code = self._begun(values) if self._tail else ((), "")
         return Beginning(self, values, turns, code)
 
     def _begun(self, values: dict[str, Any]) -> tuple[tuple[Turn, ...], str]:
@@ -223,7 +225,7 @@ class Beginning:
             InputError: a value that the template uses is missing or cannot be shown.
         """
         given = {**self._given, **values}
-        if is_clear(self._code, texts_in(values)):
+        if self._turns and is_clear(self._code, texts_in(values)):
             return self._template._ended(self._turns, given)
         del given[_CODE]
         return self._template.render(**given)
