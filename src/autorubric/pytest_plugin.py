@@ -1,4 +1,4 @@
-"""A pytest plugin: `assert_rubric(submission, rubric, judge=…, at_least=0.8)`, and a marker for the tests that use it.
+"""A pytest plugin: `assert_rubric(submission, rubric, judge=…, at_least=0.8)`, and a marker for tests that use it.
 
 Installed with the package. Nothing heavy is imported before a test asks for it.
 """
