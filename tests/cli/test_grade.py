@@ -165,6 +165,12 @@ def test_a_dry_run_makes_no_call_and_counts_exactly(tmp_path: Path, capsys: pyte
         assert endpoint.counts.requests == 4
 
 
+def test_a_judge_that_nobody_can_reach_is_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["grade", str(dataset(tmp_path)), "--judge", "judge@http://127.0.0.1:9/v1", "--retry", "0"]
+    assert run([*command, "-o", str(tmp_path / "run")]) == 2
+    assert "127.0.0.1" in capsys.readouterr().err
+
+
 def test_several_judges_sit_as_a_panel(tmp_path: Path) -> None:
     with LoopbackEndpoint().in_thread() as endpoint:
         judges = [flag for name in ("a", "b", "c") for flag in ("--judge", f"{name}@{endpoint.base_url}")]

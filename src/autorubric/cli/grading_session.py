@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autorubric.cli import EXIT_INTERRUPTED, EXIT_SCORE, EXIT_UNFINISHED
+from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_SCORE, EXIT_UNFINISHED
 from autorubric.cli.grading_report import print_estimate, print_grades
 from autorubric.cli.long_runs import interruptible, make_folder
 from autorubric.cli.progress import RunState, StageState, shown
@@ -114,6 +114,9 @@ class GradingSession:
         if run.interrupted:
             print(f"interrupted; go on with:\n  {self.again}")
             return EXIT_INTERRUPTED
+        if run.refused and run.executor is not None and not any(a.paid for a in run.executor.snapshot().values()):
+            print(f"autorubric: {run.stopped}", file=sys.stderr)
+            return EXIT_INPUT
         if run.stopped:
             print(f"stopped: {run.stopped}\ngo on with:\n  {self.again}")
             return EXIT_UNFINISHED

@@ -28,6 +28,8 @@ from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 DRAWS_A_GENERATION = 1000
 """Draws that one generation of replies may use; asking everything anew starts the next one."""
 
+_WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
+
 
 @dataclass
 class EvaluationRun:
@@ -49,6 +51,7 @@ class EvaluationRun:
         completed: indices of items with a report that counts.
         totals: calls, tokens and cost of all sessions.
         interrupted: whether a person stopped the run.
+        refused: whether a wrong key, model name or address stopped it.
     """
 
     dataset: RubricDataset
@@ -66,6 +69,7 @@ class EvaluationRun:
     completed: set[int] = field(default_factory=set)
     totals: Callable[[], list[Totals]] = list
     interrupted: bool = False
+    refused: bool = False
 
     def interrupt(self) -> None:
         """Stop because a person said so."""
@@ -199,6 +203,7 @@ class _Watch:
         if isinstance(outcome, Failure):
             self.asked = True
             if outcome.ends_run:
+                self._run.refused |= outcome.kind in _WRONG_INPUT
                 self._run.stop(outcome.message)
         elif outcome.reply.fresh:
             self.asked = True
