@@ -253,6 +253,21 @@ async def test_a_met_without_any_quote_is_unsupported_even_where_nothing_can_be_
     assert judgment.verdict is MET and judgment.flags == ("unsupported",)
 
 
+async def test_a_verdict_with_a_poor_quote_is_kept_where_the_second_reply_holds_none() -> None:
+    options = JudgeOptions(evidence=True)
+    for second in ("Sorry!", Reply("", refusal="No.")):
+        script = [said("MET", ["steam engines"]), second, second, second]
+        (judgment,), _ = await judged(script, judge=lambda m: CriterionJudge(m, options=options))
+        assert judgment.verdict is MET and judgment.flags == ("unsupported",)
+
+
+async def test_a_call_that_fails_after_a_poor_quote_is_a_mistake_so_that_to_resume_asks_again() -> None:
+    options = JudgeOptions(evidence=True)
+    script = [said("MET", ["steam engines"]), Failure("server", "503")]
+    (judgment,), _ = await judged(script, judge=lambda m: CriterionJudge(m, options=options))
+    assert str(judgment.mistake) == "infrastructure: server: 503"
+
+
 async def test_examples_stand_after_the_submission_and_before_the_criterion() -> None:
     data = RubricDataset("Why Britain?", Rubric([CAUSES]))
     data.add_item("Tea.", "bad", [UNMET])

@@ -137,7 +137,7 @@ def test_joiners_and_flags_that_writing_needs_are_not_hidden_characters() -> Non
 
 
 def answers() -> list[str]:
-    """Texts of people and models that address no judge: 1,654 of them."""
+    """Texts of people and models that address no judge: 1,643 of them."""
     found: list[str] = []
     for name in ("arena_hard_150_with_answers", "ifeval_verdicts_strict", "healthbench_250"):
         path = DATA / f"{name}.jsonl"

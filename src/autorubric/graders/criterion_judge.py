@@ -24,7 +24,7 @@ from autorubric.graders.case import Case
 from autorubric.graders.evidence import Unsupported, find_quote
 from autorubric.graders.judge import Ask
 from autorubric.graders.options import ShownOptions
-from autorubric.graders.reading import Said, read_binary, read_choice
+from autorubric.graders.reading import NO_VERDICT, Said, read_binary, read_choice
 from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.template import Beginning
@@ -93,7 +93,7 @@ class CriterionJudge:
         answer = await ask(self.model, sheet.build(index), read, sheet.follow_up)
         if isinstance(answer, Answer):
             judgment: Judgment = answer.value
-        elif held is not None and held.answer is not None and answer.kind == "unreadable":
+        elif held is not None and held.answer is not None and answer.kind in NO_VERDICT:
             judgment = held.answer.value
         else:
             judgment = failed(self.judge_id, self.weight, answer)

@@ -30,7 +30,8 @@ _CONCLUDED = re.compile(
     r"\b(?:criterion|requirement|condition)\b[^.\n]{0,30}?\b(?:is|was|are)\s+(not\s+met|unmet|met)\b", re.IGNORECASE
 )
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a mistake
-_NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
+NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
+"""Kinds of failure in which a reply came and held no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def mistake_of(failure: Failure) -> Mistake:
     """
     reply = failure.reply
     evidence = (reply.text or reply.refusal or "")[:_MOST_EVIDENCE] if reply else ""
-    return Mistake("parse" if failure.kind in _NO_VERDICT else "infrastructure", str(failure), evidence)
+    return Mistake("parse" if failure.kind in NO_VERDICT else "infrastructure", str(failure), evidence)
 
 
 def usage_of(reply: Reply | None) -> TokenUsage | None:
