@@ -84,7 +84,7 @@ class Template:
     """
 
     __slots__ = (
-        *("_compiled", "_parts", "_system", "_tail", "_varies"),
+        *("_compiled", "_globals", "_parts", "_system", "_tail", "_varies"),
         *("fingerprint", "name", "origin", "source", "variables"),
     )
 
@@ -94,6 +94,7 @@ class Template:
         try:
             tree = _ENVIRONMENT.parse(source)
             self._compiled = _ENVIRONMENT.from_string(tree)
+            self._globals: dict[str, Any] = dict(self._compiled.globals)
         except jinja2.TemplateError as error:
             line = f":{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise InputError(f"{_place(name, origin)}{line}: {error.message}") from error
@@ -195,7 +196,8 @@ class Template:
 
     def _filled(self, render: Callable[[Context], Iterator[str]], given: dict[str, Any]) -> str:
         try:
-            return "".join(render(self._compiled.new_context(given)))
+            # Jinja copies its globals for each context, through a slow chain of maps; once is enough.
+            return "".join(render(self._compiled.new_context({**self._globals, **given}, shared=True)))
         except jinja2.TemplateRuntimeError as error:
             raise InputError(self._missing(given, error)) from error
 
