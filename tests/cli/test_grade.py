@@ -267,3 +267,16 @@ def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
         again.communicate(timeout=60)
         assert again.returncode == 0
         assert set(endpoint.calls_by_body().values()) == {1}
+
+
+def test_own_judge_templates_are_used(tmp_path: Path) -> None:
+    folder = tmp_path / "templates"
+    folder.mkdir()
+    text = "{% block user %}Read this: {{ submission | fence('text') }}{% endblock %}"
+    text += "{% block criterion %} {{ requirement | fence('criterion') }} Give criterion_status.{% endblock %}"
+    (folder / "judge_binary.jinja").write_text(text)
+    with LoopbackEndpoint().in_thread() as endpoint:
+        words = ["grade", str(dataset(tmp_path)), "--judge", f"m@{endpoint.base_url}", "-o", str(tmp_path / "run")]
+        assert run([*words, "--prompts", str(folder)]) == 0
+        assert all("Read this:" in json.dumps(r.body["messages"]) for r in endpoint.received)
+        assert run([*words, "--prompts", str(tmp_path / "nowhere")]) == 2

@@ -59,6 +59,7 @@ _MaxTokens = Annotated[int, typer.Option(min=1, help="Longest reply of a judge."
 _Timeout = Annotated[float, typer.Option(help="Seconds one attempt may take.")]
 _Retry = Annotated[int, typer.Option(min=0, help="Retries of a call that failed in passing.")]
 _Seed = Annotated[int, typer.Option(help="Of the order of options and the choice of examples.")]
+_Prompts = Annotated[Path | None, typer.Option(help="Directory of judge templates that replace the package's.")]
 _PrefixFirst = Annotated[
     bool, typer.Option("--prefix-first/--no-prefix-first", help="First call of an item goes ahead alone, for caches.")
 ]
@@ -98,6 +99,7 @@ def grade(
     timeout: _Timeout = 300.0,
     retry: _Retry = 5,
     seed: _Seed = 0,
+    prompts: _Prompts = None,
     prefix_first: _PrefixFirst = True,
 ) -> int:
     """Grade submissions criterion by criterion: by judges, by checks, or both.
@@ -143,6 +145,7 @@ def _grader(given: dict[str, Any]) -> CriterionGrader:
     from autorubric.dataset import RubricDataset
     from autorubric.graders.criterion_grader import CriterionGrader
     from autorubric.graders.few_shot import FewShotConfig
+    from autorubric.prompts.judging import load_judge_prompts
 
     known = [strategy.value for strategy in CannotAssessStrategy]
     if given["cannot_assess"] not in known:
@@ -178,5 +181,6 @@ def _grader(given: dict[str, Any]) -> CriterionGrader:
         budget_tokens=given["budget_tokens"],
         max_in_flight=given["concurrency"],
         seed=given["seed"],
+        prompts=None if given["prompts"] is None else load_judge_prompts(given["prompts"]),
         **scoring,
     )
