@@ -135,7 +135,7 @@ def _tokens(items: int, flags: Sequence[str]) -> tuple[float, float]:
         source = dataset_file(Path(folder), items, characters=8000)
         out = Path(folder) / "run"
         grade(source, out, endpoint.base_url, *flags)
-        from autorubric.llm.ledger import Ledger
+        from autorubric.llm.records.ledger import Ledger
 
         with Ledger.open(out / "ledger") as ledger:
             [total] = ledger.totals()

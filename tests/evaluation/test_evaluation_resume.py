@@ -11,7 +11,7 @@ import pytest
 
 from autorubric import Criterion, EvalResult, EvaluationReport, Grader, Rubric, RubricDataset, evaluate
 from autorubric.errors import RunLockedError
-from autorubric.llm.lock import run_lock
+from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Failure, Request
 
 from .conftest import Bench, essays, says

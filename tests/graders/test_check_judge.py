@@ -13,7 +13,7 @@ from autorubric.graders.case import Case
 from autorubric.graders.check_judge import ChecksFirst
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import ScriptedModel
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET

@@ -18,8 +18,8 @@ from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.few_shot import FewShot
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
 from autorubric.llm.offline import OfflineModel
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.testing import ScriptedModel

@@ -11,7 +11,7 @@ from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.emptiness import EmptyFirst, is_empty
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import ScriptedModel
 
 

@@ -19,7 +19,7 @@ from autorubric.graders.case import Case
 from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.testing import ScriptedModel
 

@@ -10,7 +10,7 @@ from autorubric.evaluation.summary import EvaluationSummary
 
 if TYPE_CHECKING:
     from autorubric.evaluation.estimate import ModelEstimate
-    from autorubric.llm.accounts import Totals
+    from autorubric.llm.records.accounts import Totals
 
 _MOST_SHOWN = 5
 

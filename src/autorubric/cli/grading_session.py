@@ -22,8 +22,8 @@ from autorubric.evaluation.summary import EvaluationSummary
 from autorubric.evaluation.tables import result_rows, write_table
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import FILE_NAME, Ledger
 from autorubric.llm.models import stand_ins
+from autorubric.llm.records.ledger import FILE_NAME, Ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from autorubric.cli.progress import dollars, lasting, short
 from autorubric.synthesis.summary import UNFINISHED_FILE, Summary
 
 if TYPE_CHECKING:
-    from autorubric.llm.accounts import Totals
+    from autorubric.llm.records.accounts import Totals
     from autorubric.synthesis.estimate import SlotEstimate
 
 

@@ -15,10 +15,10 @@ from autorubric.cli.synthesis_report import print_estimates, print_rubrics, prin
 from autorubric.errors import ConfigError
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
-from autorubric.llm.lock import run_lock
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Usage
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.estimate import calls_to_make, estimates

@@ -19,8 +19,8 @@ from autorubric.evaluation.run import EvaluationRun
 from autorubric.files import write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
-from autorubric.llm.ledger import Ledger
-from autorubric.llm.lock import run_lock
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import read_manifest
 
 WINDOW = 64

@@ -17,7 +17,7 @@ from autorubric.evaluation.items_file import read_items
 from autorubric.evaluation.report_json import report_from, report_json
 
 if TYPE_CHECKING:
-    from autorubric.llm.accounts import Totals
+    from autorubric.llm.records.accounts import Totals
 
 
 @dataclass
@@ -240,7 +240,7 @@ def paid(totals: Iterable[Totals]) -> tuple[TokenUsage | None, float | None]:
 
 def _totals(directory: Path) -> list[Totals]:
     from autorubric.evaluation.experiment import LEDGER_FOLDER
-    from autorubric.llm.ledger import FILE_NAME, Ledger
+    from autorubric.llm.records.ledger import FILE_NAME, Ledger
 
     folder = directory / LEDGER_FOLDER
     if not (folder / FILE_NAME).exists():

@@ -20,9 +20,9 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask
 from autorubric.graders.prefix_first import PrefixFirst
-from autorubric.llm.accounts import Totals
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
+from autorubric.llm.records.accounts import Totals
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 
 DRAWS_A_GENERATION = 1000

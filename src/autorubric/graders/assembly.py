@@ -22,8 +22,8 @@ from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.graders.panel import Panel
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.secrets import without_secrets
 from autorubric.llm.model import Model
-from autorubric.llm.secrets import without_secrets
 
 LLMCalls: TypeAlias = Literal["per_criterion", "per_item"]
 _LLM_CALLS = ("per_criterion", "per_item")

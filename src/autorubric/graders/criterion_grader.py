@@ -29,10 +29,10 @@ from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.graders.prefix_first import PrefixFirst
 from autorubric.graders.reporting import OnFailure, Scoring, report_on, with_length_penalty
 from autorubric.graders.suspicion import suspicions
-from autorubric.llm.accounts import Totals
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import ReplySchema
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 

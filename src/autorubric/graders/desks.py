@@ -14,11 +14,11 @@ from autorubric.graders.assembly import Recipe
 from autorubric.graders.check_judge import ChecksFirst
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor, Records
-from autorubric.llm.ledger import Ledger
-from autorubric.llm.lock import run_lock
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
-from autorubric.llm.recent import RecentReplies
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import run_lock
+from autorubric.llm.records.recent import RecentReplies
 from autorubric.llm.request import Usage
 
 

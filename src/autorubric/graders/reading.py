@@ -11,9 +11,9 @@ from autorubric.core.judgment import Mistake
 from autorubric.core.usage import TokenUsage
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.graders.options import ShownOptions
+from autorubric.llm.reading.structured import read_json, unusable
+from autorubric.llm.reading.thinking import without_thinking
 from autorubric.llm.request import Answer, Failure, Reply, Unreadable
-from autorubric.llm.structured import read_json, unusable
-from autorubric.llm.thinking import without_thinking
 
 _VERDICTS = {
     "met": CriterionVerdict.MET,

@@ -23,8 +23,8 @@ from autorubric.graders.judge import Ask
 from autorubric.graders.options import ShownOptions
 from autorubric.graders.reading import Said, read_entry, usage_of
 from autorubric.llm.model import Model
+from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
-from autorubric.llm.structured import read_json
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]

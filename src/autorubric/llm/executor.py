@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeAlias, TypeVar, overload
 from autorubric.errors import LedgerError
 from autorubric.llm.billing import bill, priced
 from autorubric.llm.budget import Budget, Reservation, current_reservation
-from autorubric.llm.keys import request_key
 from autorubric.llm.model import Model
+from autorubric.llm.records.keys import request_key
+from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Request, Unreadable
-from autorubric.llm.rows import CallRow
 from autorubric.llm.tally import Activity, Tally
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Executor:
         gate: entered around each call to a model, for a limit on calls in flight.
 
     Example:
-        >>> from autorubric.llm.ledger import Ledger
+        >>> from autorubric.llm.records.ledger import Ledger
         >>> from autorubric.llm.request import Message
         >>> class Echo:
         ...     name = "local/echo"
