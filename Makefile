@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test lint check bench soak clean
+.PHONY: setup demo test lint check bench soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -39,6 +39,9 @@ bench: $(VENV)/.dev
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m benchmarks kill_soak
+
+fuzz: $(VENV)/.dev
+	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/prompts tests/graders
 
 clean:
 	rm -rf $(VENV) demo-out bench-out build dist

@@ -6,7 +6,10 @@ import importlib
 import sys
 import time
 
-ALL = ("dataset_files", "ledger_overhead", "transport_overhead", "synthesis_speed", "kill_soak", "checks_speed")
+ALL = (
+    *("dataset_files", "ledger_overhead", "transport_overhead", "synthesis_speed"),
+    *("grading_speed", "kill_soak", "checks_speed"),
+)
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Message, Reply, Request, Usage
 
 CALLS = 20_000

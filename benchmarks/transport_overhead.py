@@ -102,9 +102,9 @@ class _model_caller:
         self.url = f"http://127.0.0.1:{port}/v1"
 
     async def __aenter__(self) -> Callable[[], Awaitable[object]]:
-        from autorubric.llm.chat import ChatModel
         from autorubric.llm.config import LLMConfig
-        from autorubric.llm.endpoints import Endpoints
+        from autorubric.llm.http.chat import ChatModel
+        from autorubric.llm.http.endpoints import Endpoints
         from autorubric.llm.request import Message, Request
 
         config = LLMConfig("m", temperature=0.0, api_base=self.url, api_key="planted-key")
@@ -121,9 +121,9 @@ class _model_caller:
 
 
 async def _rate_limited(port: int) -> None:
-    from autorubric.llm.chat import ChatModel
     from autorubric.llm.config import LLMConfig
-    from autorubric.llm.endpoints import Endpoints
+    from autorubric.llm.http.chat import ChatModel
+    from autorubric.llm.http.endpoints import Endpoints
     from autorubric.llm.request import Message, Request
 
     config = LLMConfig("m", api_base=f"http://127.0.0.1:{port}/limited", max_retries=8)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 _LOOK = """
 import autorubric, sys
 from autorubric.prompts import package_prompts
-from autorubric.llm.prices import price_table
+from autorubric.llm.http.prices import price_table
 from autorubric.cli.app import run
 print(autorubric.__version__, autorubric.__file__)
 print(sorted(package_prompts().fingerprints()), len(price_table()) > 0)

@@ -10,40 +10,128 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autorubric.core.criterion import CANONICAL_NA_OPTION, Criterion, CriterionOption
+    from autorubric.core.length_penalty import LengthPenalty
+    from autorubric.core.report import (
+        CriterionReport,
+        EnsembleCriterionReport,
+        EnsembleEvaluationReport,
+        EvaluationReport,
+    )
     from autorubric.core.rubric import Rubric
+    from autorubric.core.submission import ThinkingOutputDict, ToGradeInput
+    from autorubric.core.usage import TokenUsage
     from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
+    from autorubric.core.votes import (
+        AggregatedMultiChoiceVerdict,
+        JudgeVote,
+        MultiChoiceJudgeVote,
+        MultiChoiceVerdict,
+    )
     from autorubric.dataset import DataItem, RubricDataset
     from autorubric.errors import AutorubricError, InputError
+    from autorubric.evaluation import (
+        EvalConfig,
+        EvalResult,
+        EvalRunner,
+        EvalTimingStats,
+        ExperimentManifest,
+        ItemResult,
+        evaluate,
+        evaluate_sync,
+        fill_ground_truth,
+    )
+    from autorubric.graders.assembly import EscalationConfig
+    from autorubric.graders.criterion_grader import CriterionGrader
+    from autorubric.graders.few_shot import FewShotConfig, FewShotExample
+    from autorubric.graders.grader import Grader
+    from autorubric.graders.judge_spec import JudgeSpec
+    from autorubric.llm.config import LLMConfig
 
     __version__: str
 
 __all__ = [
     "CANONICAL_NA_OPTION",
+    "AggregatedMultiChoiceVerdict",
     "AutorubricError",
     "CannotAssessConfig",
     "CannotAssessStrategy",
     "Criterion",
+    "CriterionGrader",
     "CriterionOption",
+    "CriterionReport",
     "CriterionVerdict",
     "DataItem",
+    "EnsembleCriterionReport",
+    "EnsembleEvaluationReport",
+    "EscalationConfig",
+    "EvalConfig",
+    "EvalResult",
+    "EvalRunner",
+    "EvalTimingStats",
+    "EvaluationReport",
+    "ExperimentManifest",
+    "FewShotConfig",
+    "FewShotExample",
+    "Grader",
     "InputError",
+    "ItemResult",
+    "JudgeSpec",
+    "JudgeVote",
+    "LLMConfig",
+    "LengthPenalty",
+    "MultiChoiceJudgeVote",
+    "MultiChoiceVerdict",
     "Rubric",
     "RubricDataset",
+    "ThinkingOutputDict",
+    "ToGradeInput",
+    "TokenUsage",
     "__version__",
+    "evaluate",
+    "evaluate_sync",
+    "fill_ground_truth",
 ]
 
 _HOMES = {
-    "CANONICAL_NA_OPTION": "autorubric.core.criterion",
+    "AggregatedMultiChoiceVerdict": "autorubric.core.votes",
     "AutorubricError": "autorubric.errors",
+    "CANONICAL_NA_OPTION": "autorubric.core.criterion",
     "CannotAssessConfig": "autorubric.core.verdict",
     "CannotAssessStrategy": "autorubric.core.verdict",
     "Criterion": "autorubric.core.criterion",
+    "CriterionGrader": "autorubric.graders.criterion_grader",
     "CriterionOption": "autorubric.core.criterion",
+    "CriterionReport": "autorubric.core.report",
     "CriterionVerdict": "autorubric.core.verdict",
     "DataItem": "autorubric.dataset",
+    "EnsembleCriterionReport": "autorubric.core.report",
+    "EnsembleEvaluationReport": "autorubric.core.report",
+    "EscalationConfig": "autorubric.graders.assembly",
+    "EvalConfig": "autorubric.evaluation",
+    "EvalResult": "autorubric.evaluation",
+    "EvalRunner": "autorubric.evaluation",
+    "EvalTimingStats": "autorubric.evaluation",
+    "EvaluationReport": "autorubric.core.report",
+    "ExperimentManifest": "autorubric.evaluation",
+    "FewShotConfig": "autorubric.graders.few_shot",
+    "FewShotExample": "autorubric.graders.few_shot",
+    "Grader": "autorubric.graders.grader",
     "InputError": "autorubric.errors",
+    "ItemResult": "autorubric.evaluation",
+    "JudgeSpec": "autorubric.graders.judge_spec",
+    "JudgeVote": "autorubric.core.votes",
+    "LLMConfig": "autorubric.llm.config",
+    "LengthPenalty": "autorubric.core.length_penalty",
+    "MultiChoiceJudgeVote": "autorubric.core.votes",
+    "MultiChoiceVerdict": "autorubric.core.votes",
     "Rubric": "autorubric.core.rubric",
     "RubricDataset": "autorubric.dataset",
+    "ThinkingOutputDict": "autorubric.core.submission",
+    "ToGradeInput": "autorubric.core.submission",
+    "TokenUsage": "autorubric.core.usage",
+    "evaluate": "autorubric.evaluation",
+    "evaluate_sync": "autorubric.evaluation",
+    "fill_ground_truth": "autorubric.evaluation",
 }
 
 

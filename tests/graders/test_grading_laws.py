@@ -20,7 +20,7 @@ from autorubric.graders.panel import Panel, draws_of
 from autorubric.graders.reporting import Scoring, report_on
 from autorubric.graders.scripted import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Request
 from autorubric.testing import ScriptedModel
 

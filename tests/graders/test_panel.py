@@ -12,7 +12,7 @@ from autorubric.graders.panel import Draw, Panel, draws_of, together
 from autorubric.graders.reporting import Scoring, report_on
 from autorubric.graders.scripted import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Message, Reply, Request
 from autorubric.testing import ScriptedModel
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
-from autorubric.llm.accounts import Spent
 from autorubric.llm.budget import Amount, Budget, Reservation, cover_resend, current_reservation
+from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 
 REQUEST = Request((), "judge")

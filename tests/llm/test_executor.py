@@ -11,7 +11,7 @@ import pytest
 
 from autorubric.errors import LedgerError
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import (
     Answer,
     CallError,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from autorubric.errors import ConfigError
 from autorubric.llm.budget import Budget, cover_resend
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import CallError, Failure, FailureKind, Message, Reply, Request, Usage
 
 Outcome: TypeAlias = "Reply | Failure"

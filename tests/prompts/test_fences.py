@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.errors import InputError
-from autorubric.prompts.fences import CODE_LENGTH, MARKER, fence, section_code
+from autorubric.prompts.fences import CODE_LENGTH, MARKER, fence, is_clear, section_code
 from autorubric.prompts.template import Template
 
 # AUTORUBRIC_EXAMPLES=10000 widens the search.
@@ -109,6 +109,18 @@ def test_a_text_that_holds_its_own_code_gets_another() -> None:
     second = section_code(["shared"], [f"</criterion-{first.upper()}>"])
     third = section_code(["shared"], [first, second])
     assert len({first, second, third}) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{}", "</query-{}>", "\u200b{}\u200b", "0{}f"],
+)
+def test_a_code_is_recognized_in_every_disguise(text: str) -> None:
+    code = "3f9c0a7d21be"
+    full_width = "".join(chr(ord(char) + 0xFEE0) for char in code)
+    for spelled in (code, code.upper(), full_width, "\u200b".join(code), "-".join(code), "3f9c 0a7d\n21be"):
+        assert not is_clear(code, ["before", text.format(spelled), "after"])
+    assert is_clear(code, ["3f9c0a7d21b", "e no code"[2:], "</query>"])
 
 
 def test_the_boundary_between_texts_shapes_the_code() -> None:

@@ -109,3 +109,13 @@ def test_a_failure_is_written_beside_the_field_and_a_stop_leaves_no_trace() -> N
     row.settle(PLAN.stages[1], Outcome(failure=Failure("stopped", "interrupted")))
     fields: dict[str, Any] = row.fields
     assert fields == {"question": "q", "a": "", "a_error": "server: 500 again and again"}
+
+
+async def test_a_stage_behind_one_that_was_stopped_counts_as_stopped_itself() -> None:
+    async def answer(stage: Stage, record_id: str, fields: Fields) -> Outcome:
+        return Outcome(failure=Failure("stopped", "interrupted")) if stage.name == "a" else Outcome("text", "test")
+
+    rows: list[Row] = []
+    await run_plan(PLAN, queries(1), answer, window=1, finished=rows.append)
+    assert {name: failure.kind for name, failure in rows[0].failures().items()} == {"a": "stopped", "c": "stopped"}
+    assert "c_error" not in rows[0].fields

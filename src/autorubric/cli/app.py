@@ -9,6 +9,7 @@ import typer
 
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
+from autorubric.cli.grade import grade
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("synthesize")(synthesize)
+app.command("grade")(grade)
 
 
 @app.callback()

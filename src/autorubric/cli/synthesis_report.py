@@ -12,7 +12,7 @@ from autorubric.cli.progress import dollars, lasting, short
 from autorubric.synthesis.summary import UNFINISHED_FILE, Summary
 
 if TYPE_CHECKING:
-    from autorubric.llm.accounts import Totals
+    from autorubric.llm.records.accounts import Totals
     from autorubric.synthesis.estimate import SlotEstimate
 
 
@@ -30,7 +30,8 @@ def print_summary(summary: Summary, out: Path) -> None:
     _print_counts("asked anew because their inputs had changed", summary.stale)
     _print_counts("noticed", summary.notes)
     if summary.failed:
-        print(f"  {summary.failed} rows are not finished; {out / UNFINISHED_FILE} lists them with reasons:")
+        rows = "1 row is" if summary.failed == 1 else f"{summary.failed} rows are"
+        print(f"  {rows} not finished; {out / UNFINISHED_FILE} lists what failed, with reasons:")
         for reason, count in summary.reasons.most_common(8):
             print(f"    {count} x {reason}")
     for problem in summary.skipped[:5]:

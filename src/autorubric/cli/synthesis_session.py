@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import os
-import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
+from autorubric.cli.long_runs import interruptible, make_folder
 from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.synthesis_report import print_estimates, print_rubrics, print_summary
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
-from autorubric.llm.lock import run_lock
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Usage
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.estimate import calls_to_make, estimates
@@ -31,9 +28,6 @@ from autorubric.synthesis.synthesize import Prepared, SynthesisRun, changed_sinc
 from autorubric.synthesis.takeover import take_over
 
 LEDGER_FOLDER = "ledger"
-
-GRACE_SECONDS = 10.0
-"""How long calls in flight may take to end after the first Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +59,7 @@ class Session:
             models = await stack.enter_async_context(open_models(made, settings.concurrency))
             _check_budget(settings, models)
             self._announce(prepared, models)
-            _make_folder(settings.out)
+            make_folder(settings.out)
             stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=self.wait))
             ledger = stack.enter_context(Ledger.open(settings.out / LEDGER_FOLDER))
             limited = settings.budget_usd is not None or settings.budget_tokens is not None
@@ -77,7 +71,7 @@ class Session:
             run = SynthesisRun(prepared, models, ledger, Executor(ledger, budget))
             if self.export_only:
                 run.executor.stop("export only")
-            with _interruptible(run):
+            with interruptible(run):
                 async with shown(lambda: _state(run)):
                     summary = await run.execute()
         print_summary(summary, settings.out)
@@ -123,15 +117,6 @@ class Session:
             print(f"since the last run here, {change}: its calls are asked anew", file=sys.stderr)
 
 
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not os.access(out, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied")
-    except OSError as error:
-        raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
-
-
 def _check_budget(settings: SynthesisSettings, models: Mapping[str, Model]) -> None:
     if settings.budget_usd is None:
         return
@@ -141,32 +126,6 @@ def _check_budget(settings: SynthesisSettings, models: Mapping[str, Model]) -> N
             f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: "
             "pass --prices FILE, or give --budget-tokens instead"
         )
-
-
-@contextmanager
-def _interruptible(run: SynthesisRun) -> Iterator[None]:
-    """Let Ctrl-C (or SIGTERM) end the run in good order, and a second one at once."""
-    loop = asyncio.get_running_loop()
-
-    def interrupt() -> None:
-        if run.interrupted:
-            raise KeyboardInterrupt
-        print(
-            f"\nstopping: calls in flight have {GRACE_SECONDS:.0f} s to end, then everything is saved; "
-            "press Ctrl-C again to leave at once",
-            file=sys.stderr,
-        )
-        run.interrupt()
-        loop.call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
-
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    for kind in kinds:
-        loop.add_signal_handler(kind, interrupt)
-    try:
-        yield
-    finally:
-        for kind in kinds:
-            loop.remove_signal_handler(kind)
 
 
 def _state(run: SynthesisRun) -> RunState:

@@ -284,6 +284,26 @@ class Rubric:
                 warnings.warn(f"{type(grader).__name__} ignores rubric guidelines", UserWarning, stacklevel=2)
         return await grader.grade(to_grade, self.rubric, **given)
 
+    def grade_sync(
+        self,
+        to_grade: Any,
+        grader: Grader,
+        query: str | None = None,
+        reference_submission: str | None = None,
+    ) -> Any:
+        """`grade` for callers who do not await; works inside a running event loop (a notebook) too.
+
+        Example:
+            >>> class Lenient:
+            ...     async def grade(self, to_grade, rubric, query=None, reference_submission=None):
+            ...         return 1.0
+            >>> Rubric([Criterion(requirement="Is brief")]).grade_sync("Yes.", Lenient())
+            1.0
+        """
+        from autorubric.background import wait_for
+
+        return wait_for(self.grade(to_grade, grader, query, reference_submission))
+
     def compute_score(
         self,
         verdicts: Sequence[CriterionVerdict | str],

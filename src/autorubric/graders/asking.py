@@ -11,7 +11,7 @@ from autorubric.core.judgment import Judgment
 from autorubric.graders.case import Case
 from autorubric.graders.evidence import Unsupported
 from autorubric.graders.few_shot import FewShot
-from autorubric.graders.options import ShownOptions, shown_order
+from autorubric.graders.options import ShownOptions, as_judged, shown_order
 from autorubric.graders.reading import Said, mistake_of, usage_of
 from autorubric.llm.request import Failure, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
@@ -76,7 +76,7 @@ def show_options(case: Case, index: int, judge_id: str, options: JudgeOptions) -
     """
     criterion = case.criteria[index]
     if options.auto_na_option:
-        criterion = criterion.with_guaranteed_na_option()
+        criterion = as_judged(criterion)
     if not options.shuffle_options:
         return ShownOptions(criterion, tuple(range(len(criterion.options or ()))), shuffled=False)
     return ShownOptions(criterion, shown_order(criterion, options.seed, case.submission, index, judge_id))

@@ -24,7 +24,7 @@ from autorubric.graders.case import Case
 from autorubric.graders.evidence import Unsupported, find_quote
 from autorubric.graders.judge import Ask
 from autorubric.graders.options import ShownOptions
-from autorubric.graders.reading import Said, read_binary, read_choice
+from autorubric.graders.reading import NO_VERDICT, Said, read_binary, read_choice
 from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.template import Beginning
@@ -93,7 +93,7 @@ class CriterionJudge:
         answer = await ask(self.model, sheet.build(index), read, sheet.follow_up)
         if isinstance(answer, Answer):
             judgment: Judgment = answer.value
-        elif held is not None and held.answer is not None and answer.kind == "unreadable":
+        elif held is not None and held.answer is not None and answer.kind in NO_VERDICT:
             judgment = held.answer.value
         else:
             judgment = failed(self.judge_id, self.weight, answer)
@@ -123,7 +123,8 @@ class _Sheet:
         turns = self._beginning(kind).finish(**values)
         inputs: dict[str, Any] = {"query": case.query, "submission": case.submission, "criterion": criterion}
         if criterion.options is not None:
-            inputs["options"] = self.shown(index).labels
+            shown = self.shown(index)
+            inputs |= {"options": shown.labels, "values": shown.values}
         return Request(messages_of(turns), "judge", self._schema(kind), judge.draw, item=case.item, inputs=inputs)
 
     def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:

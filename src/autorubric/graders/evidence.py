@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from autorubric.llm.request import Answer, Unreadable
 ALIKE = 90.0
 """How much of a quote has to agree with a passage, in percent of rapidfuzz's partial ratio."""
 
+_DIGIT = re.compile(r"\d")
 _PLAIN = str.maketrans("“”„«»‘’‚′–—‑ʼ", "\"\"\"\"\"''''---'")
 
 
@@ -31,7 +33,7 @@ def find_quote(quote: str, text: str) -> Quote:
     r"""The quote with its character offsets in `text`; without them where `text` does not hold it.
 
     First as it is, then without regard to case, spacing and the shape of quotation marks and dashes, then as
-    the passage that agrees with it by at least `ALIKE` percent.
+    the passage that agrees with it by at least `ALIKE` percent and in every digit.
 
     Example:
         >>> find_quote("began in Britain", "It began  in\nBritain.")
@@ -57,6 +59,14 @@ def _span(wanted: str, flat: str) -> tuple[int, int] | None:
     start = flat.find(wanted)
     if start >= 0:
         return start, start + len(wanted)
+    span = _similar(wanted, flat)
+    # A figure changed is a quote made up, however much of the rest agrees.
+    if span is None or _DIGIT.findall(wanted) != _DIGIT.findall(flat[span[0] : span[1]]):
+        return None
+    return span
+
+
+def _similar(wanted: str, flat: str) -> tuple[int, int] | None:
     from rapidfuzz import fuzz
 
     if len(wanted) > len(flat):
@@ -90,7 +100,9 @@ def _flattened(text: str) -> tuple[str, list[int], list[int]]:
         words.append(word)
     flat = " ".join(words).translate(_PLAIN)
     lowered = flat.lower()
-    return (lowered if len(lowered) == len(flat) else flat), places, origins
+    if len(lowered) != len(flat):  # a letter such as "İ" has no lower case of one character
+        lowered = "".join(low if len(low := char.lower()) == 1 else char for char in flat)
+    return lowered, places, origins
 
 
 def _origin(place: int, places: list[int], origins: list[int]) -> int:

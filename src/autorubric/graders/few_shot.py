@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from random import Random
 from typing import TypeAlias
 
@@ -58,6 +60,23 @@ class FewShotExample:
     query: str | None = None
 
 
+@dataclass(slots=True)
+class WholeExample:
+    """A submission that a person has judged on several criteria.
+
+    Attributes:
+        submission: the text.
+        verdicts: the verdict or option label for the place of each criterion in the graded case's rubric.
+        reasons: why, likewise, where the person said and it is to be shown.
+        query: what the submission answers, where that is not what the graded one answers.
+    """
+
+    submission: str
+    verdicts: dict[int, str]
+    reasons: dict[int, str] = field(default_factory=dict)
+    query: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Labelled:
     submission: str
@@ -100,6 +119,7 @@ class FewShot:
     data: RubricDataset
     config: FewShotConfig = field(default_factory=FewShotConfig)
     _pools: dict[_Kind, list[_Labelled]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _rows: list[dict[_Kind, _Labelled]] = field(default_factory=list, init=False, repr=False, compare=False)
     _orders: dict[tuple[_Kind, int, str], list[_Labelled]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -110,26 +130,24 @@ class FewShot:
                 continue
             reasons = item.ground_truth_reasons or [None] * len(item.ground_truth)
             query, flat = self.data.get_item_prompt(index), _flat(item.submission)
+            row: dict[_Kind, _Labelled] = {}
             for criterion, label, reason in zip(
                 self.data.get_item_rubric(index).rubric, item.ground_truth, reasons, strict=True
             ):
                 text = label.value if isinstance(label, CriterionVerdict) else label
                 labelled = _Labelled(item.submission, item.id, query, text, reason, flat)
                 self._pools.setdefault(_kind(criterion), []).append(labelled)
+                row[_kind(criterion)] = labelled
+            self._rows.append(row)
         if not self._pools:
             raise InputError("the data for few-shot examples has no ground truth")
 
     def examples_for(self, case: Case, index: int, judge_id: str) -> list[FewShotExample]:
         """The examples for one criterion of a case, the same ones each time."""
         config = self.config
-        order = self._order(case.criteria[index], index, judge_id)
         own = _flat(case.submission)
-        chosen: list[_Labelled] = []
-        for labelled in order:
-            if len(chosen) == config.n_examples:
-                break
-            if labelled.flat != own and not (case.item and labelled.item == case.item):
-                chosen.append(labelled)
+        order = self._order(case.criteria[index], index, judge_id)
+        chosen = list(islice((one for one in order if not _is_same(one, case, own)), config.n_examples))
         return [
             FewShotExample(
                 labelled.submission,
@@ -139,6 +157,35 @@ class FewShot:
             )
             for labelled in chosen
         ]
+
+    def whole_examples_for(self, case: Case, wanted: Sequence[int], judge_id: str) -> list[WholeExample]:
+        """The examples for several criteria at once, the same ones each time.
+
+        Balanced, each next one is the submission that shows most verdicts on criteria that were not shown yet.
+
+        Example:
+            >>> from autorubric.core.rubric import Rubric
+            >>> polite = Criterion(name="Tone", requirement="Is polite")
+            >>> data = RubricDataset("Say hello", Rubric([polite]))
+            >>> data.add_item("What?", "b", [CriterionVerdict.UNMET])
+            >>> FewShot(data).whole_examples_for(Case("Hi.", (polite,), query="Say hello"), [0], "default")
+            [WholeExample(submission='What?', verdicts={0: 'UNMET'}, reasons={}, query=None)]
+        """
+        kinds = {index: _kind(case.criteria[index]) for index in wanted}
+        own = _flat(case.submission)
+        rows = [{index: row[kind] for index, kind in kinds.items() if kind in row} for row in self._rows]
+        rows = [row for row in rows if row and not _is_same(next(iter(row.values())), case, own)]
+        Random(f"{self.config.seed or 0}:few_shot:item:{judge_id}").shuffle(rows)
+        chosen = _covering(rows, self.config.n_examples) if self.config.balance_verdicts else rows
+        return [self._whole(row, case) for row in chosen[: self.config.n_examples]]
+
+    def _whole(self, row: dict[int, _Labelled], case: Case) -> WholeExample:
+        reasons = (
+            {index: one.reason for index, one in row.items() if one.reason} if self.config.include_reason else {}
+        )
+        first = next(iter(row.values()))
+        query = None if first.query == case.query else first.query
+        return WholeExample(first.submission, {index: one.label for index, one in row.items()}, reasons, query)
 
     def _order(self, criterion: Criterion, index: int, judge_id: str) -> list[_Labelled]:
         kind = _kind(criterion)
@@ -159,6 +206,27 @@ def _balanced(pool: list[_Labelled]) -> list[_Labelled]:
     rank = {id(labelled): place for members in classes.values() for place, labelled in enumerate(members)}
     names = list(classes)
     return sorted(pool, key=lambda labelled: (rank[id(labelled)], names.index(labelled.label)))
+
+
+def _covering(rows: list[dict[int, _Labelled]], wanted: int) -> list[dict[int, _Labelled]]:
+    """Rows of which each adds the most verdicts that the earlier ones do not show."""
+    shown: set[tuple[int, str]] = set()
+    left = list(rows)
+    chosen: list[dict[int, _Labelled]] = []
+    while left and len(chosen) < wanted:
+        place = max(range(len(left)), key=lambda place: (len(_verdicts(left[place]) - shown), -place))
+        chosen.append(left.pop(place))
+        shown |= _verdicts(chosen[-1])
+    return chosen
+
+
+def _verdicts(row: dict[int, _Labelled]) -> set[tuple[int, str]]:
+    return {(index, one.label) for index, one in row.items()}
+
+
+def _is_same(labelled: _Labelled, case: Case, own: str) -> bool:
+    """Whether an example is the graded submission itself."""
+    return labelled.flat == own or bool(case.item and labelled.item == case.item)
 
 
 def _kind(criterion: Criterion) -> _Kind:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from random import Random
 
@@ -38,10 +38,26 @@ def shown_order(criterion: Criterion, seed: int, text: str, index: int, judge_id
     order = list(range(len(options)))
     if any(_NUMBER.match(option.label) for option in options):
         return tuple(order)
-    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    key = sha256(f"{seed}:{digest}:{index}:{judge_id}".encode()).hexdigest()[:16]
+    key = sha256(f"{seed}:{_digest(text)}:{index}:{judge_id}".encode()).hexdigest()[:16]
     Random(int(key, 16) % 2**31).shuffle(order)
     return tuple(order)
+
+
+@lru_cache(maxsize=8)  # the criteria of a case are asked about one after the other
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@lru_cache(maxsize=4096)
+def as_judged(criterion: Criterion) -> Criterion:
+    """The criterion with an option for "not applicable", the same object each time.
+
+    Example:
+        >>> binary = Criterion(requirement="Is brief")
+        >>> as_judged(binary) is binary
+        True
+    """
+    return criterion.with_guaranteed_na_option()
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,12 @@ class ShownOptions:
         """The labels in the order shown, each on one line."""
         options = self.criterion.options or []
         return tuple(" ".join(options[index].label.split()) for index in self.order)
+
+    @cached_property
+    def values(self) -> tuple[float | None, ...]:
+        """What each option shown is worth; None for one that means "not applicable"."""
+        options = self.criterion.options or []
+        return tuple(None if options[index].na else options[index].value for index in self.order)
 
     @cached_property
     def text(self) -> str:

@@ -11,9 +11,9 @@ from autorubric.core.judgment import Mistake
 from autorubric.core.usage import TokenUsage
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.graders.options import ShownOptions
+from autorubric.llm.reading.structured import read_json, unusable
+from autorubric.llm.reading.thinking import without_thinking
 from autorubric.llm.request import Answer, Failure, Reply, Unreadable
-from autorubric.llm.structured import read_json, unusable
-from autorubric.llm.thinking import without_thinking
 
 _VERDICTS = {
     "met": CriterionVerdict.MET,
@@ -24,12 +24,14 @@ _VERDICTS = {
 _TRUTHS = {"true": CriterionVerdict.MET, "false": CriterionVerdict.UNMET}
 _EXPLANATIONS = ("explanation", "reason", "rationale")
 _SEPARATORS = re.compile(r"[\s_\-]+")
-_STATED = re.compile(r'"(criterion_status|criteria_met|selected_option)"\s*:\s*("[^"\n]{0,80}"|[\w.+-]+)')
+_KEYS = ("criterion_status", "criteria_met", "selected_option")
+_STATED = re.compile(rf'"({"|".join(_KEYS)})"\s*:\s*("[^"\n]{{0,80}}"|[\w.+-]+)')
 _CONCLUDED = re.compile(
     r"\b(?:criterion|requirement|condition)\b[^.\n]{0,30}?\b(?:is|was|are)\s+(not\s+met|unmet|met)\b", re.IGNORECASE
 )
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a mistake
-_NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
+NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
+"""Kinds of failure in which a reply came and held no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def read_binary(reply: Reply) -> Answer[Said] | Unreadable:
     verdict = verdict_in(record)
     if isinstance(verdict, Unreadable):
         return verdict
-    if found.notes and (problem := _disagreement(reply)):
+    if problem := _disagreement(reply):
         return problem
     said = Said(verdict, None, *_account(record, found.notes, verdict))
     return Answer(said, reply, found.notes)
@@ -94,7 +96,7 @@ def read_choice(reply: Reply, shown: ShownOptions) -> Answer[Said] | Unreadable:
     option = option_in(record, shown)
     if isinstance(option, Unreadable):
         return option
-    if found.notes and (problem := _disagreement(reply)):
+    if problem := _disagreement(reply):
         return problem
     return Answer(Said(None, option, *_account(record, found.notes)), reply, found.notes)
 
@@ -171,7 +173,7 @@ def mistake_of(failure: Failure) -> Mistake:
     """
     reply = failure.reply
     evidence = (reply.text or reply.refusal or "")[:_MOST_EVIDENCE] if reply else ""
-    return Mistake("parse" if failure.kind in _NO_VERDICT else "infrastructure", str(failure), evidence)
+    return Mistake("parse" if failure.kind in NO_VERDICT else "infrastructure", str(failure), evidence)
 
 
 def usage_of(reply: Reply | None) -> TokenUsage | None:
@@ -204,7 +206,12 @@ def _bare_word(reply: Reply) -> Answer[Said] | None:
 
 
 def _disagreement(reply: Reply) -> Unreadable | None:
-    """Why a reply that is not plain JSON must not be trusted: it states one thing here and another there."""
+    """Why a reply must not be trusted: it states one thing here and another there.
+
+    A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
+    """
+    if all(reply.text.count(key) < 2 for key in _KEYS):
+        return None
     stated: dict[str, set[str]] = {}
     for key, value in _STATED.findall(without_thinking(reply.text)):
         stated.setdefault(key, set()).add(_folded(value))

@@ -23,8 +23,8 @@ from autorubric.graders.judge import Ask
 from autorubric.graders.options import ShownOptions
 from autorubric.graders.reading import Said, read_entry, usage_of
 from autorubric.llm.model import Model
+from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
-from autorubric.llm.structured import read_json
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
@@ -43,10 +43,10 @@ class RubricJudge:
         judge_id: what its judgments are called.
         weight: how much it counts in a panel.
         draw: which independent sample of its replies it takes.
-        options: how it asks; neither evidence nor examples can be asked for here.
+        options: how it asks; evidence cannot be asked for here.
 
     Raises:
-        ConfigError: the options ask for evidence or examples.
+        ConfigError: the options ask for evidence.
 
     Example:
         >>> import asyncio
@@ -68,9 +68,8 @@ class RubricJudge:
     options: JudgeOptions = field(default_factory=JudgeOptions)
 
     def __post_init__(self) -> None:
-        unfit = [name for name in ("evidence", "few_shot") if getattr(self.options, name)]
-        if unfit:
-            raise ConfigError(f"{' and '.join(unfit)} need one call a criterion; use CriterionJudge")
+        if self.options.evidence:
+            raise ConfigError("evidence needs one call a criterion; use CriterionJudge")
 
     @property
     def judge_ids(self) -> tuple[str, ...]:
@@ -80,7 +79,8 @@ class RubricJudge:
     def build(self, case: Case, wanted: Sequence[int]) -> Request:
         """The request for the wanted criteria together."""
         criteria = [_shown_criterion(case, index, self._shown(case, index)) for index in wanted]
-        turns = self.options.prompts.rubric.render(criteria=criteria, **shared_values(case, False))
+        examples = self._examples(case, wanted)
+        turns = self.options.prompts.rubric.render(criteria=criteria, examples=examples, **shared_values(case, False))
         inputs = {"query": case.query, "submission": case.submission, "criteria": criteria}
         return Request(messages_of(turns), "judge", _rubric_schema(), self.draw, item=case.item, inputs=inputs)
 
@@ -133,6 +133,28 @@ class RubricJudge:
             return None
         return show_options(case, index, self.judge_id, self.options)
 
+    def _examples(self, case: Case, wanted: Sequence[int]) -> list[dict[str, Any]]:
+        if self.options.few_shot is None:
+            return []
+        examples = self.options.few_shot.whole_examples_for(case, wanted, self.judge_id)
+        return [
+            {
+                "query": example.query,
+                "submission": example.submission,
+                "reason": "\n".join(f"c{index}: {reason}" for index, reason in example.reasons.items()) or None,
+                "verdict": ", ".join(
+                    f"c{index} {self._shown_verdict(case, index, verdict)}"
+                    for index, verdict in example.verdicts.items()
+                ),
+            }
+            for example in examples
+        ]
+
+    def _shown_verdict(self, case: Case, index: int, verdict: str) -> str:
+        """A label stays out of the open text: the number in front of it stands there."""
+        shown = self._shown(case, index)
+        return f"option {shown.number_of(verdict)}" if shown else verdict
+
     def _said(self, case: Case, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
         if not entries:
             return Unreadable("unreadable", f"the reply has no entry for criterion c{index}")
@@ -168,7 +190,7 @@ def _shown_criterion(case: Case, index: int, shown: ShownOptions | None) -> dict
         "requirement": criterion.requirement,
         "pitfall": criterion.weight < 0,
         "options": shown.text if shown else None,
-        "labels": shown.labels if shown else None,
+        "values": shown.values if shown else None,
     }
 
 

@@ -1,1 +1,6 @@
-"""The only network IO of the package: requests in, replies or failures out."""
+"""The only network IO of the package: requests in, replies or failures out.
+
+`executor` asks (ledger first, within a `budget`), `model` is the seam to whatever answers, `request` holds what is
+asked and what comes back. `http/` makes an endpoint a model, `offline/` stands in for one, `records/` keeps every
+reply, `reading/` finds the value in one.
+"""

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from autorubric.errors import ConfigError
-from autorubric.llm.accounts import Spent
 from autorubric.llm.model import Model
+from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Request
 
 # Sums of many small prices must not drift, so money is counted in whole picodollars.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ConfigError, MissingFileError
-from autorubric.llm.secrets import HIDDEN, is_secret_header, without_secrets
+from autorubric.llm.http.secrets import HIDDEN, is_secret_header, without_secrets
 
 
 class ThinkingLevel(StrEnum):

@@ -6,16 +6,15 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 from autorubric.errors import LedgerError
 from autorubric.llm.billing import bill, priced
 from autorubric.llm.budget import Budget, Reservation, current_reservation
-from autorubric.llm.keys import request_key
-from autorubric.llm.ledger import Ledger
 from autorubric.llm.model import Model
+from autorubric.llm.records.keys import request_key
+from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Request, Unreadable
-from autorubric.llm.rows import CallRow
 from autorubric.llm.tally import Activity, Tally
 
 T = TypeVar("T")
@@ -23,6 +22,22 @@ FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
 
 # Failures that every later call of the same model would meet again.
 _ENDS_MODEL = frozenset({"auth", "quota", "no_model", "unreachable"})
+
+
+class Records(Protocol):
+    """Where replies are kept and found: a `Ledger`, or `RecentReplies` for callers without a run directory."""
+
+    def find(self, key: bytes) -> Reply | None:
+        """The reply under `key`, or None."""
+        ...
+
+    async def record(self, row: CallRow) -> None:
+        """Return when `row` is kept."""
+        ...
+
+    def record_late(self, row: CallRow) -> None:
+        """Keep `row` without waiting, for a caller that is being cancelled."""
+        ...
 
 
 class Executor:
@@ -38,6 +53,7 @@ class Executor:
         gate: entered around each call to a model, for a limit on calls in flight.
 
     Example:
+        >>> from autorubric.llm.records.ledger import Ledger
         >>> from autorubric.llm.request import Message
         >>> class Echo:
         ...     name = "local/echo"
@@ -61,7 +77,7 @@ class Executor:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: Records,
         budget: Budget | None = None,
         *,
         max_reasks: int = 2,

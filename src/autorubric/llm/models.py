@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 from autorubric.errors import ConfigError
-from autorubric.llm.chat import ChatModel
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.endpoints import Endpoints
+from autorubric.llm.http.chat import ChatModel
+from autorubric.llm.http.endpoints import Endpoints
+from autorubric.llm.http.providers import resolve
 from autorubric.llm.model import Model
 from autorubric.llm.offline import LABEL, OfflineModel
-from autorubric.llm.providers import resolve
 
 
 @asynccontextmanager

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from pathlib import Path
+from typing import Any
 
+from autorubric.prompts.folder import prompts_in, refuse_odd_variables, refuse_unfillable
 from autorubric.prompts.template import Template
 
 # Markers are named after the texts that many submissions share, so that their prompts begin alike.
@@ -12,6 +15,30 @@ _VARIES = frozenset(
     {"submission", "thinking", "requirement", "options", "examples", "criteria", "problem", "unfound"}
 )
 _NAMES = {"binary": "judge_binary", "choice": "judge_choice", "rubric": "judge_rubric", "reask": "judge_reask"}
+
+
+# What the system and user blocks are given: the same for all criteria of a case.
+_SHARED: dict[str, Any] = {
+    "query": [{"role": "user", "content": "a query"}],
+    "reference": "a reference",
+    "guidelines": "advice",
+    "thinking": "thoughts",
+    "submission": "a submission",
+    "evidence": True,
+}
+_EXAMPLES = [{"query": "q", "submission": "s", "reason": "r", "verdict": "MET"}]
+_CRITERION = {"requirement": "Is brief.", "pitfall": False, "examples": _EXAMPLES}
+_OPTIONS = "1. No\n2. Yes"
+
+# What the criterion block is given as well, with samples.
+_OWN: dict[str, dict[str, Any]] = {
+    "judge_binary": _CRITERION,
+    "judge_choice": {**_CRITERION, "options": _OPTIONS},
+    "judge_rubric": {
+        "examples": _EXAMPLES,
+        "criteria": [{"id": "c0", "requirement": "Is brief.", "pitfall": True, "options": _OPTIONS, "values": ()}],
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +51,8 @@ class JudgePrompts:
     Attributes:
         binary: asks for MET, UNMET or CANNOT_ASSESS; given `requirement`, `pitfall` and `examples`.
         choice: asks for one of `options`, numbered lines; given `requirement`, `pitfall` and `examples` too.
-        rubric: asks for all `criteria` at once, each with `id`, `requirement`, `pitfall` and `options`.
+        rubric: asks for all `criteria` at once, each with `id`, `requirement`, `pitfall` and `options`; given
+            `examples` too.
         reask: follows a reply that cannot be used; given `problem`, one sentence, and `unfound`, quotes that the
             submission does not hold.
     """
@@ -71,3 +99,39 @@ def package_judge_prompts() -> JudgePrompts:
         ['binary', 'choice', 'reask', 'rubric']
     """
     return JudgePrompts(**{key: Template.from_package(name, _VARIES) for key, name in _NAMES.items()})
+
+
+def load_judge_prompts(directory: str | Path) -> JudgePrompts:
+    """The package's judge prompts, with those of a folder in their place where it has them.
+
+    The folder holds `judge_binary.jinja`, `judge_choice.jinja`, `judge_rubric.jinja`, `judge_reask.jinja` or some of
+    them. What one criterion is asked stands in `{% block criterion %}`, which ends the user message.
+
+    Raises:
+        InputError: the folder is missing or empty, or files in it are unknown or wrong (all listed).
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> text = "{% block user %}{{ submission | fence('text') }}{% endblock %}"
+        >>> text += "{% block criterion %} {{ requirement | fence('criterion') }} Reply as JSON.{% endblock %}"
+        >>> _ = (folder / "judge_binary.jinja").write_text(text)
+        >>> load_judge_prompts(folder).origins()["choice"]
+        'autorubric'
+    """
+    found = prompts_in(Path(directory), [f"{name}.jinja" for name in _NAMES.values()], _load)
+    return replace(package_judge_prompts(), **{key: found[name] for key, name in _NAMES.items() if name in found})
+
+
+def _load(path: Path) -> Template:
+    template = Template.from_file(path, varies=_VARIES)
+    if template.name == _NAMES["reask"]:
+        reask = {"problem": "the reply holds no JSON object", "unfound": ["a quote"]}
+        refuse_odd_variables(template, frozenset({"problem"}), frozenset(reask))
+        refuse_unfillable(template, lambda: template.render(**reask))
+        return template
+    own = _OWN[template.name]
+    required = {"submission"} | {name for name in ("requirement", "options", "criteria") if name in own}
+    refuse_odd_variables(template, frozenset(required), frozenset({**_SHARED, **own}))
+    refuse_unfillable(template, lambda: template.begin(**_SHARED).finish(**own))
+    return template

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -10,7 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError
+from autorubric.prompts.folder import prompts_in, refuse_odd_variables, refuse_unfillable
 from autorubric.prompts.placeholders import SEED_FILES, PlaceholderTemplate
 from autorubric.prompts.template import Prompt, Template, read_source
 
@@ -122,7 +122,7 @@ def load_prompts(directory: str | Path) -> PromptSet:
         >>> load_prompts(folder).reference.render(query="2 + 2?")
         (('user', 'Answer this: 2 + 2?'),)
     """
-    return replace(package_prompts(), **_prompts_in(Path(directory)))
+    return replace(package_prompts(), **prompts_in(Path(directory), _known_files(), _load))
 
 
 @cache
@@ -141,27 +141,6 @@ def load_schema(name: str) -> dict[str, Any]:
     return schema
 
 
-def _prompts_in(directory: Path) -> dict[str, Prompt]:
-    if not directory.is_dir():
-        raise MissingFileError(f"{directory}: no such folder of prompts")
-    paths = sorted(path for path in directory.iterdir() if path.is_file() and not path.name.startswith("."))
-    if not paths:
-        raise InputError(f"{directory}: no prompt files; expected any of {', '.join(_known_files())}")
-    found: dict[str, Prompt] = {}
-    problems: list[str] = []
-    for path in paths:
-        try:
-            prompt = _load(path)
-            if prompt.name in found:
-                raise InputError(f"{path}: prompt {prompt.name!r} is in {found[prompt.name].origin} already")
-            found[prompt.name] = prompt
-        except InputError as error:
-            problems.extend(error.problems)
-    if problems:
-        raise InputError(problems)
-    return found
-
-
 def _known_files() -> dict[str, str]:
     """Every file name a folder of prompts may hold, with the prompt it gives."""
     ours = {f"{name}.jinja": name for name in PROMPT_VALUES}
@@ -169,30 +148,10 @@ def _known_files() -> dict[str, str]:
 
 
 def _load(path: Path) -> Prompt:
-    known = _known_files()
-    if path.name not in known:
-        near = difflib.get_close_matches(path.name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected any of {', '.join(known)}"
-        raise InputError(f"{path}: not the name of a prompt file; {hint}")
     if path.name in SEED_FILES:
         return PlaceholderTemplate(path.name, read_source(path), str(path))
     template = Template.from_file(path)
-    _refuse_odd_variables(template)
-    try:
-        template.render(**{name: _SAMPLES[name] for name in PROMPT_VALUES[template.name].given})
-    except InputError:
-        raise
-    except Exception as error:  # whatever a template may run into, it is the template that is wrong
-        raise InputError(f"{path}: cannot be filled in: {error}") from error
+    values = PROMPT_VALUES[template.name]
+    refuse_odd_variables(template, *values)
+    refuse_unfillable(template, lambda: template.render(**{name: _SAMPLES[name] for name in values.given}))
     return template
-
-
-def _refuse_odd_variables(template: Template) -> None:
-    required, given = PROMPT_VALUES[template.name]
-    problems = [f"{template.origin}: {{{{ {name} }}}} is missing" for name in sorted(required - template.variables)]
-    for name in sorted(template.variables - given):
-        near = difflib.get_close_matches(name, given, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(sorted(given))}"
-        problems.append(f"{template.origin}: unknown variable {name!r}; {hint}")
-    if problems:
-        raise InputError(problems)

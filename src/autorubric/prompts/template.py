@@ -84,7 +84,7 @@ class Template:
     """
 
     __slots__ = (
-        *("_compiled", "_parts", "_system", "_tail", "_varies"),
+        *("_compiled", "_globals", "_parts", "_system", "_tail", "_varies"),
         *("fingerprint", "name", "origin", "source", "variables"),
     )
 
@@ -94,6 +94,7 @@ class Template:
         try:
             tree = _ENVIRONMENT.parse(source)
             self._compiled = _ENVIRONMENT.from_string(tree)
+            self._globals: dict[str, Any] = dict(self._compiled.globals)
         except jinja2.TemplateError as error:
             line = f":{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise InputError(f"{_place(name, origin)}{line}: {error.message}") from error
@@ -156,6 +157,8 @@ class Template:
     def begin(self, /, **values: Any) -> Beginning:
         """The prompt up to its criterion block, filled in once for the many requests that begin like this.
 
+        A template without a criterion block is filled in anew for each of them.
+
         Raises:
             InputError: a value that the system or user block uses is missing or cannot be shown.
 
@@ -165,7 +168,7 @@ class Template:
             >>> [begun.finish(ask=ask)[0][1] for ask in ("Right?", "Brief?")]
             ['2 + 2 = 4. Right?', '2 + 2 = 4. Brief?']
         """
-        turns, code = self._begun(values)
+        turns, code = self._begun(values) if self._tail else ((), "")
         return Beginning(self, values, turns, code)
 
     def _begun(self, values: dict[str, Any]) -> tuple[tuple[Turn, ...], str]:
@@ -193,7 +196,8 @@ class Template:
 
     def _filled(self, render: Callable[[Context], Iterator[str]], given: dict[str, Any]) -> str:
         try:
-            return "".join(render(self._compiled.new_context(given)))
+            # Jinja copies its globals for each context, through a slow chain of maps; once is enough.
+            return "".join(render(self._compiled.new_context({**self._globals, **given}, shared=True)))
         except jinja2.TemplateRuntimeError as error:
             raise InputError(self._missing(given, error)) from error
 
@@ -223,7 +227,7 @@ class Beginning:
             InputError: a value that the template uses is missing or cannot be shown.
         """
         given = {**self._given, **values}
-        if is_clear(self._code, texts_in(values)):
+        if self._turns and is_clear(self._code, texts_in(values)):
             return self._template._ended(self._turns, given)
         del given[_CODE]
         return self._template.render(**given)

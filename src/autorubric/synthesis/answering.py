@@ -10,8 +10,8 @@ from hashlib import blake2b
 from typing import Any
 
 from autorubric.llm.executor import Executor, FollowUp
-from autorubric.llm.ledger import Ledger
 from autorubric.llm.model import Model
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure
 from autorubric.synthesis.generations import DRAWS_A_GENERATION
 from autorubric.synthesis.plan import Fields, Settled, Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from autorubric.llm.ledger import Ledger
+from autorubric.llm.records.ledger import Ledger
 
 DRAWS_A_GENERATION = 1000
 """Distance between the draws of two generations; above the number of stages that can share a prompt."""

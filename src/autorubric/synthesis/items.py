@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypedDict
 
+from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, ReplySchema, Unreadable
-from autorubric.llm.structured import read_json
 from autorubric.prompts import load_schema
 
 LOWEST_WEIGHT, HIGHEST_WEIGHT = 0, 10

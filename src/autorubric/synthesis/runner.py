@@ -51,6 +51,14 @@ class Row:
         elif outcome.failure.kind not in NO_CALL_MADE:
             self.fields |= {name: stage.empty, f"{name}_error": str(outcome.failure)[:500]}
 
+    def stopped(self, stage: Stage) -> Outcome | None:
+        """The end of a stage that reads what was not asked for yet: it was not reached either."""
+        for name in stage.reads:
+            failure = self.outcomes[name].failure if name in self.outcomes else None
+            if failure is not None and failure.kind in NO_CALL_MADE:
+                return Outcome(failure=failure)
+        return None
+
     def failures(self) -> dict[str, Failure]:
         """The failed stages by name, in the order they ended."""
         return {name: o.failure for name, o in self.outcomes.items() if o.failure is not None}
@@ -108,7 +116,8 @@ async def _run_record(plan: Plan, row: Row, answer: Answerer) -> None:
     async def run(stage: Stage, needs: list[asyncio.Task[None]]) -> None:
         for need in needs:
             await need
-        row.settle(stage, await answer(stage, row.query.record_id, row.fields))
+        stopped = row.stopped(stage)
+        row.settle(stage, stopped or await answer(stage, row.query.record_id, row.fields))
 
     tasks: dict[str, asyncio.Task[None]] = {}
     async with asyncio.TaskGroup() as group:

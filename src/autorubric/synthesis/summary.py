@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.files import atomic_writer
-from autorubric.llm.accounts import Totals
+from autorubric.llm.records.accounts import Totals
 from autorubric.synthesis.export import Exported
 from autorubric.synthesis.plan import Plan
 from autorubric.synthesis.queries import Query

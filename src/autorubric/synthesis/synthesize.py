@@ -12,8 +12,8 @@ from typing import Any
 
 from autorubric import __version__
 from autorubric.llm.executor import Executor
-from autorubric.llm.ledger import Ledger
 from autorubric.llm.model import Model
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
 from autorubric.runs.manifest import read_manifest, write_manifest

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from autorubric.llm.ledger import ImportRow, Ledger
+from autorubric.llm.records.ledger import ImportRow, Ledger
 from autorubric.synthesis.answering import inputs_digest
 from autorubric.synthesis.plan import Plan, Stage
 from autorubric.synthesis.steps import STEP_FILES, read_rows, record_id_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -49,6 +49,27 @@ def judge(requirement: str, submission: str) -> dict[str, str]:
     found = len(wanted & terms(submission))
     explanation = say["lexical"].format(found=found, all=len(wanted))
     return _verdict(explanation, "MET" if found >= _ENOUGH * len(wanted) else "UNMET")
+
+
+def choose(requirement: str, submission: str, values: Sequence[float | None]) -> dict[str, Any]:
+    """The number of an option, from 1, with its explanation first.
+
+    A submission that `judge` finds to meet the requirement gets the option that is worth most, one that does
+    not the one that is worth least, and where it cannot say the one without a worth, if there is one.
+
+    Example:
+        >>> choose("Names the boiling point of water.", "It is tall.", [1.0, 0.0, None])["selected_option"]
+        2
+    """
+    found = judge(requirement, submission)
+    scored = [place for place, value in enumerate(values) if value is not None]
+    without = [place for place, value in enumerate(values) if value is None]
+    if found["criterion_status"] == "CANNOT_ASSESS" and without:
+        place = without[0]
+    else:
+        best = max if found["criterion_status"] == "MET" else min
+        place = best(scored or [0], key=lambda place: values[place] or 0.0)
+    return {"explanation": found["explanation"], "selected_option": place + 1}
 
 
 def _verdict(explanation: str, status: str) -> dict[str, str]:

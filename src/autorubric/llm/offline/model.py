@@ -11,7 +11,7 @@ from typing import Any
 
 from autorubric.llm.offline.answers import write_answer
 from autorubric.llm.offline.criteria import write_rubric
-from autorubric.llm.offline.judging import judge
+from autorubric.llm.offline.judging import choose, judge
 from autorubric.llm.offline.merging import merge_rubrics, write_harder
 from autorubric.llm.offline.reading import Reading, read_query, without_surrogates
 from autorubric.llm.request import Reply, Request, Usage
@@ -20,7 +20,7 @@ LABEL = (
     "builtin/offline is a stand-in for trying and testing: it writes from rules and word lists,"
     " asks no model, and its output says nothing about quality."
 )
-_VERSION = 1  # part of the identity: raise it whenever a reply could change
+_VERSION = 2  # part of the identity: raise it whenever a reply could change
 
 
 class OfflineModel:
@@ -89,7 +89,7 @@ class OfflineModel:
             responses = [str(text or "") for text in inputs.get("responses") or ()]
             return _fenced(write_harder(reading, _items(inputs.get("rubrics")), responses, random))
         if request.role == "judge":
-            return json.dumps(judge(_requirement(inputs), _submission(inputs)), ensure_ascii=False)
+            return json.dumps(_judged(inputs), ensure_ascii=False)
         thorough = request.role != "response" or _is_thorough(reading, request.draw)
         return write_answer(reading, random, thorough=thorough)
 
@@ -121,6 +121,23 @@ def _items(value: Any) -> list[Any]:
         except ValueError:
             return []
     return list(value) if isinstance(value, Sequence) else []
+
+
+def _judged(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply of a judge: on one criterion, or on all `criteria` of a rubric."""
+    submission = _submission(inputs)
+    criteria = inputs.get("criteria")
+    if not criteria:
+        return _one_judged(_requirement(inputs), submission, inputs.get("values"))
+    judgments = [
+        {"criterion_id": entry["id"], **_one_judged(entry["requirement"], submission, entry.get("values"))}
+        for entry in criteria
+    ]
+    return {"judgments": judgments}
+
+
+def _one_judged(requirement: str, submission: str, values: Sequence[float | None] | None) -> dict[str, Any]:
+    return {**judge(requirement, submission)} if values is None else choose(requirement, submission, values)
 
 
 def _requirement(inputs: Mapping[str, Any]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from autorubric.llm.reading.structured import read_text
 from autorubric.llm.request import Answer, Reply, Request, Unreadable
-from autorubric.llm.structured import read_text
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.plan import Fields, Stage
 from autorubric.synthesis.stages.asking import has_text, request_from

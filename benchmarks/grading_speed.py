@@ -1,0 +1,152 @@
+"""Grading against the loopback endpoint: calls a second, CPU a call, memory, resume, and what prefix caches save."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.rubric import Rubric
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.testing import LoopbackProcess
+
+ITEMS, CRITERIA, IN_FLIGHT = 2000, 10, 256
+CALLS = ITEMS * CRITERIA
+
+_SENTENCE = "The essay names the cause, gives one worked example, and says where it stops to hold. "
+
+_CHILD = """
+import json, resource, sys
+from autorubric.cli.app import run
+status = run(sys.argv[1:])
+usage = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps([status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one command took: seconds, CPU seconds, peak memory in MB."""
+
+    wall: float
+    cpu: float
+    memory: float
+
+
+def dataset_file(folder: Path, items: int, characters: int = 1000) -> Path:
+    """A dataset of submissions that differ from their first words on."""
+    rubric = Rubric([Criterion(name=f"c{n}", requirement=f"Names fact {n} and its source") for n in range(CRITERIA)])
+    text = _SENTENCE * (characters // len(_SENTENCE) + 1)
+    made = RubricDataset("Explain the tides.", rubric, name="bench")
+    made.items = [DataItem(f"Essay {n}. {text}"[:characters], f"essay {n}", id=f"e{n}") for n in range(items)]
+    path = folder / "essays.json"
+    made.to_file(path)
+    return path
+
+
+def grade(source: Path, out: Path, base_url: str, *more: str) -> Figures:
+    """Run `autorubric grade` in a process of its own."""
+    flags = ["-o", str(out), "--judge", f"judge@{base_url}", "-j", str(IN_FLIGHT), *more]
+    started = time.perf_counter()
+    command = [sys.executable, "-c", _CHILD, "grade", str(source), *flags]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    wall = time.perf_counter() - started
+    status, cpu, memory = json.loads(done.stdout.splitlines()[-1])
+    if status != 0:
+        raise SystemExit(f"the run ended with status {status}:\n{done.stdout}")
+    return Figures(wall, cpu, memory)
+
+
+async def floor(base_url: str, calls: int) -> tuple[float, float]:
+    """Seconds and CPU seconds that a bare aiohttp loop takes for as many calls of the same size."""
+    slots = asyncio.Semaphore(IN_FLIGHT)
+    text = "x" * 4000
+    started, cpu = time.perf_counter(), time.process_time()
+
+    async def call(session: aiohttp.ClientSession, number: int) -> None:
+        body: dict[str, Any] = {"model": "judge", "max_tokens": 2048, "temperature": 0.0}
+        body["messages"] = [{"role": "user", "content": f"{number} {text} criterion_status"}]
+        try:
+            async with session.post(f"{base_url}/chat/completions", data=json.dumps(body)) as response:
+                json.loads(await response.read())
+        finally:
+            slots.release()
+
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as group:
+        for number in range(calls):
+            await slots.acquire()
+            group.create_task(call(session, number))
+    return time.perf_counter() - started, time.process_time() - cpu
+
+
+def run() -> None:
+    """Print the figures beside their targets."""
+    print(f"Grading: {ITEMS:,} items x {CRITERIA} criteria = {CALLS:,} calls")
+    with tempfile.TemporaryDirectory() as folder:
+        source = dataset_file(Path(folder), ITEMS)
+        _speed(source, Path(folder) / "fast", "fixed:0", bound=None)
+        _speed(source, Path(folder) / "slow", "fixed:0.2", bound=IN_FLIGHT / 0.2)
+    _prefix_caches()
+
+
+def _speed(source: Path, out: Path, latency: str, bound: float | None) -> None:
+    with LoopbackProcess("--latency", latency) as endpoint:
+        floor_wall, floor_cpu = asyncio.run(floor(endpoint.base_url, CALLS))
+        before = endpoint.stats()["completed_calls"]
+        figures = grade(source, out, endpoint.base_url)
+        calls = endpoint.stats()["completed_calls"] - before
+        _expect(calls, CALLS)
+        again = grade(source, out, endpoint.base_url)
+        _expect(endpoint.stats()["completed_calls"] - before - calls, 0)
+    share = f", {CALLS / figures.wall / bound:.0%} of the bound (target 90 %)" if bound else " (target 2,500)"
+    print(f"{latency}: {CALLS / figures.wall:,.0f} calls/s{share}; a bare aiohttp loop {CALLS / floor_wall:,.0f}")
+    print(
+        f"  {figures.cpu / CALLS * 1e6:.0f} us of CPU a call (target 350), bare loop {floor_cpu / CALLS * 1e6:.0f}; "
+        f"peak memory {figures.memory:.0f} MB (target 120)"
+    )
+    print(f"  finished run again: {again.wall:.1f} s (target 3), 0 calls, {again.memory:.0f} MB", flush=True)
+
+
+def _prefix_caches() -> None:
+    items = 100
+    for name, flags in (("first call ahead", ()), ("all at once", ("--no-prefix-first",))):
+        computed, cached = _tokens(items, flags)
+        print(
+            f"prefix cache, 8 kB submissions, {name}: {computed:,.0f} tokens an item computed, {cached:,.0f} cached"
+        )
+
+
+def _tokens(items: int, flags: Sequence[str]) -> tuple[float, float]:
+    with (
+        LoopbackProcess("--latency", "fixed:0.05", "--prefix-cache") as endpoint,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        source = dataset_file(Path(folder), items, characters=8000)
+        out = Path(folder) / "run"
+        grade(source, out, endpoint.base_url, *flags)
+        from autorubric.llm.records.ledger import Ledger
+
+        with Ledger.open(out / "ledger") as ledger:
+            [total] = ledger.totals()
+    cached = total.usage.cached_tokens
+    return (total.usage.prompt_tokens - cached) / items, cached / items
+
+
+def _expect(calls: int, wanted: int) -> None:
+    if calls != wanted:
+        raise SystemExit(f"{calls} calls were made; expected {wanted}")
+
+
+if __name__ == "__main__":
+    run()

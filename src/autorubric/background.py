@@ -1,0 +1,65 @@
+"""One event loop on a thread of its own, for callers who do not await."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_running: tuple[int, asyncio.AbstractEventLoop, threading.Thread] | None = None
+
+
+def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What the coroutine returns; works inside a running event loop (a notebook) too, which it blocks.
+
+    All such calls of a process share one loop, so that connections stay open between them. Ctrl-C cancels the
+    coroutine.
+
+    Raises:
+        RuntimeError: called from within a coroutine that this function runs, which would wait for itself.
+
+    Example:
+        >>> async def answer():
+        ...     return 42
+        >>> wait_for(answer())
+        42
+    """
+    loop, thread = _loop()
+    if thread is threading.current_thread():
+        coroutine.close()
+        raise RuntimeError("a synchronous call cannot be made from within another one; await the async function")
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
+    global _running  # noqa: PLW0603 - one loop a process is the point
+    with _lock:
+        # A forked child has the loop's object, but not its thread.
+        if _running is None or _running[0] != os.getpid():
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=loop.run_forever, name="autorubric-sync", daemon=True)
+            thread.start()
+            atexit.register(_stop, loop, thread)
+            _running = (os.getpid(), loop, thread)
+        return _running[1], _running[2]
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """Close what is open in the loop (its asynchronous generators hold connections), then the loop."""
+    if not thread.is_alive():
+        return
+    asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result(timeout=5)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(timeout=5)
+    loop.close()

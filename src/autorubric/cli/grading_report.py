@@ -1,0 +1,69 @@
+"""The figures of a grading run, for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from autorubric.cli.progress import dollars, short
+from autorubric.evaluation.summary import EvaluationSummary
+
+if TYPE_CHECKING:
+    from autorubric.evaluation.estimate import ModelEstimate
+    from autorubric.llm.records.accounts import Totals
+
+_MOST_SHOWN = 5
+
+
+def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
+    """Print scores, coverage, what decided, failures and cost."""
+    print(f"\n{summary.graded} of {summary.total} items graded")
+    for line in _score_lines(summary):
+        print(f"  {line}")
+    ranked = summary.most_influential(_MOST_SHOWN)
+    if ranked:
+        print("  decided most (weight, mean verdict, share of weight x variance):")
+        whole = sum(figures.influence for figures in summary.criteria.values())
+        for figures in ranked:
+            share = 100 * figures.influence / whole
+            print(f"    {figures.name}: {figures.weight:g}, {figures.values.mean:.2f}, {share:.0f} %")
+    if summary.flagged:
+        print(f"  {summary.flagged} submissions look as if they addressed the judge; see 'flags' in items.jsonl")
+    for total in totals:
+        failed = f", {total.failed} failed" if total.failed else ""
+        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out"
+        cached = f" ({short(total.usage.cached_tokens)} cached)" if total.usage.cached_tokens else ""
+        cost = dollars(None if total.unpriced else total.cost)
+        print(f"  {total.role} {total.model}: {total.calls:,} calls{failed}, {tokens}{cached}, {cost}")
+    for reason, count in summary.reasons.most_common():
+        print(f"  {count} judgments failed: {reason}")
+
+
+def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
+    scores = summary.scores
+    if not scores.count:
+        yield "no item has a score"
+    else:
+        interval = scores.interval()
+        shown = (
+            f", 95 % interval {max(interval[0], 0):.3f} to {min(interval[1], 1):.3f} (normal approximation)"
+            if interval
+            else " (one item; no interval)"
+        )
+        yield f"mean score {scores.mean:.3f} over {scores.count} items{shown}"
+    if summary.coverage is not None:
+        yield f"coverage: {summary.judged:,} of {summary.judgments:,} judgments ({summary.coverage:.1%})"
+
+
+def print_estimate(rows: Sequence[ModelEstimate], items: int) -> None:
+    """Print calls, tokens and cost of a run that was not started."""
+    print(f"{items} items; nothing has been asked")
+    for row in rows:
+        most = "unbounded" if row.most is None else short(row.most.total_tokens)
+        most_cost = dollars(None if row.most is None else row.model.cost(row.most))
+        print(
+            f"  {row.model.name}: {row.calls:,} calls to make, {row.recorded:,} on record; "
+            f"about {short(row.usage.prompt_tokens)} tokens in, {short(row.usage.completion_tokens)} out, "
+            f"{dollars(row.cost)}; at most {most} tokens, {most_cost}"
+        )
+    print("  tokens are estimated at 4 characters each; at most takes a byte for a token and replies at --max-tokens")

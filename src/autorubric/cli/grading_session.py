@@ -1,0 +1,146 @@
+"""One `grade` command: a run in its directory, signals into it, figures out of it."""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_SCORE, EXIT_UNFINISHED
+from autorubric.cli.grading_report import print_estimate, print_grades
+from autorubric.cli.long_runs import interruptible, make_folder
+from autorubric.cli.progress import RunState, StageState, shown
+from autorubric.dataset import RubricDataset
+from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
+from autorubric.evaluation.experiment import ITEMS_FILE, LEDGER_FOLDER
+from autorubric.evaluation.plan import ExperimentPlan, experiment
+from autorubric.evaluation.run import EvaluationRun
+from autorubric.evaluation.summary import EvaluationSummary
+from autorubric.evaluation.tables import result_rows, write_table
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.llm.executor import Executor
+from autorubric.llm.models import stand_ins
+from autorubric.llm.records.ledger import FILE_NAME, Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class GradingSession:
+    """A `grade` command.
+
+    Attributes:
+        dataset: what is graded.
+        grader: who grades.
+        out: the run's directory.
+        again: the command line that goes on with this run.
+        resume: False asks everything anew.
+        wait: wait for another process to leave the directory.
+        formats: files of results to write.
+        fail_under: the least mean score, or None.
+        window: the most items open at a time; None takes as many as calls in flight.
+        prefix_first: let the first call of an item go ahead alone.
+        settings: what the manifest says of the command.
+    """
+
+    dataset: RubricDataset
+    grader: CriterionGrader
+    out: Path
+    again: str
+    resume: bool = True
+    wait: bool = False
+    formats: tuple[str, ...] = ()
+    fail_under: float | None = None
+    window: int | None = None
+    prefix_first: bool = True
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    async def run(self) -> int:
+        """Carry the command out and return its exit status."""
+        # A run allocates much and leaves nearly nothing behind: look for cycles a tenth as often, and never again
+        # through the modules and the dataset that are there already.
+        gc.set_threshold(20_000, 20, 20)
+        gc.freeze()
+        labels = await self._announced()
+        make_folder(self.out)
+        summary = EvaluationSummary(len(self.dataset))
+        content = self.dataset.to_json().encode()
+        settings = {**self.settings, "stand_ins": labels}
+        plan = ExperimentPlan(
+            self.dataset,
+            self.grader,
+            self.out,
+            self.window,
+            self.prefix_first,
+            self.resume,
+            settings,
+            self.wait,
+        )
+        async with experiment(plan, content) as (run, _):
+            del content
+            run.on_result = summary.add
+            with interruptible(run):
+                async with shown(lambda: _state(run, summary)):
+                    await run.to_the_end()
+            totals = run.totals()
+        self._write_results()
+        print_grades(summary, totals)
+        print(f"  everything is in {self.out}")
+        return self._status(run, summary)
+
+    async def estimate(self) -> int:
+        """Print what the run would ask and cost; make no call and write nothing."""
+        await self._announced()
+        folder = self.out / LEDGER_FOLDER
+        with Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory() as ledger:
+            replies = [row for row in ledger.totals() if row.calls > row.failed]
+            calls = sum(row.calls - row.failed for row in replies)
+            spoken = sum(row.usage.completion_tokens for row in replies)
+            length = spoken / calls if calls else REPLY_TOKENS
+            rows = await estimate(self.dataset, self.grader, Executor(ledger), length)
+        print_estimate(rows, len(self.dataset))
+        return 0
+
+    async def _announced(self) -> tuple[str, ...]:
+        labels = stand_ins((await self.grader.desk()).models.values())
+        for sentence in labels:
+            print(sentence)
+        return labels
+
+    def _write_results(self) -> None:
+        for kind in self.formats:
+            write_table(self.out / f"results.{kind}", result_rows(self.out / ITEMS_FILE, self.dataset))
+
+    def _status(self, run: EvaluationRun, summary: EvaluationSummary) -> int:
+        if run.interrupted:
+            print(f"interrupted; go on with:\n  {self.again}")
+            return EXIT_INTERRUPTED
+        if run.refused and run.executor is not None and not any(a.paid for a in run.executor.snapshot().values()):
+            print(f"autorubric: {run.stopped}", file=sys.stderr)
+            return EXIT_INPUT
+        if run.stopped:
+            print(f"stopped: {run.stopped}\ngo on with:\n  {self.again}")
+            return EXIT_UNFINISHED
+        if summary.reasons or summary.ended < summary.total:
+            print(f"try what failed again with:\n  {self.again}")
+            return EXIT_UNFINISHED
+        mean = summary.scores.mean if summary.scores.count else -math.inf
+        if self.fail_under is not None and mean < self.fail_under:
+            print(f"the mean score is below {self.fail_under:g}", file=sys.stderr)
+            return EXIT_SCORE
+        return 0
+
+
+def _state(run: EvaluationRun, summary: EvaluationSummary) -> RunState:
+    activity = list(run.executor.snapshot().values()) if run.executor is not None else []
+    in_flight = sum(a.in_flight for a in activity)
+    return RunState(
+        rows=summary.total,
+        finished=summary.ended,
+        stages=[StageState("graded", summary.ended, in_flight, summary.failed)],
+        calls=sum(a.paid for a in activity),
+        reused=sum(a.hits for a in activity),
+        tokens=sum(a.usage.total_tokens for a in activity),
+        cost=None if any(a.unpriced for a in activity) else sum(a.cost for a in activity),
+    )

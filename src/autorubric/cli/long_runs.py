@@ -1,0 +1,92 @@
+"""What every command that runs long needs: a folder to work in, and an end in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from autorubric.errors import InputError
+from autorubric.llm.executor import Executor
+
+GRACE_SECONDS = 10.0
+"""How long calls in flight may take to end after the first Ctrl-C."""
+
+
+class Interruptible(Protocol):
+    """A run that can be stopped by a person."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was."""
+        ...
+
+    @property
+    def executor(self) -> Executor | None:
+        """Who makes its calls."""
+        ...
+
+    def interrupt(self) -> None:
+        """Open nothing more; what is in flight ends by itself."""
+        ...
+
+
+def make_folder(out: Path) -> None:
+    """Make a run directory where there is none.
+
+    Raises:
+        InputError: it cannot be made or written.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not os.access(out, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
+
+
+@contextmanager
+def interruptible(run: Interruptible) -> Iterator[None]:
+    """Let Ctrl-C (or SIGTERM) end the run in good order, and a second one at once."""
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if run.interrupted:
+            raise KeyboardInterrupt
+        print(
+            f"\nstopping: calls in flight have {GRACE_SECONDS:.0f} s to end, then everything is saved; "
+            "press Ctrl-C again to leave at once",
+            file=sys.stderr,
+        )
+        run.interrupt()
+        if run.executor is not None:
+            loop.call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
+
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    for kind in kinds:
+        loop.add_signal_handler(kind, interrupt)
+    try:
+        yield
+    finally:
+        for kind in kinds:
+            loop.remove_signal_handler(kind)
+
+
+def command_again(arguments: Sequence[str], *, without: Collection[str] = ()) -> str:
+    """The command line that goes on with a run, as a shell takes it.
+
+    Args:
+        arguments: of the command that ran.
+        without: switches that hold for one run only.
+
+    Example:
+        >>> command_again(["grade", "my essays.json", "--no-resume"], without=["--no-resume"])
+        "autorubric grade 'my essays.json'"
+    """
+    return shlex.join(["autorubric", *(word for word in arguments if word not in without)])

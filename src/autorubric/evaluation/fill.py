@@ -1,0 +1,119 @@
+"""Labels for a dataset from a grader's verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from autorubric.core.report import (
+    CriterionReport,
+    EnsembleCriterionReport,
+    EnsembleEvaluationReport,
+    EvaluationReport,
+)
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.errors import AutorubricError, InputError
+from autorubric.evaluation.config import EvalConfig
+from autorubric.evaluation.progress import item_progress
+from autorubric.graders.grader import Grader
+
+_MOST_OPEN = 64
+
+
+class FillError(AutorubricError):
+    """No item could be graded."""
+
+
+async def fill_ground_truth(
+    dataset: RubricDataset,
+    grader: Grader[Any],
+    *,
+    force: bool = False,
+    show_progress: bool = True,
+    max_concurrent_items: int | None = None,
+) -> RubricDataset:
+    """A copy of the dataset whose items carry the grader's verdicts as ground truth.
+
+    Items that could not be graded are left out, with a warning that says why.
+
+    Args:
+        dataset: at least one item.
+        grader: who labels.
+        force: label items anew that have ground truth already; their reasons go.
+        show_progress: show a progress bar where standard error is a terminal.
+        max_concurrent_items: the most items open at a time.
+
+    Raises:
+        ValueError: the dataset has no items.
+        AutorubricError: no item could be graded; the message says why.
+    """
+    if not len(dataset):
+        raise InputError("Dataset has no items")
+    room = asyncio.Semaphore(max_concurrent_items or _MOST_OPEN)
+    problems: dict[int, str] = {}
+    filled: dict[int, DataItem] = {}
+
+    async def fill(index: int) -> None:
+        item, rubric = dataset[index], dataset.get_item_rubric(index)
+        prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
+        try:
+            report = await rubric.grade(item.submission, grader, prompt, reference)
+            filled[index] = replace(item, ground_truth=verdicts_of(report), ground_truth_reasons=None)
+        except Exception as error:
+            problems[index] = str(error)
+        finally:
+            room.release()
+            advance()
+
+    with item_progress(len(dataset), EvalConfig(show_progress=show_progress)) as advance:
+        async with asyncio.TaskGroup() as group:
+            for index, item in enumerate(dataset):
+                if item.ground_truth is not None and not force:
+                    filled[index] = item
+                    advance()
+                    continue
+                await room.acquire()
+                group.create_task(fill(index))
+    _tell(problems, len(filled))
+    return replace(dataset, items=[filled[index] for index in sorted(filled)])
+
+
+def verdicts_of(report: EvaluationReport | EnsembleEvaluationReport) -> list[CriterionVerdict | str]:
+    """The final verdicts of a report, as ground truth has them: a verdict or an option's label each.
+
+    Raises:
+        InputError: a criterion has none.
+
+    Example:
+        >>> verdicts_of(EvaluationReport(score=1.0, report=[
+        ...     CriterionReport(requirement="Is brief", verdict="MET", reason=None)]))
+        [<CriterionVerdict.MET: 'MET'>]
+    """
+    if report.report is None:
+        raise InputError(report.error or "the report has no criteria")
+    return [_verdict(criterion) for criterion in report.report]
+
+
+def _verdict(report: CriterionReport | EnsembleCriterionReport) -> CriterionVerdict | str:
+    if isinstance(report, CriterionReport):
+        verdict, choice = report.verdict, report.multi_choice_verdict
+    else:
+        verdict, choice = report.final_verdict, report.final_multi_choice_verdict
+    found = verdict if choice is None else choice.selected_label
+    if report.error is not None or found is None:
+        raise InputError(report.error or "an abstention has no option to stand for it")
+    return found
+
+
+def _tell(problems: dict[int, str], kept: int) -> None:
+    if not problems:
+        return
+    first = min(problems)
+    told = f"{len(problems)} of {len(problems) + kept} items could not be graded; item {first}: {problems[first]}"
+    if not kept:
+        raise FillError(told)
+    import warnings
+
+    warnings.warn(told, UserWarning, stacklevel=3)

@@ -1,0 +1,83 @@
+"""`items.jsonl`: a line for each item that ended, on disk as it ends, in order when the run has ended."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from autorubric.files import write_atomically
+
+_HEAD = re.compile(rb'\{"item_idx":(\d+),"duration_seconds":([\d.]+)')
+
+
+class ItemsFile:
+    """The item results of a run under way. Memory is one offset an item.
+
+    A process that is killed leaves whole lines and at most one torn one at the end, which readers skip.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._slots: dict[int, int] = {}
+        self._starts = array("Q")
+        self._end = 0
+        self._file: BinaryIO = path.open("w+b")
+
+    def add(self, index: int, line: str | bytes) -> None:
+        """Append the line of an item."""
+        data = line.encode() if isinstance(line, str) else line
+        self._slots[index] = len(self._starts)
+        self._starts.append(self._end)
+        self._file.write(data + b"\n")
+        self._file.flush()
+        self._end += len(data) + 1
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines so far, in the order of items."""
+        for index in sorted(self._slots):
+            slot = self._slots[index]
+            start = self._starts[slot]
+            end = self._starts[slot + 1] if slot + 1 < len(self._starts) else self._end
+            self._file.seek(start)
+            yield self._file.read(end - start)
+
+    def __enter__(self) -> ItemsFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        write_atomically(self.path, self.lines())
+        self._file.close()
+
+
+def read_items(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of an items file in the order of items; of several on one item the last one.
+
+    A torn line is skipped: it is the last one of a process that was killed.
+    """
+    found: dict[int, bytes] = {}
+    for index, _, line in _rows(path):
+        found[index] = line
+    for index in sorted(found):
+        yield json.loads(found[index])
+
+
+def read_lines(path: Path) -> dict[int, tuple[float, bytes]]:
+    """The duration and the line of each item in an items file; empty where there is none."""
+    return {index: (duration, line) for index, duration, line in _rows(path)}
+
+
+def _rows(path: Path) -> Iterator[tuple[int, float, bytes]]:
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            head = _HEAD.match(line)
+            if head is not None and line.endswith(b"}\n"):
+                yield int(head[1]), float(head[2]), line[:-1]

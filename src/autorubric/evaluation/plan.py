@@ -1,0 +1,164 @@
+"""An experiment directory around a run: lock, ledger, views, and the manifest at both ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError
+from autorubric.evaluation.config import dataset_hash
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER, ExperimentManifest
+from autorubric.evaluation.items_file import ItemsFile, read_lines
+from autorubric.evaluation.run import EvaluationRun
+from autorubric.files import write_atomically
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.grader import Grader
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import run_lock
+from autorubric.runs.manifest import read_manifest
+
+WINDOW = 64
+"""Items open at a time where neither the caller nor the grader says."""
+
+
+@dataclass(frozen=True)
+class ExperimentPlan:
+    """What is graded by whom, where and how.
+
+    Attributes:
+        dataset: what is graded.
+        grader: who grades.
+        directory: where everything is written.
+        window: the most items open at a time; None takes the grader's calls in flight.
+        prefix_first: let the first call of an item go ahead alone.
+        resume: False asks everything anew.
+        settings: what the manifest says of the run's settings.
+        wait: wait while another process works in the directory, instead of failing.
+    """
+
+    dataset: RubricDataset
+    grader: Grader[Any]
+    directory: Path
+    window: int | None = None
+    prefix_first: bool = True
+    resume: bool = True
+    settings: dict[str, Any] = field(default_factory=dict)
+    wait: bool = False
+
+
+@asynccontextmanager
+async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tuple[EvaluationRun, ExperimentManifest]]:
+    """A run that is ready to be carried out in its directory; its end is written when the block ends.
+
+    Args:
+        plan: what is run.
+        content: the dataset as it is written to a file.
+
+    Raises:
+        InputError: a criterion has neither judge nor check, or a check that cannot be run; nothing was asked.
+        RunLockedError: another process works in the directory.
+    """
+    folder, items_path = plan.directory / LEDGER_FOLDER, plan.directory / ITEMS_FILE
+    grader = plan.grader
+    own = isinstance(grader, CriterionGrader) and not grader.has_records
+    await _check_rubrics(plan)
+    with ExitStack() as stack:
+        stack.enter_context(run_lock(folder, wait=plan.wait))
+        write_atomically(plan.directory / DATASET_FILE, [content, b"\n"])
+        ledger = stack.enter_context(Ledger.open(folder)) if own else None
+        manifest = _manifest(plan, dataset_hash(content))
+        before = read_lines(items_path) if plan.resume else {}
+        manifest.save(plan.directory)
+        items = stack.enter_context(ItemsFile(items_path))
+        run = EvaluationRun(
+            plan.dataset,
+            grader,
+            None,
+            items,
+            before,
+            window=_window(plan),
+            prefix_first=plan.prefix_first,
+            generation=_generation(ledger, anew=not plan.resume),
+        )
+        if isinstance(grader, CriterionGrader):
+            run.executor = (await grader.desk()).executor if ledger is None else grader.executor_on(ledger)
+            run.totals = grader.totals if ledger is None else ledger.totals
+        stack.enter_context(_ended(manifest, plan.directory, run))
+        yield run, manifest
+
+
+@contextmanager
+def _ended(manifest: ExperimentManifest, directory: Path, run: EvaluationRun) -> Iterator[None]:
+    """Write the manifest's end, however the run ends."""
+    started = time.monotonic()
+    try:
+        yield
+    except BaseException as error:
+        manifest.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise
+    finally:
+        manifest.error = manifest.error or run.stopped
+        manifest.completed_indices = run.completed
+        manifest.status = "completed" if len(run.completed) == manifest.total_items else "failed"
+        manifest.completed_at = datetime.now(UTC)
+        manifest.total_duration_seconds = (manifest.total_duration_seconds or 0.0) + time.monotonic() - started
+        manifest.save(directory)
+
+
+def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
+    now = datetime.now(UTC)
+    before = read_manifest(plan.directory) or {}
+    describe = getattr(plan.grader, "describe", dict)
+    return ExperimentManifest(
+        experiment_name=plan.directory.name,
+        created_at=now,
+        dataset_name=plan.dataset.name,
+        dataset_hash=content_hash,
+        total_items=len(plan.dataset),
+        status="running",
+        completed_indices=set(),
+        started_at=now,
+        total_duration_seconds=before.get("total_duration_seconds"),
+        dataset_path=DATASET_FILE,
+        grader_config={"type": type(plan.grader).__name__, **describe()},
+        eval_config=plan.settings,
+    )
+
+
+async def _check_rubrics(plan: ExperimentPlan) -> None:
+    """Refuse rubrics that the grader cannot decide, before anything is spent."""
+    if not isinstance(plan.grader, CriterionGrader):
+        return
+    judge = (await plan.grader.desk()).judge
+    rubrics = [plan.dataset.get_item_rubric(index) for index in range(len(plan.dataset))]
+    problems: dict[str, None] = {}
+    for rubric in {id(rubric): rubric for rubric in rubrics}.values():
+        try:
+            judge.check_rubric(rubric.rubric)
+        except InputError as error:
+            problems.update(dict.fromkeys(error.problems))
+    if problems:
+        raise InputError(problems)
+
+
+def _window(plan: ExperimentPlan) -> int:
+    if plan.window is not None:
+        return plan.window
+    return plan.grader.max_in_flight if isinstance(plan.grader, CriterionGrader) else WINDOW
+
+
+def _generation(ledger: Ledger | None, *, anew: bool) -> int:
+    """How often everything was asked anew, this time included."""
+    if ledger is None:
+        return 0
+    generation = int(ledger.find_note("generation") or 0)
+    if anew and ledger.count:
+        generation += 1
+        ledger.keep_note("generation", generation)
+    return generation

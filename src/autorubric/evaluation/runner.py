@@ -1,0 +1,129 @@
+"""`EvalRunner` and `evaluate`: a dataset through a grader, in a directory that can be gone on with."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from autorubric.background import wait_for
+from autorubric.dataset import RubricDataset
+from autorubric.errors import AutorubricError
+from autorubric.evaluation.config import EvalConfig, experiment_name
+from autorubric.evaluation.plan import ExperimentPlan, experiment
+from autorubric.evaluation.progress import item_progress
+from autorubric.evaluation.result import EvalResult, EvalTimingStats, ItemResult, paid, result_of
+from autorubric.graders.grader import Grader
+
+
+class FailedFast(AutorubricError, RuntimeError):
+    """An item failed, and the run was told to end then."""
+
+
+class EvalRunner:
+    """Grades a dataset in a directory of its own.
+
+    Every reply of a judge is recorded before anything is made of it. To run again is to go on: what is recorded
+    is not asked again, items that failed are, and where submissions, criteria, judges, prompts or parameters
+    changed, only what changed is asked.
+
+    Args:
+        dataset: what is graded.
+        grader: who grades. Judges of a `CriterionGrader` are asked through the directory's ledger, unless the
+            grader has one of its own. Of any other grader a finished item is kept if it has a `fingerprint`.
+        config: settings.
+    """
+
+    def __init__(self, dataset: RubricDataset, grader: Grader[Any], config: EvalConfig | None = None) -> None:
+        self.dataset = dataset
+        self.grader = grader
+        self.config = config or EvalConfig()
+
+    async def run(self) -> EvalResult:
+        """Grade every item and return the result, which is also on the disk.
+
+        Raises:
+            RunLockedError: another process works in the directory.
+            RuntimeError: an item failed and `fail_fast` is set; no call is made any more then.
+        """
+        config, dataset = self.config, self.dataset
+        content = dataset.to_json().encode()
+        directory = Path(config.experiments_dir) / (config.experiment_name or experiment_name(dataset, content))
+        results: dict[int, ItemResult] = {}
+        plan = ExperimentPlan(
+            dataset,
+            self.grader,
+            directory,
+            window=config.max_concurrent_items,
+            prefix_first=config.prefix_first,
+            resume=config.resume,
+            settings={**asdict(config), "experiments_dir": str(config.experiments_dir)},
+        )
+        async with experiment(plan, content) as (run, manifest):
+            with item_progress(len(dataset), config) as advance:
+
+                def take(result: ItemResult) -> None:
+                    results[result.item_idx] = result
+                    advance()
+                    if config.fail_fast and result.error is not None:
+                        raise FailedFast(f"Evaluation failed at item {result.item_idx}: {result.error}")
+
+                run.on_result = take
+                await run.to_the_end()
+            usage, cost = paid(run.totals())
+        ordered = [results[index] for index in sorted(results)]
+        result = result_of(ordered, manifest, directory, usage, cost)
+        seconds = (result.completed_at - result.started_at).total_seconds()
+        durations = [item.duration_seconds for item in ordered]
+        result.timing_stats = EvalTimingStats.from_durations(durations, seconds, asked=run.asked)
+        return result
+
+
+async def evaluate(  # noqa: PLR0913 (published signature)
+    dataset: RubricDataset,
+    grader: Grader[Any],
+    *,
+    fail_fast: bool = False,
+    show_progress: bool = True,
+    progress_style: Literal["simple", "detailed"] = "simple",
+    max_concurrent_items: int | None = None,
+    experiment_name: str | None = None,
+    experiments_dir: Path | str = "experiments",
+    resume: bool = True,
+    prefix_first: bool = True,
+) -> EvalResult:
+    """The result of grading every item of a dataset; the arguments are the fields of `EvalConfig`.
+
+    Example:
+        >>> import asyncio, tempfile
+        >>> from autorubric import Criterion, CriterionGrader, Rubric
+        >>> from autorubric.llm.config import LLMConfig
+        >>> dataset = RubricDataset("Why?", Rubric([Criterion(requirement="Contains at most 5 words.")]))
+        >>> dataset.add_item("Because of the moon.", "short")
+        >>> grader = CriterionGrader(judge_model_config=LLMConfig("builtin/offline"))
+        >>> result = asyncio.run(evaluate(dataset, grader, experiments_dir=tempfile.mkdtemp()))
+        >>> result.get_scores()
+        [1.0]
+    """
+    config = EvalConfig(
+        fail_fast=fail_fast,
+        show_progress=show_progress,
+        progress_style=progress_style,
+        max_concurrent_items=max_concurrent_items,
+        experiment_name=experiment_name,
+        experiments_dir=experiments_dir,
+        resume=resume,
+        prefix_first=prefix_first,
+    )
+    return await EvalRunner(dataset, grader, config).run()
+
+
+def evaluate_sync(dataset: RubricDataset, grader: Grader[Any], **settings: Any) -> EvalResult:
+    """`evaluate` for callers who do not await; works inside a running event loop (a notebook) too.
+
+    Example:
+        >>> evaluate_sync(RubricDataset("Why?"), None, experiment_name="../up")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: experiment_name '../up' is no plain name; expected at most 100 letters, ...
+    """
+    return wait_for(evaluate(dataset, grader, **settings))

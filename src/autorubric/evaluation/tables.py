@@ -1,0 +1,140 @@
+"""Results as a table: one row for each criterion of each item, in JSON, JSON Lines, CSV or parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError
+from autorubric.evaluation.items_file import read_items
+from autorubric.files import atomic_writer
+
+Row: TypeAlias = dict[str, Any]
+
+COLUMNS: Mapping[str, type] = {
+    "item_idx": int,
+    "id": str,
+    "description": str,
+    "score": float,
+    "criterion": str,
+    "weight": float,
+    "verdict": str,
+    "value": float,
+    "agreement": float,
+    "reason": str,
+    "error": str,
+}
+"""Name and type of each column; any but `item_idx` may be empty (null)."""
+
+FORMATS = ("json", "jsonl", "csv", "parquet")
+
+_BATCH = 2000
+
+
+def result_rows(items: Path, dataset: RubricDataset) -> Iterator[Row]:
+    """The rows of an items file, in the order of items and criteria.
+
+    A report without criteria (an item that could not be opened) has one row, with its error.
+    """
+    for record in read_items(items):
+        index, report = record["item_idx"], record["report"]
+        item = dataset[index]
+        head = {"item_idx": index, "id": item.id, "description": item.description, "score": report.get("score")}
+        criteria = report.get("criterion_reports")
+        if not criteria:
+            yield dict.fromkeys(COLUMNS) | head | {"error": record["error"]}
+            continue
+        for number, found in enumerate(criteria, start=1):
+            yield head | _criterion_row(found, number)
+
+
+def _criterion_row(found: Mapping[str, Any], number: int) -> Row:
+    criterion = found.get("criterion", found)
+    choice = found.get("final_multi_choice_verdict") or found.get("multi_choice_verdict")
+    verdict = found.get("final_verdict", found.get("verdict"))
+    value: float | None = None
+    if choice is not None:
+        verdict = choice.get("selected_label")
+        value = None if choice.get("na") else choice.get("aggregated_value", choice.get("value"))
+    elif verdict in ("MET", "UNMET"):
+        value = 1.0 if verdict == "MET" else 0.0
+    failed = found.get("error") is not None
+    return {
+        "criterion": criterion.get("name") or f"C{number}",
+        "weight": criterion.get("weight", 10.0),
+        "verdict": None if failed else verdict,
+        "value": None if failed else value,
+        "agreement": found.get("agreement"),
+        "reason": found.get("final_reason", found.get("reason")),
+        "error": found.get("error"),
+    }
+
+
+def write_table(path: Path, rows: Iterator[Row]) -> None:
+    """Write rows to a file, wholly or not at all; its extension says in which format.
+
+    Raises:
+        InputError: another extension, or the file cannot be written.
+
+    Example:
+        >>> write_table(Path("results.xlsx"), iter([]))
+        Traceback (most recent call last):
+        autorubric.errors.InputError: results.xlsx: unknown format 'xlsx'; expected json, jsonl, csv or parquet
+    """
+    writer = _WRITERS.get(path.suffix.removeprefix("."))
+    if writer is None:
+        kind = path.suffix.removeprefix(".")
+        raise InputError(f"{path}: unknown format {kind!r}; expected json, jsonl, csv or parquet")
+    writer(path, rows)
+
+
+def _write_json(path: Path, rows: Iterator[Row]) -> None:
+    with atomic_writer(path) as file:
+        file.write("[")
+        for number, row in enumerate(rows):
+            file.write(",\n" if number else "\n")
+            file.write(json.dumps(row, ensure_ascii=False))
+        file.write("\n]\n")
+
+
+def _write_jsonl(path: Path, rows: Iterator[Row]) -> None:
+    with atomic_writer(path) as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _write_csv(path: Path, rows: Iterator[Row]) -> None:
+    with atomic_writer(path) as file:
+        table = csv.DictWriter(file, list(COLUMNS), lineterminator="\n")
+        table.writeheader()
+        for row in rows:
+            table.writerow({name: _defused(value) for name, value in row.items()})
+
+
+def _defused(value: Any) -> Any:
+    """Text that a spreadsheet would take for a formula, marked as text: reasons come from models."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
+
+
+def _write_parquet(path: Path, rows: Iterator[Row]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema) as table:
+        while batch := list(islice(rows, _BATCH)):
+            table.write_table(pa.Table.from_pylist(batch, schema))
+
+
+_WRITERS: Mapping[str, Callable[[Path, Iterator[Row]], None]] = {
+    "json": _write_json,
+    "jsonl": _write_jsonl,
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+}

@@ -1,0 +1,212 @@
+"""From settings to judges: what a `CriterionGrader` is made of, before any model is opened."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from autorubric.core.criterion import Criterion
+from autorubric.errors import ConfigError
+from autorubric.files.keys import nearest
+from autorubric.graders.aggregation import Rules
+from autorubric.graders.asking import JudgeOptions
+from autorubric.graders.cascade import Cascade
+from autorubric.graders.check_judge import ChecksFirst
+from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.graders.emptiness import EmptyFirst
+from autorubric.graders.judge import Judge
+from autorubric.graders.judge_spec import JudgeSpec
+from autorubric.graders.panel import Panel
+from autorubric.graders.rubric_judge import RubricJudge
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.secrets import without_secrets
+from autorubric.llm.model import Model
+
+LLMCalls: TypeAlias = Literal["per_criterion", "per_item"]
+_LLM_CALLS = ("per_criterion", "per_item")
+
+
+@dataclass(frozen=True)
+class EscalationConfig:
+    """Stronger judges, asked about the criteria where the first ones are not sure; see `Cascade`.
+
+    Attributes:
+        judges: a model, or several judges that sit as a panel.
+        threshold: the least confidence of the first that suffices, in [0, 1]; None escalates what failed,
+            abstained or split.
+        per_criterion: other thresholds, by the criterion's name.
+
+    Example:
+        >>> strong = EscalationConfig(LLMConfig("openai/gpt-5.1"), threshold=0.8)
+        >>> strong.threshold_for(Criterion(requirement="Is brief"))
+        0.8
+    """
+
+    judges: LLMConfig | list[JudgeSpec]
+    threshold: float | None = None
+    per_criterion: Mapping[str, float] | None = None
+
+    def threshold_for(self, criterion: Criterion) -> float | None:
+        """The threshold that holds for a criterion, or None."""
+        return (self.per_criterion or {}).get(criterion.name or "", self.threshold)
+
+    def specs(self) -> tuple[JudgeSpec, ...]:
+        """The stronger judges; a single model is called `escalation`."""
+        if isinstance(self.judges, LLMConfig):
+            return (JudgeSpec(self.judges, "escalation"),)
+        return tuple(self.judges)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How judges are made from models.
+
+    Attributes:
+        specs: the judges; none where a rubric's checks decide everything, or where `judge` is given.
+        rules: how a panel's votes become one word.
+        quorum: how many judges of a panel must not fail.
+        escalation: stronger judges behind the others.
+        llm_calls: a call for each criterion, or one for the whole rubric.
+        options: how the judges ask.
+        judge: a ready-made judge in the place of `specs`.
+
+    Raises:
+        ConfigError: judge ids that stand twice, or a name that is unknown.
+
+    Example:
+        >>> Recipe((), llm_calls="per_rubric")
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: llm_calls='per_rubric' is not one of per_criterion, per_item
+    """
+
+    specs: tuple[JudgeSpec, ...]
+    rules: Rules = field(default_factory=Rules)
+    quorum: int | None = None
+    escalation: EscalationConfig | None = None
+    llm_calls: LLMCalls = "per_criterion"
+    options: JudgeOptions = field(default_factory=JudgeOptions)
+    judge: Judge | None = None
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.llm_calls not in _LLM_CALLS:
+            right = nearest(str(self.llm_calls), _LLM_CALLS)
+            advice = f"; did you mean {right!r}?" if right else ""
+            problems.append(f"llm_calls={self.llm_calls!r} is not one of {', '.join(_LLM_CALLS)}{advice}")
+        ids = [spec.judge_id for spec in self._all_specs()]
+        problems += [f"two judges have the id {name!r}" for name in dict.fromkeys(ids) if ids.count(name) > 1]
+        if self.escalation is not None and not self.specs:
+            problems.append("escalation needs judges to escalate from")
+        if self.llm_calls == "per_item" and (self.options.binary_schema or self.options.choice_schema):
+            problems.append("response formats are for one criterion; they cannot be used with llm_calls='per_item'")
+        if problems:
+            raise ConfigError(problems)
+
+    @property
+    def judge_ids(self) -> tuple[str, ...]:
+        """The ids of all simple judges, in order."""
+        return self.judge.judge_ids if self.judge is not None else tuple(s.judge_id for s in self._all_specs())
+
+    def configs(self) -> dict[str, LLMConfig]:
+        """The model of every judge, by judge id."""
+        return {spec.judge_id: spec.llm_config for spec in self._all_specs()}
+
+    def made(self, models: Mapping[str, Model]) -> ChecksFirst:
+        """The judge it all comes to: checks go first, and about a submission that holds nothing nobody is asked."""
+        if self.judge is not None:
+            return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(self.judge)
+        first = self._bench(self.specs, models)
+        if self.escalation is None:
+            return ChecksFirst(EmptyFirst(first))
+        then = self._bench(self.escalation.specs(), models)
+        cascade = Cascade(first, then, self.escalation.threshold, self.escalation.per_criterion)
+        return ChecksFirst(EmptyFirst(cascade))
+
+    def described(self) -> dict[str, Any]:
+        """What of it shapes results, for manifests; no secrets."""
+        options = self.options
+        few_shot = options.few_shot
+        return {
+            "judges": [
+                {"judge_id": s.judge_id, "weight": s.weight, "model": _described(s.llm_config)}
+                for s in self._all_specs()
+            ],
+            "aggregation": dataclasses.asdict(self.rules),
+            "quorum": self.quorum,
+            "escalation": None
+            if self.escalation is None
+            else {"threshold": self.escalation.threshold, "per_criterion": dict(self.escalation.per_criterion or {})},
+            "llm_calls": self.llm_calls,
+            "shuffle_options": options.shuffle_options,
+            "auto_na_option": options.auto_na_option,
+            "seed": options.seed,
+            "evidence": options.evidence,
+            "few_shot": None if few_shot is None else dataclasses.asdict(few_shot.config),
+            "templates": options.prompts.fingerprints(),
+        }
+
+    def _all_specs(self) -> tuple[JudgeSpec, ...]:
+        return self.specs if self.escalation is None else (*self.specs, *self.escalation.specs())
+
+    def _bench(self, specs: tuple[JudgeSpec, ...], models: Mapping[str, Model]) -> Judge:
+        kind = CriterionJudge if self.llm_calls == "per_criterion" else RubricJudge
+        judges: list[Judge] = [kind(models[s.judge_id], s.judge_id, s.weight, options=self.options) for s in specs]
+        if len(judges) == 1:
+            return judges[0]
+        rules = self.rules
+        return Panel(judges, rules.binary, rules.ordinal, rules.nominal, self.quorum)
+
+
+def judge_specs(
+    judge_model_config: LLMConfig | None,
+    llm_config: LLMConfig | None,
+    judges: list[JudgeSpec] | None,
+    judge: Judge | None,
+) -> tuple[JudgeSpec, ...]:
+    """The judges of the four ways to name them; one model alone is called `default`.
+
+    Raises:
+        ConfigError: no way is used, or more than one.
+
+    Example:
+        >>> judge_specs(LLMConfig("openai/gpt-5.1"), None, None, None)[0].judge_id
+        'default'
+    """
+    if llm_config is not None:
+        if judge_model_config is not None:
+            raise ConfigError("judge_model_config and llm_config are one setting; give judge_model_config alone")
+        warnings.warn("llm_config is now called judge_model_config", DeprecationWarning, stacklevel=3)
+        judge_model_config = llm_config
+    given = {"judge_model_config": judge_model_config, "judges": judges, "judge": judge}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise ConfigError(f"{' and '.join(named)} are given; give one of them")
+    if judges is not None:
+        problems = [
+            f"judges[{index}] is of type {type(spec).__name__}; expected JudgeSpec"
+            for index, spec in enumerate(judges)
+            if not isinstance(spec, JudgeSpec)
+        ]
+        if problems or not judges:
+            raise ConfigError(problems or "judges is an empty list; give at least one JudgeSpec")
+        return tuple(judges)
+    if judge_model_config is None and judge is None:
+        raise ConfigError("no judge: give judge_model_config, judges or judge")
+    return () if judge_model_config is None else (JudgeSpec(judge_model_config, "default"),)
+
+
+def _described(config: LLMConfig) -> dict[str, Any]:
+    defaults = {f.name: f.default for f in dataclasses.fields(config)}
+    shown = {}
+    for spec in dataclasses.fields(config):
+        value = getattr(config, spec.name)
+        empty = value in ({}, None) or value == defaults[spec.name]
+        if spec.name in ("api_key", "cache_enabled", "cache_dir", "cache_ttl") or (empty and spec.name != "model"):
+            continue
+        shown[spec.name] = without_secrets(value) if spec.name == "extra_headers" else value
+    return {
+        name: value if isinstance(value, str | int | float | dict) else str(value) for name, value in shown.items()
+    }

@@ -1,0 +1,326 @@
+"""The published front: one constructor that puts judges, panel, checks and ledger together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAggregation, OrdinalAggregation
+from autorubric.core.judgment import Opinion
+from autorubric.core.length_penalty import LengthPenalty
+from autorubric.core.report import EnsembleEvaluationReport
+from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
+from autorubric.core.verdict import CannotAssessConfig
+from autorubric.errors import ConfigError
+from autorubric.graders.aggregation import Rules
+from autorubric.graders.asking import JudgeOptions
+from autorubric.graders.assembly import EscalationConfig, LLMCalls, Recipe, judge_specs
+from autorubric.graders.case import Case, Query
+from autorubric.graders.check_judge import ChecksFirst
+from autorubric.graders.desks import Desk, Desks, Limits
+from autorubric.graders.few_shot import FewShot, FewShotConfig
+from autorubric.graders.grader import Grader
+from autorubric.graders.judge import Ask, Judge
+from autorubric.graders.judge_spec import JudgeSpec
+from autorubric.graders.prefix_first import PrefixFirst
+from autorubric.graders.reporting import OnFailure, Scoring, report_on, with_length_penalty
+from autorubric.graders.suspicion import suspicions
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.executor import Executor
+from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import ReplySchema
+from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
+
+
+DEFAULT_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A case and the opinions on its criteria."""
+
+    case: Case
+    opinions: Sequence[Opinion]
+
+
+class CriterionGrader(Grader[EnsembleEvaluationReport]):
+    """Grades submissions criterion by criterion, by one model or a panel, and by checks where criteria carry them.
+
+    Args:
+        judge_model_config: the one model that judges (its judge id is `default`).
+        judges: several models that judge as a panel, in the place of `judge_model_config`.
+        aggregation: how a panel's verdicts become one: majority, weighted, unanimous or any.
+        ordinal_aggregation: the same for options with an order: mean, median, weighted_mean, mode, min or max.
+        nominal_aggregation: the same for options without one: mode, weighted_mode or unanimous.
+        training_data: labelled items that few-shot examples are taken from.
+        few_shot_config: how many examples, and how they are chosen.
+        system_prompt: in place of the package's own, for binary criteria and whole rubrics.
+        multi_choice_system_prompt: the same for multi-choice criteria.
+        length_penalty: what long submissions lose.
+        normalize: True for scores in [0, 1], False for bare sums of value · weight.
+        cannot_assess_config: what an abstention does to the score.
+        shuffle_options: show options in another order to each submission; the report keeps the original indices.
+        auto_na_option: add an option that means "not applicable" where a criterion has none.
+        seed: of shuffling and of few-shot examples; None takes a fixed one, so that recorded replies are found.
+        binary_response_format: the shape of replies on binary criteria; it has the fields of the package's own.
+        multi_choice_response_format: the same on multi-choice criteria.
+        escalation: stronger judges that are asked where the judges above are not sure.
+        llm_calls: `per_criterion`, or `per_item` for one call that judges the whole rubric.
+        llm_config: the old name of `judge_model_config`.
+        judge: a ready-made judge in the place of all the above.
+        on_failure: `none` gives no score where a judgment failed, `skip` scores the other criteria.
+        evidence: ask for quotes, and find them in the submission.
+        quorum: how many judges of a panel must not fail; all by default.
+        prompts: the judges' prompts, in place of the package's.
+        run_dir: where replies are recorded durably; also `LLMConfig(cache_enabled=True, cache_dir=…)`.
+        ledger: an open ledger instead; the caller closes it.
+        budget_usd: the most dollars that may be spent.
+        budget_tokens: the most tokens.
+        max_in_flight: most calls in flight, all judges together.
+        prefix_first: let the first call of a submission go ahead alone, so that its prefix is cached.
+
+    Raises:
+        ValueError: settings contradict each other, or a name is unknown; nothing was spent.
+
+    Example:
+        >>> from autorubric import Rubric
+        >>> grader = CriterionGrader(judge_model_config=LLMConfig("builtin/offline"))
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
+        >>> rubric.grade_sync("Because of the moon.", grader).score
+        1.0
+    """
+
+    def __init__(  # noqa: PLR0913 (published signature)
+        self,
+        *,
+        judge_model_config: LLMConfig | None = None,
+        judges: list[JudgeSpec] | None = None,
+        aggregation: AggregationStrategy = "majority",
+        ordinal_aggregation: OrdinalAggregation = "mean",
+        nominal_aggregation: NominalAggregation = "mode",
+        training_data: RubricDataset | None = None,
+        few_shot_config: FewShotConfig | None = None,
+        system_prompt: str | None = None,
+        multi_choice_system_prompt: str | None = None,
+        length_penalty: LengthPenalty | None = None,
+        normalize: bool = True,
+        cannot_assess_config: CannotAssessConfig | None = None,
+        shuffle_options: bool = True,
+        auto_na_option: bool = True,
+        seed: int | None = None,
+        binary_response_format: type[BaseModel] | None = None,
+        multi_choice_response_format: type[BaseModel] | None = None,
+        escalation: EscalationConfig | None = None,
+        llm_calls: LLMCalls = "per_criterion",
+        llm_config: LLMConfig | None = None,
+        judge: Judge | None = None,
+        on_failure: OnFailure = "none",
+        evidence: bool = False,
+        quorum: int | None = None,
+        prompts: JudgePrompts | None = None,
+        run_dir: Path | str | None = None,
+        ledger: Ledger | None = None,
+        budget_usd: float | None = None,
+        budget_tokens: int | None = None,
+        max_in_flight: int = 64,
+        prefix_first: bool = True,
+    ) -> None:
+        super().__init__(length_penalty=length_penalty, normalize=normalize)
+        few_shot = None if training_data is None else FewShot(training_data, few_shot_config or FewShotConfig())
+        options = JudgeOptions(
+            shuffle_options=shuffle_options,
+            auto_na_option=auto_na_option,
+            seed=DEFAULT_SEED if seed is None else seed,
+            evidence=evidence,
+            few_shot=few_shot,
+            prompts=(prompts or package_judge_prompts()).with_system(system_prompt, multi_choice_system_prompt),
+            binary_schema=reply_schema(binary_response_format),
+            choice_schema=reply_schema(multi_choice_response_format),
+        )
+        specs = judge_specs(judge_model_config, llm_config, judges, judge)
+        rules = Rules(aggregation, ordinal_aggregation, nominal_aggregation)
+        self.recipe = Recipe(specs, rules, quorum, escalation, llm_calls, options, judge)
+        self.scoring = Scoring(cannot_assess_config or CannotAssessConfig(), normalize, on_failure)
+        self.prefix_first = prefix_first
+        limits = Limits(budget_usd, budget_tokens, max_in_flight)
+        self._desks = Desks(self.recipe, limits, _run_dir(run_dir, specs), ledger)
+
+    @classmethod
+    def of_checks(cls, **settings: Any) -> CriterionGrader:
+        """A grader without a judge, for rubrics whose criteria all carry checks.
+
+        Args:
+            settings: of scoring: `length_penalty`, `normalize`, `cannot_assess_config`, `on_failure`.
+
+        Example:
+            >>> from autorubric import Rubric
+            >>> short = Criterion(requirement="Is brief", check={"name": "word_count", "parameters": {"at_most": 5}})
+            >>> Rubric([short]).grade_sync("Because of the moon.", CriterionGrader.of_checks()).score
+            1.0
+        """
+        return cls(judge=ChecksFirst(None), **settings)
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether several judges judge."""
+        return len(self.judge_ids) > 1
+
+    @property
+    def judge_ids(self) -> list[str]:
+        """The ids of the judges, in order."""
+        return list(self.recipe.judge_ids)
+
+    @property
+    def has_few_shot(self) -> bool:
+        """Whether judges are shown examples."""
+        return self.recipe.options.few_shot is not None
+
+    @property
+    def seed(self) -> int:
+        """The seed of shuffling and of few-shot examples."""
+        return self.recipe.options.seed
+
+    @property
+    def max_in_flight(self) -> int:
+        """Most calls in flight, all judges together."""
+        return self._desks.limits.in_flight
+
+    @property
+    def has_records(self) -> bool:
+        """Whether replies are recorded in a ledger of the grader's own."""
+        return self._desks.records
+
+    def case(
+        self,
+        to_grade: ToGradeInput,
+        rubric: Iterable[Criterion],
+        query: Query | None = None,
+        reference_submission: str | None = None,
+        *,
+        guidelines: str | None = None,
+    ) -> Case:
+        """What is graded, as judges take it; of a mapping the output is the submission.
+
+        Raises:
+            InputError: the submission is neither text nor a mapping with `thinking` and `output`.
+        """
+        thinking = None
+        if not isinstance(to_grade, str):
+            parts = normalize_to_grade_input(to_grade)
+            to_grade, thinking = parts["output"], parts["thinking"] or None
+        return Case(to_grade, tuple(rubric), query, reference_submission, guidelines, thinking)
+
+    async def grade_case(self, case: Case, ask: Ask | None = None) -> EnsembleEvaluationReport:
+        """The report on a case.
+
+        Args:
+            case: what is graded.
+            ask: how models are asked; by default through the grader's own records and limits.
+        """
+        opinions = await self._opinions(case, ask)
+        report = report_on(case, opinions, self.scoring, suspicions(case.submission))
+        if self.length_penalty is None:
+            return report
+        whole: ToGradeInput = case.submission
+        if case.thinking is not None:
+            whole = {"thinking": case.thinking, "output": case.submission}
+        return with_length_penalty(report, whole, self.length_penalty, normalize=self.normalize)
+
+    async def grade(
+        self,
+        to_grade: ToGradeInput,
+        rubric: list[Criterion],
+        query: str | None = None,
+        reference_submission: str | None = None,
+        *,
+        guidelines: str | None = None,
+    ) -> EnsembleEvaluationReport:
+        """The report on one submission; see `Grader.grade`."""
+        return await self.grade_case(self.case(to_grade, rubric, query, reference_submission, guidelines=guidelines))
+
+    async def judge(
+        self,
+        to_grade: str,
+        rubric: list[Criterion],
+        query: str | None = None,
+        reference_submission: str | None = None,
+        *,
+        guidelines: str | None = None,
+    ) -> Judged:
+        """The opinions on each criterion, before they become a report."""
+        case = self.case(to_grade, rubric, query, reference_submission, guidelines=guidelines)
+        return Judged(case, await self._opinions(case, None))
+
+    async def aggregate(self, judge_results: Judged, *, normalize: bool = True) -> EnsembleEvaluationReport:
+        """The report of what `judge` returned, without a length penalty."""
+        scoring = replace(self.scoring, normalize=normalize)
+        return report_on(judge_results.case, judge_results.opinions, scoring)
+
+    async def desk(self) -> Desk:
+        """The grader's models, judge and executor in the running event loop."""
+        return await self._desks.here()
+
+    def executor_on(self, ledger: Ledger) -> Executor:
+        """An executor that records in `ledger` and keeps to this grader's limits."""
+        return Executor(ledger, self._desks.limits.budget(ledger))
+
+    def totals(self) -> list[Totals]:
+        """Calls, tokens and cost in the grader's own ledger; empty where it has none."""
+        ledger = self._desks.ledger()
+        return [] if ledger is None else ledger.totals()
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that shapes this grader's reports, for manifests; no secrets."""
+        penalty = self.length_penalty
+        return {
+            **self.recipe.described(),
+            "cannot_assess": self.scoring.cannot_assess.model_dump(mode="json"),
+            "normalize": self.normalize,
+            "on_failure": self.scoring.on_failure,
+            "length_penalty": None if penalty is None else penalty.model_dump(mode="json", exclude={"count_fn"}),
+        }
+
+    def close(self) -> None:
+        """Let go of the grader's run directory; the next use takes it again."""
+        self._desks.close()
+
+    async def _opinions(self, case: Case, ask: Ask | None) -> Sequence[Opinion]:
+        desk = await self._desks.here()
+        if ask is None:
+            ask = PrefixFirst(desk.executor.ask_for) if self.prefix_first else desk.executor.ask_for
+        return await desk.judge.judge(case, range(len(case.criteria)), ask)
+
+
+def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:
+    """The shape of replies of a user's own model class; None for None.
+
+    Raises:
+        ConfigError: it is no pydantic model.
+
+    Example:
+        >>> reply_schema(None) is None
+        True
+    """
+    if response_format is None:
+        return None
+    if not (isinstance(response_format, type) and issubclass(response_format, BaseModel)):
+        raise ConfigError(f"response format {response_format!r} is no pydantic model class")
+    return ReplySchema(response_format.__name__, response_format.model_json_schema())
+
+
+def _run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> Path | None:
+    """The folder that is named, or the cache folder of the judges' configurations."""
+    cached = sorted({str(spec.llm_config.cache_dir) for spec in specs if spec.llm_config.cache_enabled})
+    if run_dir is not None:
+        return Path(run_dir)
+    if len(cached) > 1:
+        raise ConfigError(f"judges name different cache folders ({', '.join(cached)}); give run_dir instead")
+    return Path(cached[0]) if cached else None

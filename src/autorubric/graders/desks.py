@@ -1,0 +1,138 @@
+"""Where a grader works: models, judge and executor, one set for each event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from weakref import finalize
+
+from autorubric.errors import ConfigError
+from autorubric.graders.assembly import Recipe
+from autorubric.graders.check_judge import ChecksFirst
+from autorubric.llm.budget import Budget
+from autorubric.llm.executor import Executor, Records
+from autorubric.llm.model import Model
+from autorubric.llm.models import open_models
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import run_lock
+from autorubric.llm.records.recent import RecentReplies
+from autorubric.llm.request import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a grader may spend and how much it asks at a time.
+
+    Attributes:
+        usd: the most dollars, or None.
+        tokens: the most tokens, or None.
+        in_flight: most calls in flight, all judges together.
+    """
+
+    usd: float | None = None
+    tokens: int | None = None
+    in_flight: int = 64
+
+    def __post_init__(self) -> None:
+        if isinstance(self.in_flight, bool) or not isinstance(self.in_flight, int) or self.in_flight < 1:
+            raise ConfigError(f"max_in_flight={self.in_flight!r}; expected a whole number of at least 1")
+        Budget(usd=self.usd, tokens=self.tokens)
+
+    def budget(self, ledger: Ledger | None) -> Budget | None:
+        """The budget of a new session, with what the ledger's earlier ones have spent; None without limits."""
+        if self.usd is None and self.tokens is None:
+            return None
+        return Budget(usd=self.usd, tokens=self.tokens, spent=None if ledger is None else ledger.spent())
+
+    def check_prices(self, models: Mapping[str, Model]) -> None:
+        """Refuse a budget in dollars for models without a price.
+
+        Raises:
+            ConfigError: a model's price is not known.
+        """
+        if self.usd is None:
+            return
+        unpriced = [f"{name} ({model.name})" for name, model in models.items() if model.cost(Usage(1, 1)) is None]
+        if unpriced:
+            raise ConfigError(
+                f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: give prices "
+                "(--prices FILE, LLMConfig.prices), or a budget in tokens instead"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Models open in one event loop, the judge made of them, and who asks them.
+
+    `opened` closes the models when the loop shuts its asynchronous generators down, as `asyncio.run` does.
+    """
+
+    models: Mapping[str, Model]
+    judge: ChecksFirst
+    executor: Executor
+    opened: AbstractAsyncContextManager[Mapping[str, Model]]
+
+
+class Desks:
+    """The desks of one grader, and the replies they share.
+
+    Args:
+        recipe: how judges are made from models.
+        limits: what may be spent.
+        run_dir: where replies are recorded, held for this process until `close`; None keeps the last ones in memory.
+        ledger: an open ledger in the place of `run_dir`.
+    """
+
+    def __init__(self, recipe: Recipe, limits: Limits, run_dir: Path | None, ledger: Ledger | None) -> None:
+        self.limits = limits
+        self._recipe = recipe
+        self._run_dir = run_dir
+        self._ledger = ledger
+        self._memory = RecentReplies()
+        self._budget: Budget | None = None
+        self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
+        self._held = ExitStack()
+        finalize(self, self._held.close)
+
+    @property
+    def records(self) -> bool:
+        """Whether replies are recorded in a ledger of the grader's own."""
+        return self._ledger is not None or self._run_dir is not None
+
+    def ledger(self) -> Ledger | None:
+        """The grader's own ledger, opened on first use; None where it has none."""
+        if self._ledger is None and self._run_dir is not None:
+            self._held.enter_context(run_lock(self._run_dir))
+            self._ledger = self._held.enter_context(Ledger.open(self._run_dir))
+        return self._ledger
+
+    async def here(self) -> Desk:
+        """The desk of the running event loop."""
+        loop = asyncio.get_running_loop()
+        desk = self._desks.get(loop)
+        if desk is None:
+            for gone in [known for known in self._desks if known.is_closed()]:
+                del self._desks[gone]
+            opened = open_models(self._recipe.configs(), self.limits.in_flight)
+            models = await opened.__aenter__()
+            self.limits.check_prices(models)
+            desk = Desk(models, self._recipe.made(models), self._executor(), opened)
+            desk = self._desks.setdefault(loop, desk)
+        return desk
+
+    def close(self) -> None:
+        """Let go of the run directory; the next use takes it again."""
+        if self._run_dir is not None:
+            self._held.close()
+            self._ledger = None
+        self._desks.clear()
+
+    def _executor(self) -> Executor:
+        ledger = self.ledger()
+        if self._budget is None:
+            self._budget = self.limits.budget(ledger)
+        records: Records = self._memory if ledger is None else ledger
+        return Executor(records, self._budget)

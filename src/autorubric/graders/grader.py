@@ -1,0 +1,102 @@
+"""The shape of every grader, and what all graders do alike."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar, cast
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.length_penalty import LengthPenalty
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
+from autorubric.graders.reporting import with_length_penalty
+
+ReportT = TypeVar("ReportT")
+
+
+class Grader(ABC, Generic[ReportT]):
+    """Grades submissions: subclasses say how to judge, and how judgments become a report.
+
+    Args:
+        length_penalty: what long submissions lose, or None.
+        normalize: True for scores in [0, 1], False for bare sums of value · weight.
+
+    Example:
+        >>> import asyncio
+        >>> class Brevity(Grader[EvaluationReport]):
+        ...     async def judge(self, to_grade, rubric, query=None, reference_submission=None):
+        ...         return len(to_grade.split()) <= 3
+        ...     async def aggregate(self, judge_results, *, normalize=True):
+        ...         return EvaluationReport(score=1.0 if judge_results else 0.0)
+        >>> asyncio.run(Brevity().grade("Far too many words", [])).score
+        0.0
+    """
+
+    def __init__(self, *, length_penalty: LengthPenalty | None = None, normalize: bool = True) -> None:
+        self.length_penalty = length_penalty
+        self.normalize = normalize
+
+    @abstractmethod
+    async def judge(
+        self,
+        to_grade: str,
+        rubric: list[Criterion],
+        query: str | None = None,
+        reference_submission: str | None = None,
+    ) -> Any:
+        """What the judges say; its type is the grader's own.
+
+        A grader that wants the rubric's guidelines takes a keyword `guidelines` as well.
+        """
+
+    @abstractmethod
+    async def aggregate(self, judge_results: Any, *, normalize: bool = True) -> ReportT:
+        """The report of what `judge` returned."""
+
+    async def grade(
+        self,
+        to_grade: ToGradeInput,
+        rubric: list[Criterion],
+        query: str | None = None,
+        reference_submission: str | None = None,
+        *,
+        guidelines: str | None = None,
+    ) -> ReportT:
+        """The report on one submission.
+
+        Args:
+            to_grade: the submission, or a mapping with its `thinking` and `output`.
+            rubric: the criteria.
+            query: what the submission answers.
+            reference_submission: an exemplar.
+            guidelines: advice that holds for every criterion.
+        """
+        given = {} if guidelines is None or not self._takes_guidelines() else {"guidelines": guidelines}
+        found = await self.judge(_as_text(to_grade), rubric, query, reference_submission, **given)
+        report = await self.aggregate(found, normalize=self.normalize)
+        length, normalize = self.length_penalty, self.normalize
+        if isinstance(report, EvaluationReport):
+            return cast(ReportT, with_length_penalty(report, to_grade, length, normalize=normalize))
+        if isinstance(report, EnsembleEvaluationReport):
+            return cast(ReportT, with_length_penalty(report, to_grade, length, normalize=normalize))
+        return report
+
+    def fingerprint(self) -> str | None:
+        """What tells this grader's reports from another's; None where nothing is known to.
+
+        An evaluation keeps a finished item of an earlier run where item and fingerprint are the same. With None
+        every item is graded again, so that no report answers for another grader.
+        """
+        return None
+
+    def _takes_guidelines(self) -> bool:
+        return "guidelines" in inspect.signature(self.judge).parameters
+
+
+def _as_text(to_grade: ToGradeInput) -> str:
+    if isinstance(to_grade, str):
+        return to_grade
+    parts = normalize_to_grade_input(to_grade)
+    thinking, output = parts.get("thinking"), parts.get("output", "")
+    return f"<thinking>{thinking}</thinking>\n<output>{output}</output>" if thinking else output

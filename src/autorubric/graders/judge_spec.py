@@ -1,0 +1,63 @@
+"""One judge of a grader as a user describes it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from autorubric.errors import ConfigError
+from autorubric.llm.config import LLMConfig
+
+
+@dataclass(init=False)
+class JudgeSpec:
+    """A model that judges, what it is called, and how much it counts.
+
+    Attributes:
+        llm_config: the model; `judge_model_config` is another name for it.
+        judge_id: what its votes are filed under.
+        weight: how much it counts where votes are weighted; above 0.
+
+    Raises:
+        ValueError: the weight is no positive number, or there is no model or no id.
+
+    Example:
+        >>> JudgeSpec(LLMConfig("openai/gpt-5.1"), "strict", weight=2).judge_model_config.model
+        'openai/gpt-5.1'
+        >>> JudgeSpec(LLMConfig("openai/gpt-5.1"), "strict", weight=0)
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: judge 'strict' has weight=0; expected a finite number above 0
+    """
+
+    llm_config: LLMConfig
+    judge_id: str
+    weight: float = 1.0
+
+    def __init__(
+        self,
+        llm_config: LLMConfig | None = None,
+        judge_id: str = "",
+        weight: float = 1.0,
+        *,
+        judge_model_config: LLMConfig | None = None,
+    ) -> None:
+        config = judge_model_config if llm_config is None else llm_config
+        problems = []
+        if (llm_config is None) == (judge_model_config is None):
+            problems.append(f"judge {judge_id!r} needs one of judge_model_config and llm_config")
+        elif not isinstance(config, LLMConfig):
+            problems.append(f"judge {judge_id!r} has a model of type {type(config).__name__}; expected LLMConfig")
+        if not isinstance(judge_id, str) or not judge_id.strip():
+            problems.append(f"judge_id={judge_id!r}; expected a name")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            problems.append(f"judge {judge_id!r} has weight={weight!r}; expected a finite number above 0")
+        if problems or config is None:
+            raise ConfigError(problems)
+        self.llm_config = config
+        self.judge_id = judge_id
+        self.weight = weight
+
+    @property
+    def judge_model_config(self) -> LLMConfig:
+        """The model."""
+        return self.llm_config

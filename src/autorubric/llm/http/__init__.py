@@ -1,0 +1,1 @@
+"""An OpenAI-compatible endpoint as a model: connections, retries, limits, negotiation, keys, prices."""

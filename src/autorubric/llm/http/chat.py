@@ -1,0 +1,276 @@
+"""`ChatModel`: an OpenAI-compatible HTTP endpoint as a `Model`."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import random
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from autorubric.errors import ConfigError
+from autorubric.llm.budget import cover_resend
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.allowance import Allowance
+from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
+from autorubric.llm.http.gate import Gate
+from autorubric.llm.http.negotiation import Terms
+from autorubric.llm.http.prices import Price, price_of
+from autorubric.llm.http.providers import resolve
+from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
+from autorubric.llm.http.secrets import HiddenHeaders, without_secrets
+from autorubric.llm.http.transport import TransportError
+from autorubric.llm.http.wire import encoded, prompt_ceiling, read_reply, request_body, sampling
+from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
+
+_GUESSED_COMPLETION = 1024  # tokens, where a tokens-per-minute limit has to be kept without knowing
+
+
+class ChatModel:
+    """One model at one HTTP endpoint: the owner of its retries, limits and negotiation.
+
+    One call of `complete` makes at most `max_retries + 1` HTTP requests; a request that is sent again in
+    another form, after the endpoint refused the first, comes on top, at most once for each parameter
+    of a model. While a call waits for its retry it takes no place from others.
+
+    Example:
+        >>> model = ChatModel(LLMConfig("vllm/Qwen/Qwen3-8B", temperature=0.0), environ={})
+        >>> model.name, model.identity()[:3]
+        ('vllm/Qwen/Qwen3-8B', ('http://localhost:8000/v1', 'Qwen/Qwen3-8B', 0.0))
+    """
+
+    def __init__(
+        self,
+        config: LLMConfig,
+        endpoints: Endpoints | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """Look everything up that a call needs; nothing is sent.
+
+        Args:
+            config: the model, as it is now; later changes to it have no effect.
+            endpoints: what is shared with other models; by default with all others of this thread.
+            environ: environment variables; those of the process by default.
+
+        Raises:
+            ConfigError: the model, its key or its address is wrong.
+        """
+        self._config = config = dataclasses.replace(config)
+        self.endpoint = resolve(config, environ)
+        if self.endpoint.is_builtin:
+            raise ConfigError(f"model {self.endpoint.name!r} runs in this process and has no endpoint")
+        self._parameters = sampling(config, self.endpoint.provider)
+        self._identity = self._checked_identity()
+        self._endpoints = shared_endpoints() if endpoints is None else endpoints
+        self._limiter = self._endpoints.limiter(self.endpoint)
+        self._gate = self._endpoints.gate(self.endpoint)
+        self._dialect = self._endpoints.dialect(self.endpoint)
+        self._key = self.endpoint.key.reveal() if self.endpoint.key else None
+        self._url = f"{self.endpoint.base_url}/chat/completions"
+        self._headers = _headers(config, self._key)
+        self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
+        self._price = Price(**config.prices) if config.prices else price_of(self.endpoint, self._endpoints.prices)
+        self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
+        self._rng = random.Random()
+        self._limiter.join(self, self._allowance())
+        self._endpoints.model_opened()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The canonical `provider/model` string."""
+        return self.endpoint.name
+
+    def __repr__(self) -> str:
+        return f"ChatModel({self.name!r} at {self.endpoint.base_url})"
+
+    def identity(self) -> tuple[Any, ...]:
+        """Address, served name and everything that is sent with each request, keys and the like excepted."""
+        return self._identity
+
+    def notes(self) -> tuple[str, ...]:
+        """What the endpoint turned out not to take, one sentence each."""
+        return tuple(self._dialect.notes)
+
+    def ceiling(self, request: Request) -> Usage | None:
+        """The most tokens of `request`: bytes of the prompt and the set `max_tokens`.
+
+        None where no `max_tokens` is set.
+        """
+        most = self._parameters.get("max_tokens", self._parameters.get("max_completion_tokens"))
+        if not isinstance(most, int):
+            return None
+        return Usage(prompt_ceiling(request.messages, request.schema), most)
+
+    def cost(self, usage: Usage) -> float | None:
+        """Dollars for `usage`, or None where the model's price is unknown."""
+        return None if self._price is None else self._price.dollars(usage)
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer one request, with retries and waits.
+
+        Raises:
+            CallError: the endpoint's last word, or why there was none.
+        """
+        gates = (self._dialect.gates[request.schema is not None], self._gate)
+        ahead: list[Gate] = []
+        attempts = retries = 0
+        try:
+            while True:
+                if not (gates[0].is_open and gates[1].is_open):
+                    await _enter(gates, ahead)
+                attempts += 1
+                terms, body, outcome = await self._attempt(request)
+                if isinstance(outcome, Reply):
+                    _open(ahead)
+                    return dataclasses.replace(outcome, attempts=attempts, cost=self._cost_of(outcome))
+                if _may_be_negotiable(outcome) and self._dialect.learn(terms, body, outcome):
+                    continue
+                self._pass_on(outcome, gates, ahead)
+                if not outcome.again or retries >= self._config.max_retries:
+                    raise CallError(self._failure(outcome, attempts))
+                if outcome.maybe_billed:
+                    await cover_resend()
+                await asyncio.sleep(self._backoff.wait(retries, outcome.retry_after, self._rng))
+                retries += 1
+        finally:
+            for gate in ahead:
+                gate.leave()
+
+    async def close(self) -> None:
+        """Leave the endpoint; the last model to leave closes the connections."""
+        if not self._closed:
+            self._closed = True
+            self._limiter.leave(self)
+            await self._endpoints.model_closed()
+
+    async def _attempt(self, request: Request) -> tuple[Terms, Mapping[str, Any], Reply | Fault]:
+        """One HTTP request under the present terms, and what came of it."""
+        estimate = self._estimate(request)
+        off = 0
+        sent_at = await self._limiter.acquire(estimate)
+        try:
+            terms = self._dialect.terms
+            body = request_body(self.endpoint.model, self._parameters, request, terms)
+            async with self._endpoints.slots:
+                outcome = await self._send(encoded(body))
+            if isinstance(outcome, Reply) or outcome.status is not None:
+                self._limiter.answered = True
+            elif not self._limiter.answered and not outcome.maybe_billed:
+                outcome = _unreachable(outcome)
+            if isinstance(outcome, Reply):
+                self._limiter.accepted()
+                off = estimate - outcome.usage.total_tokens if outcome.usage and estimate else 0
+            elif outcome.kind == "rate_limit":
+                self._limiter.refused(sent_at, outcome.retry_after)
+            return terms, body, outcome
+        finally:
+            self._limiter.release(off)
+
+    async def _send(self, body: bytes) -> Reply | Fault:
+        started = time.perf_counter()
+        try:
+            answer = await self._endpoints.transport.post(self._url, self._headers, body, self._config.timeout)
+        except TransportError as error:
+            return transport_fault(error, *self._secrets)
+        latency = time.perf_counter() - started
+        return http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
+
+    def _pass_on(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
+        """Tell those who wait for the first call what it met."""
+        failure = self._failure(fault, 0)
+        if fault.kind in ("auth", "quota", "unreachable"):
+            for gate in gates:
+                gate.refuse(failure)
+        elif fault.kind == "no_model":
+            gates[0].refuse(failure)
+            gates[1].open()
+        else:
+            _open(ahead)
+        ahead.clear()
+
+    def _failure(self, fault: Fault, attempts: int) -> Failure:
+        often = f" ({attempts} attempts)" if attempts > 1 else ""
+        sent = fault.maybe_billed or fault.status is not None
+        return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
+
+    def _cost_of(self, reply: Reply) -> float | None:
+        """Our price of the reply; where we have none, what the one that bills by the reply says."""
+        if self._price is None:
+            return reply.cost if self.endpoint.provider == "openrouter" else None
+        return None if reply.usage is None else self._price.dollars(reply.usage)
+
+    def _estimate(self, request: Request) -> int:
+        """Tokens to reserve in a tokens-per-minute limit, put right when the reply tells the true number."""
+        if not self._limiter.counts_tokens:
+            return 0
+        prompt = sum(len(content) for _, content in request.messages) // 4
+        most = self._parameters.get("max_tokens")
+        return prompt + (min(most, _GUESSED_COMPLETION) if isinstance(most, int) else _GUESSED_COMPLETION)
+
+    def _allowance(self) -> Allowance:
+        config = self._config
+        most = config.max_parallel_requests or self._endpoints.max_in_flight
+        return Allowance(most, config.requests_per_minute, config.tokens_per_minute)
+
+    def _is_hidden(self, value: str) -> bool:
+        return value not in without_secrets(self._config.extra_headers).values()
+
+    def _checked_identity(self) -> tuple[Any, ...]:
+        config, thinking = self._config, self._config.get_thinking_config()
+        level = None if thinking is None else [str(thinking.level), thinking.budget_tokens]
+        identity = (
+            self.endpoint.base_url,
+            self.endpoint.model,
+            config.temperature,
+            config.max_tokens,
+            config.top_p,
+            config.seed,
+            level,
+            dict(config.extra_params),
+            without_secrets(config.extra_headers),
+        )
+        try:
+            json.dumps(identity, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"model {self.name!r} has extra_params that are not JSON: {error}") from None
+        return identity
+
+
+def _headers(config: LLMConfig, key: str | None) -> HiddenHeaders:
+    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    return HiddenHeaders({**headers, **config.extra_headers})
+
+
+async def _enter(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
+    """Pass the gate of the model, then that of the endpoint; those that let us go ahead join `ahead`."""
+    for gate in gates:
+        if gate.is_open or gate in ahead:
+            continue
+        try:
+            if await gate.enter():
+                ahead.append(gate)
+        except CallError as error:  # a wrong key, found by another model: ours need not try it again
+            for passed in ahead:
+                passed.refuse(error.failure)
+            raise
+
+
+def _open(ahead: list[Gate]) -> None:
+    for gate in ahead:
+        gate.open()
+    ahead.clear()
+
+
+def _unreachable(fault: Fault) -> Fault:
+    message = f"{fault.message}; nothing has answered there yet: is the address right, and the server running?"
+    return dataclasses.replace(fault, kind="unreachable", message=message, again=False)
+
+
+def _may_be_negotiable(fault: Fault) -> bool:
+    return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")

@@ -1,0 +1,115 @@
+"""What the models of a run share: connections, limits, and what was learned about each endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from types import TracebackType
+from typing import Any
+
+from autorubric.llm.http.gate import Gate
+from autorubric.llm.http.limits import Limiter
+from autorubric.llm.http.negotiation import Dialect
+from autorubric.llm.http.prices import Price, price_table
+from autorubric.llm.http.providers import Endpoint
+from autorubric.llm.http.transport import Transport
+
+MAX_IN_FLIGHT = 64
+
+
+class Endpoints:
+    """The owner of one set of connections, and of one limiter for each address and key.
+
+    Can be created outside of an event loop. Connections are closed by `close`, and also when the last
+    model that uses them is closed; what was learned stays.
+
+    Args:
+        max_in_flight: most calls in flight to an endpoint, where a model's configuration says nothing.
+        total: most calls in flight to all endpoints together; None for no such limit. Needs one event loop.
+        prices: dollars per million tokens by `provider/model`; the built-in table by default.
+
+    Attributes:
+        max_in_flight: most calls in flight to an endpoint, where a model's configuration says nothing.
+        prices: dollars per million tokens by `provider/model`.
+        slots: entered for every attempt, whatever its endpoint.
+        transport: the connections.
+
+    Example:
+        >>> endpoints = Endpoints(max_in_flight=8)
+        >>> here = Endpoint("m", None, "m", "http://localhost:8000/v1")
+        >>> endpoints.limiter(here) is endpoints.limiter(here)
+        True
+    """
+
+    def __init__(
+        self,
+        *,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        total: int | None = None,
+        prices: Mapping[str, Price] | None = None,
+    ) -> None:
+        self.max_in_flight = max_in_flight
+        self.slots: AbstractAsyncContextManager[Any] = nullcontext() if total is None else asyncio.Semaphore(total)
+        self.prices = price_table() if prices is None else prices
+        self.transport = Transport()
+        self._limiters: dict[tuple[str, str], Limiter] = {}
+        self._gates: dict[tuple[str, str], Gate] = {}
+        self._dialects: dict[tuple[str, str], Dialect] = {}
+        self._models = 0
+
+    def limiter(self, endpoint: Endpoint) -> Limiter:
+        """The queue of everything that goes to this address with this key."""
+        return self._limiters.setdefault(_account(endpoint), Limiter())
+
+    def gate(self, endpoint: Endpoint) -> Gate:
+        """Where the first call to this address with this key goes ahead."""
+        return self._gates.setdefault(_account(endpoint), Gate())
+
+    def dialect(self, endpoint: Endpoint) -> Dialect:
+        """What this model at this address takes, whatever the key."""
+        where = (endpoint.base_url, endpoint.model)
+        return self._dialects.setdefault(where, Dialect(*where))
+
+    def model_opened(self) -> None:
+        """Count one more model that uses the connections."""
+        self._models += 1
+
+    async def model_closed(self) -> None:
+        """Count one model less; the last one closes the connections."""
+        self._models -= 1
+        if self._models <= 0:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.transport.close()
+
+    async def __aenter__(self) -> Endpoints:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _account(endpoint: Endpoint) -> tuple[str, str]:
+    return endpoint.base_url, endpoint.key.fingerprint if endpoint.key else ""
+
+
+_thread = threading.local()
+
+
+def shared_endpoints() -> Endpoints:
+    """The endpoints that models use when they are given none: one set for each thread.
+
+    Example:
+        >>> shared_endpoints() is shared_endpoints()
+        True
+    """
+    found: Endpoints | None = getattr(_thread, "endpoints", None)
+    if found is None:
+        found = _thread.endpoints = Endpoints()
+    return found

@@ -1,0 +1,121 @@
+"""What tokens cost, as far as that is known."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from autorubric.errors import ConfigError, MissingFileError
+from autorubric.llm.http.providers import PROVIDERS, Endpoint
+from autorubric.llm.request import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens; `cached` is for prompt tokens read from a cache."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+    def dollars(self, usage: Usage) -> float:
+        """The price of `usage`.
+
+        Example:
+            >>> Price(2.0, 8.0, 0.5).dollars(Usage(1000, 500, cached_tokens=400))
+            0.0054
+        """
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        cached_price = self.input if self.cached is None else self.cached
+        whole = (
+            (usage.prompt_tokens - cached) * self.input
+            + cached * cached_price
+            + usage.completion_tokens * self.output
+        )
+        return whole / 1_000_000
+
+
+def price_table(path: str | Path | None = None) -> dict[str, Price]:
+    """Prices by `provider/model`: the built-in ones, with those of a user's YAML file put over them.
+
+    Raises:
+        MissingFileError: there is no such file.
+        ConfigError: the file is no price table; names every wrong entry.
+
+    Example:
+        >>> price_table()["openai/gpt-4.1"]
+        Price(input=2.0, output=8.0, cached=None)
+    """
+    table = dict(_builtin())
+    if path is not None:
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise MissingFileError(f"{path}: no such file") from None
+        table.update(_parsed(text, str(path)))
+    return table
+
+
+def price_of(endpoint: Endpoint, table: Mapping[str, Price]) -> Price | None:
+    """The price of a model at its provider's own address; None anywhere else and where it is unknown.
+
+    A dated snapshot (`gpt-4.1-2025-04-14`) costs what its model costs.
+
+    Example:
+        >>> price_of(Endpoint("m", None, "gpt-4.1", "http://localhost:8000/v1"), price_table()) is None
+        True
+    """
+    entry = PROVIDERS.get(endpoint.provider or "")
+    if entry is None or entry.base_url != endpoint.base_url:
+        return None
+    name = f"{endpoint.provider}/{endpoint.model}"
+    return table.get(name) or table.get(_DATED.sub("", name))
+
+
+_DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
+
+
+@cache
+def _builtin() -> Mapping[str, Price]:
+    text = files("autorubric.llm.http").joinpath("prices.yaml").read_text(encoding="utf-8")
+    return _parsed(text, "prices.yaml")
+
+
+def _parsed(text: str, source: str) -> dict[str, Price]:
+    import yaml
+
+    try:
+        rows: Any = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{source}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(rows, dict):
+        raise ConfigError(f"{source}: expected prices by 'provider/model'")
+    problems = [f"{source}: {name}: {why}" for name, row in rows.items() if (why := _row_problem(row))]
+    if problems:
+        raise ConfigError(problems)
+    return {
+        str(name): Price(float(row["input"]), float(row["output"]), _optional(row.get("cached")))
+        for name, row in rows.items()
+    }
+
+
+def _optional(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _row_problem(row: object) -> str | None:
+    if not isinstance(row, dict) or not {"input", "output"} <= row.keys():
+        return "expected 'input' and 'output' in dollars per million tokens"
+    for key in ("input", "output", "cached"):
+        value = row.get(key, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return f"{key}={value!r} is not a number"
+        if not math.isfinite(value) or value < 0:
+            return f"{key}={value!r}; expected a finite number of at least 0"
+    return None

@@ -1,0 +1,270 @@
+"""What went wrong with one attempt, whether to try again, and when."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from autorubric.llm.http.secrets import redacted
+from autorubric.llm.http.surrogates import clean
+from autorubric.llm.http.transport import HttpReply, TransportError
+from autorubric.llm.request import FailureKind
+
+LONGEST_RETRY_AFTER = 120.0
+"""Seconds; an endpoint that asks for a longer wait is asked again after this one."""
+
+LONGEST_QUOTE = 300
+"""Characters of an endpoint's own words that a message repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One attempt that brought no usable reply.
+
+    Attributes:
+        kind: what it is called when it is the last attempt.
+        message: one sentence, with the endpoint's own words, keys taken out.
+        status: the HTTP status, where there was one.
+        again: whether another attempt could go better.
+        retry_after: seconds that the endpoint asked to wait.
+        param: the request field that the endpoint objects to, where it says.
+        text: the whole of the endpoint's words, for whoever reads more out of them.
+        maybe_billed: whether the endpoint may charge for the attempt.
+    """
+
+    kind: FailureKind
+    message: str
+    status: int | None = None
+    again: bool = False
+    retry_after: float | None = None
+    param: str = ""
+    text: str = ""
+    maybe_billed: bool = False
+
+
+def transport_fault(error: TransportError, *secrets: str | None) -> Fault:
+    """The fault of an attempt without a complete response; always worth another attempt."""
+    message = redacted(str(error), *secrets)[:LONGEST_QUOTE]
+    return Fault(error.kind, message, again=True, maybe_billed=error.maybe_billed)
+
+
+def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None) -> Fault | None:
+    """The fault that a response's status stands for, or None for a 2xx.
+
+    Args:
+        reply: the response.
+        secrets: taken out of every text.
+        now: seconds since the epoch, for a `Retry-After` that is a date.
+
+    Example:
+        >>> fault = http_fault(HttpReply(429, b'{"error": {"message": "slow down"}}', {"Retry-After": "7"}))
+        >>> fault.kind, fault.again, fault.retry_after, fault.message
+        ('rate_limit', True, 7.0, 'HTTP 429: slow down')
+        >>> http_fault(HttpReply(401, b'no')).again
+        False
+    """
+    if 200 <= reply.status < 300:
+        return None
+    words, param, code = _endpoint_error(reply.body)
+    return _status_fault(reply, (words, param, code), secrets, now)
+
+
+def error_fault(error: object, *secrets: str | None) -> Fault:
+    """The fault of an `error` object in a response that says 200.
+
+    Some gateways answer 200 at once and report the failure of the model behind them in the body.
+    """
+    status = error.get("code", error.get("status")) if isinstance(error, Mapping) else None
+    status = status if isinstance(status, int) and 400 <= status < 600 else 500
+    body = json.dumps({"error": error}).encode()
+    found = _status_fault(HttpReply(status, body), _endpoint_error(body), secrets, None)
+    quoted = redacted(_endpoint_error(body)[0], *secrets)[:LONGEST_QUOTE]
+    return Fault(
+        found.kind,
+        f"HTTP 200 with an error: {quoted}",
+        200,
+        found.again,
+        found.retry_after,
+        maybe_billed=True,
+    )
+
+
+def _status_fault(
+    reply: HttpReply, error: tuple[str, str, str], secrets: tuple[str | None, ...], now: float | None
+) -> Fault:
+    words, param, code = error
+    words = redacted(words, *secrets)
+    retry_after = retry_after_seconds(reply.headers, now)
+    if retry_after is None and reply.status == 429:
+        retry_after = _wait_in_words(words)
+    kind, again = _kind(reply.status, f"{code} {words}".lower(), retry_after)
+    message = f"HTTP {reply.status}" + (f": {words[:LONGEST_QUOTE]}" if words else "")
+    if 300 <= reply.status < 400:
+        message += " (a redirect, not followed since the key would go along; correct the base URL)"
+    # A gateway that gave up waiting does not know whether the model behind it went on, and billed.
+    billed = kind == "timeout"
+    return Fault(kind, message, reply.status, again, retry_after, param, words, billed)
+
+
+_KINDS: dict[int, tuple[FailureKind, bool]] = {
+    401: ("auth", False),
+    402: ("quota", False),
+    403: ("auth", False),
+    # Nothing in a request makes its address wrong, so these hold for every request.
+    404: ("no_model", False),
+    405: ("no_model", False),
+    410: ("no_model", False),
+    408: ("timeout", True),
+    409: ("server", True),
+    425: ("server", True),
+    501: ("server", False),
+    504: ("timeout", True),
+    524: ("timeout", True),
+}
+_SPENT = re.compile(
+    r"insufficient_(?:quota|credit|balance|funds)|billing|credit|out of funds|quota|balance", re.IGNORECASE
+)
+_SPENT_CODE = re.compile(r"insufficient_(?:quota|credit|balance)|billing_(?:hard|not)")
+_SHORT_TERM = re.compile(r"per[ _-]?(?:second|minute|day)|retry|try again|rate.?limit|rpm|tpm", re.IGNORECASE)
+_FILTERED = re.compile(
+    r"content_filter|content_policy|content management policy|responsibleai|data_inspection|"
+    r"input was flagged|requires moderation|safety system"
+)
+_NO_MODEL = re.compile(
+    r"model_not_found|model_not_available|invalid_model|"
+    r"model\b.{0,120}?\b(?:does not exist|not exist|not found|is not a valid|not available|decommissioned)|"
+    r"(?:unknown|invalid|no such|unsupported) model\b(?! parameter)|not a valid model",
+    re.DOTALL,
+)
+
+
+def _kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
+    if status == 429:
+        return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
+    if status in (400, 403, 422) and _FILTERED.search(words):
+        return "refusal", False
+    if status in (400, 422) and _NO_MODEL.search(words):
+        return "no_model", False
+    if status in _KINDS:
+        return _KINDS[status]
+    if status >= 500:
+        return "server", True
+    return ("no_model" if status < 400 else "rejected"), False
+
+
+def _is_spent(words: str, retry_after: float | None) -> bool:
+    """A 429 that no waiting mends. Per-minute limits also speak of quota and billing (Gemini's do)."""
+    if _SPENT_CODE.search(words):
+        return True
+    return retry_after is None and _SPENT.search(words) is not None and not _SHORT_TERM.search(words)
+
+
+def _endpoint_error(body: bytes) -> tuple[str, str, str]:
+    """Message, offending parameter and codes out of the error shapes that endpoints use."""
+    try:
+        found: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return _one_line(_without_markup(body[:4000].decode("utf-8", "replace"))), "", ""
+    if isinstance(found, list) and found:  # Gemini wraps its error in a list
+        found = found[0]
+    if not isinstance(found, dict):
+        return _one_line(str(found)), "", ""
+    error = found.get("error", found)
+    if not isinstance(error, dict):
+        return _one_line(str(error)), "", ""
+    words = error.get("message") or error.get("detail") or error.get("error") or error
+    raw = error.get("metadata", {}).get("raw") if isinstance(error.get("metadata"), dict) else None
+    text = words if isinstance(words, str) else json.dumps(words, ensure_ascii=False)
+    if raw:  # OpenRouter: the words of the provider behind it
+        text = f"{text}: {raw}"
+    codes = " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
+    return _one_line(text), str(error.get("param") or ""), codes
+
+
+def _without_markup(text: str) -> str:
+    return re.sub(r"<(script|style)\b.*?</\1>|<[^<>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Seconds to wait as `Retry-After` says (a number or an HTTP date); None where it says nothing usable.
+
+    Negative numbers, NaN and other nonsense are ignored; `LONGEST_RETRY_AFTER` is the most.
+
+    Example:
+        >>> retry_after_seconds({"Retry-After": "1.5"}), retry_after_seconds({"Retry-After": "nan"})
+        (1.5, None)
+        >>> retry_after_seconds({"Retry-After": "Thu, 01 Jan 1970 00:01:00 GMT"}, now=50.0)
+        10.0
+    """
+    milliseconds = _finite(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
+    if milliseconds is not None:
+        return min(milliseconds / 1000, LONGEST_RETRY_AFTER)
+    value = headers.get("Retry-After") or headers.get("retry-after")
+    if not value:
+        return None
+    seconds = _finite(value)
+    if seconds is not None:
+        return min(seconds, LONGEST_RETRY_AFTER)
+    try:
+        moment = parsedate_to_datetime(value).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    wait = moment - (time.time() if now is None else now)
+    return min(wait, LONGEST_RETRY_AFTER) if wait > 0 else None
+
+
+def _finite(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if number >= 0 and not math.isnan(number) else None
+
+
+_IN_WORDS = re.compile(r"(?:retry|try again) (?:in|after) ([0-9]+(?:\.[0-9]+)?) ?(ms|m|s)?", re.IGNORECASE)
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+
+
+def _wait_in_words(words: str) -> float | None:
+    """The wait that OpenAI and Gemini put into the message rather than the header."""
+    found = _IN_WORDS.search(words)
+    if not found:
+        return None
+    return min(float(found[1]) * _UNITS[(found[2] or "s").lower()], LONGEST_RETRY_AFTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waits between attempts: exponential with full jitter, never below what the endpoint asked for.
+
+    The n-th wait (from 0) is drawn from `[least, min(most, least * 2 ** (n + 1))]`.
+
+    Example:
+        >>> Backoff(1.0, 60.0).wait(0, None, random.Random(1)) <= 2.0
+        True
+        >>> Backoff(1.0, 60.0).wait(0, 30.0, random.Random(1)) >= 30.0
+        True
+    """
+
+    least: float
+    most: float
+
+    def wait(self, retry: int, retry_after: float | None, rng: random.Random) -> float:
+        """Seconds before retry number `retry`, counted from 0."""
+        highest = min(self.most, self.least * 2.0 ** min(retry + 1, 60))
+        drawn = rng.uniform(min(self.least, highest), highest)
+        if retry_after is None:
+            return drawn
+        # The calls that were sent away together must not come back together.
+        return max(drawn, retry_after + rng.uniform(0.0, min(self.least, 1.0)))

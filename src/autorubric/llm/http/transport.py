@@ -1,0 +1,169 @@
+"""One HTTP POST and its outcome; the only place that knows the HTTP library."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    import aiohttp
+    from yarl import URL
+
+LARGEST_BODY = 32 * 1024 * 1024
+"""Bytes after which a response counts as endless; no chat completion comes near."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    """A complete HTTP response, whatever its status."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class TransportError(Exception):
+    """No complete response came back.
+
+    Attributes:
+        kind: `timeout` or `network`, as in `Failure`.
+        maybe_billed: True unless the request certainly never reached the endpoint.
+    """
+
+    def __init__(self, kind: Literal["timeout", "network"], message: str, *, maybe_billed: bool) -> None:
+        self.kind: Literal["timeout", "network"] = kind
+        self.maybe_billed = maybe_billed
+        super().__init__(message)
+
+
+class Transport:
+    """Connections that are kept open, for one event loop at a time.
+
+    May be created outside of an event loop and used in one loop after another; each gets its own
+    connections. Redirects are not followed, since the key would go along. Proxies of the environment
+    are used, except for this machine's own addresses.
+    """
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._targets: dict[str, tuple[URL, str | None]] = {}
+        self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> HttpReply:
+        """Send `body` and return the whole response.
+
+        Args:
+            url: where to.
+            headers: sent as they are.
+            body: sent as it is.
+            timeout: seconds until the last byte must be there.
+
+        Raises:
+            TransportError: there is no complete response.
+        """
+        import aiohttp
+
+        session = self._session_here()
+        target, proxy = self._targets.get(url) or self._target(url)
+        limit = self._timeouts.get(timeout)
+        if limit is None:
+            limit = self._timeouts[timeout] = aiohttp.ClientTimeout(total=timeout)
+        try:
+            async with session.post(
+                target, data=body, headers=headers, timeout=limit, proxy=proxy, allow_redirects=False
+            ) as response:
+                return HttpReply(response.status, await _whole_body(response), response.headers)
+        except TimeoutError as error:
+            unsent = isinstance(error, aiohttp.ConnectionTimeoutError)
+            message = f"no complete answer within {timeout:g} s"
+            raise TransportError("timeout", message, maybe_billed=not unsent) from None
+        except aiohttp.ClientConnectorError as error:
+            message = f"cannot connect to {error.host}:{error.port}: {_reason(error)}"
+            raise TransportError("network", message, maybe_billed=False) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise TransportError("network", _in_words(error), maybe_billed=True) from None
+
+    async def close(self) -> None:
+        """Close the connections; a later `post` opens new ones."""
+        session, self._session = self._session, None
+        if session is None:
+            return
+        if self._loop is asyncio.get_running_loop():
+            await session.close()
+        else:
+            _abandon(session)
+
+    def _session_here(self) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        if self._session is not None and self._loop is loop and not self._session.closed:
+            return self._session
+        if self._session is not None:
+            _abandon(self._session)
+        import aiohttp
+
+        self._loop = loop
+        self._session = aiohttp.ClientSession(
+            # How many calls are in flight is decided by the limiter, not by a second queue in here.
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
+        return self._session
+
+    def _target(self, url: str) -> tuple[URL, str | None]:
+        from yarl import URL
+
+        target = self._targets[url] = (URL(url), _proxy_for(url))
+        return target
+
+
+def _proxy_for(url: str) -> str | None:
+    from urllib.request import getproxies, proxy_bypass
+
+    from autorubric.llm.http.providers import is_loopback
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_loopback(host) or proxy_bypass(parts.netloc) or proxy_bypass(host):
+        return None
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    content = response.content
+    while chunk := await content.readany():
+        size += len(chunk)
+        if size > LARGEST_BODY:
+            response.close()
+            raise ValueError(f"the response is larger than {LARGEST_BODY // 2**20} MiB")
+        chunks.append(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _abandon(session: aiohttp.ClientSession) -> None:
+    """Drop a session whose event loop is gone: nothing can be awaited there any more."""
+    connector = session.connector
+    session.detach()
+    if connector is not None:
+        connector._close()
+
+
+def _reason(error: aiohttp.ClientConnectorError) -> str:
+    return (error.os_error.strerror or str(error.os_error)) if error.os_error else "no connection"
+
+
+def _in_words(error: Exception) -> str:
+    import aiohttp
+
+    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
+        return "the connection was reset before the answer was complete"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the answer's body broke off"
+    return f"{type(error).__name__}: {error}"

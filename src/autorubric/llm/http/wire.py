@@ -1,0 +1,220 @@
+"""The chat-completions protocol: a request to bytes, a response body to a reply."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from autorubric.llm.config import LLMConfig, ThinkingLevel
+from autorubric.llm.http.negotiation import Terms
+from autorubric.llm.http.retry import Fault, error_fault
+from autorubric.llm.http.secrets import redacted
+from autorubric.llm.http.surrogates import clean
+from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request, Usage
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+SEED_PER_DRAW = 1000
+
+
+def sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:
+    """The parameters of `config` as this protocol spells them; unset ones are not there, zeros are.
+
+    Example:
+        >>> sampling(LLMConfig("m", temperature=0.0, max_tokens=0, seed=7), None)
+        {'temperature': 0.0, 'max_tokens': 0, 'seed': 7}
+    """
+    named = {
+        "temperature": config.temperature,
+        "max_tokens": config.max_tokens,
+        "top_p": config.top_p,
+        "seed": config.seed,
+    }
+    found = {name: value for name, value in named.items() if value is not None}
+    return {**found, **_thinking(config, provider), **config.extra_params}
+
+
+def _thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
+    """Each provider has its own field for the same wish."""
+    thinking = config.get_thinking_config()
+    if thinking is None:
+        return {}
+    budget, effort = thinking.get_effective_budget(), thinking.get_reasoning_effort()
+    if provider == "anthropic":
+        return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget else {}
+    if provider == "openrouter":
+        if effort == ThinkingLevel.NONE:
+            return {"reasoning": {"enabled": False}}
+        return {"reasoning": {"max_tokens": budget} if thinking.budget_tokens else {"effort": effort}}
+    return {"reasoning_effort": effort}
+
+
+def request_body(model: str, parameters: Mapping[str, Any], request: Request, terms: Terms) -> dict[str, Any]:
+    """The body of one chat completion, under the terms that the endpoint is known to take.
+
+    Example:
+        >>> request_body("m", {"max_tokens": 9}, Request((Message("user", "Hi"),), "judge"),
+        ...     Terms("max_completion_tokens"))
+        {'model': 'm', 'messages': [{'role': 'user', 'content': 'Hi'}], 'max_completion_tokens': 9}
+    """
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": role, "content": content} for role, content in request.messages],
+    }
+    for name, value in parameters.items():
+        if name not in terms.left_out:
+            body[terms.token_field if name == "max_tokens" else name] = value
+    if "seed" in body and isinstance(body["seed"], int):
+        body["seed"] += SEED_PER_DRAW * request.draw + request.reask
+    if request.schema is not None and "response_format" not in body:
+        form = _response_format(request.schema, terms)
+        if form:
+            body["response_format"] = form
+    return body
+
+
+def _response_format(schema: ReplySchema, terms: Terms) -> dict[str, Any] | None:
+    if terms.schema_form == "none":
+        return None
+    if terms.schema_form == "json_object":
+        return {"type": "json_object"}
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", schema.name)[:64] or "reply"
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": name, "schema": dict(schema.body), "strict": False},
+    }
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """`body` as JSON in UTF-8; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+    text = _encode(body)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return clean(text).encode()
+
+
+_FINISHES: dict[str, FinishReason] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "eos": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+}
+
+
+def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ()) -> Reply | Fault:
+    """The reply in a 200 response, or the fault where there is none.
+
+    Example:
+        >>> read_reply(b'{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}', 0.1)
+        Reply(text='', finish_reason='length', refusal=None, reasoning=None, model=None, usage=None,
+            cost=None, latency=0.1, attempts=1, fresh=True)
+        >>> read_reply(b'<html>', 0.1).message
+        'the answer is not JSON: <html>'
+    """
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        start = " ".join(raw[:80].decode("utf-8", "replace").split())
+        return Fault(
+            "network",
+            f"the answer is not JSON: {redacted(start, *secrets)}",
+            200,
+            again=True,
+            maybe_billed=True,
+        )
+    if not isinstance(data, dict):
+        return _malformed("the answer is not a JSON object")
+    if data.get("error"):
+        return error_fault(data["error"], *secrets)
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return _malformed("the answer has no choices")
+    choice = choices[0]
+    if choice.get("error"):
+        return error_fault(choice["error"], *secrets)
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {"content": choice.get("text")}
+    usage = data.get("usage")
+    return Reply(
+        text=_content(message.get("content")),
+        finish_reason=_FINISHES.get(str(choice.get("finish_reason")).lower(), "other"),
+        refusal=_text_or_none(message.get("refusal")),
+        reasoning=_text_or_none(message.get("reasoning_content") or message.get("reasoning")),
+        model=_text_or_none(data.get("model")),
+        usage=_usage(usage) if isinstance(usage, dict) and usage else None,
+        cost=_stated_cost(usage),
+        latency=latency,
+    )
+
+
+def _malformed(message: str) -> Fault:
+    return Fault("server", message, 200, again=True, maybe_billed=True)
+
+
+def _content(content: object) -> str:
+    if isinstance(content, str):
+        return clean(content)
+    if not isinstance(content, list):
+        return ""
+    texts = (part.get("text") if isinstance(part, dict) else part for part in content)
+    return clean("".join(text for text in texts if isinstance(text, str)))
+
+
+def _text_or_none(value: object) -> str | None:
+    return clean(value) if isinstance(value, str) and value else None
+
+
+def _usage(raw: Mapping[str, Any]) -> Usage:
+    """Tokens as the endpoint counted them.
+
+    Some endpoints keep reasoning tokens out of `completion_tokens` and bill them all the same; the total
+    has them.
+    """
+    prompt, completion = _count(raw, "prompt_tokens"), _count(raw, "completion_tokens")
+    completion = max(completion, _count(raw, "total_tokens") - prompt)
+    cached = _count(raw.get("prompt_tokens_details"), "cached_tokens") or _count(raw, "prompt_cache_hit_tokens")
+    reasoning = _count(raw.get("completion_tokens_details"), "reasoning_tokens")
+    return Usage(prompt, completion, cached, reasoning)
+
+
+def _stated_cost(usage: object) -> float | None:
+    """Dollars where the endpoint says what it charges (OpenRouter does)."""
+    cost = usage.get("cost") if isinstance(usage, Mapping) else None
+    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
+
+
+def _count(raw: object, name: str) -> int:
+    value = raw.get(name) if isinstance(raw, Mapping) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+_TOKENS_PER_MESSAGE = 16
+_TOKENS_PER_REQUEST = 512
+
+
+def prompt_ceiling(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:
+    """A number of tokens that the prompt cannot exceed.
+
+    No tokenizer makes more tokens than bytes; the constants stand for the marks of a chat template and
+    the system text that some templates add.
+
+    Example:
+        >>> prompt_ceiling((Message("user", "Hi"),), None)
+        530
+    """
+    size = _TOKENS_PER_REQUEST
+    for _, content in messages:
+        size += _TOKENS_PER_MESSAGE + len(content.encode("utf-8", "surrogatepass"))
+    if schema is not None:
+        size += len(encoded(schema.body))
+    return size

@@ -1,0 +1,201 @@
+"""From a reply to the value that was asked for: a ladder of readings, the strictest first.
+
+1. The endpoint's own word: a refusal, a filter, a cut-off or an empty reply is never read further.
+2. Thinking in front is set aside; text that is JSON inside a string is unescaped.
+3. Every stretch between brackets that begins like JSON is found; fenced ones come before others, later ones
+   before earlier ones, because a model that corrects itself does so afterwards.
+4. A stretch is parsed strictly, then with its punctuation mended, then repaired; the last two leave a note.
+5. The wanted array or object is taken out of the wrappers models put around it.
+
+What does not close is never completed: half a rubric looks like a whole one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypeAlias
+
+from autorubric.llm.reading.json_scan import MOST_NESTED, Scan, Span, scan_json
+from autorubric.llm.reading.json_value import NotFiniteError, Want, parse_json, strict_json, unwrap
+from autorubric.llm.reading.thinking import without_thinking
+from autorubric.llm.request import Answer, Reply, Unreadable
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_BARE_QUOTE = re.compile(r'(?<!\\)"')
+_Asked: TypeAlias = tuple[Want, tuple[str, ...]]
+_INVISIBLE = "\ufeff\u200b\u2060"
+
+
+def unusable(reply: Reply, *, whole: bool = True) -> Unreadable | None:
+    """Why the text of a reply must not be read, or None where it may be.
+
+    Args:
+        reply: what the model answered.
+        whole: whether a text that was cut off is of no use.
+
+    Example:
+        >>> unusable(Reply("[1, 2", finish_reason="length")).kind
+        'truncated'
+    """
+    if reply.refusal:
+        return Unreadable("refusal", f"the model refused: {reply.refusal[:200]}", again=False)
+    if reply.finish_reason == "content_filter":
+        return Unreadable("refusal", "the endpoint's content filter stopped the reply", again=False)
+    if whole and reply.finish_reason == "length":
+        return Unreadable("truncated", "the reply was cut off at the token limit")
+    if not reply.text.strip():
+        cause = " but thinking" if reply.reasoning else ""
+        return Unreadable("empty", f"the reply holds nothing{cause}")
+    return None
+
+
+def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
+    """The text of a reply, without thinking in front and without half characters.
+
+    Args:
+        reply: what the model answered.
+        whole: whether a text that was cut off is of no use; if not, it is read and noted.
+
+    Example:
+        >>> read_text(Reply("<think>hm</think> Four.")).value
+        'Four.'
+    """
+    if problem := unusable(reply, whole=whole):
+        return problem
+    text, notes = _well_formed(reply.text)
+    text = without_thinking(text)
+    if not text:
+        return Unreadable("empty", "the reply holds nothing but thinking")
+    if reply.finish_reason == "length":
+        notes.append("the text is cut off at the token limit")
+    return Answer(text, reply, tuple(notes))
+
+
+def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = ()) -> Answer[Any] | Unreadable:
+    r"""The array or object that a reply holds, with a note for everything that had to be overlooked.
+
+    Args:
+        reply: what the model answered.
+        want: the type asked for.
+        keys: for an array, the keys of an object it may stand under; for an object, keys of which it has one.
+
+    Returns:
+        The answer, or why there is none. A list that was cut off is never an answer.
+
+    Example:
+        >>> read_json(Reply('Here you are:\n```json\n[{"title": "Dose"},]\n```'), "array")
+        Answer(value=[{'title': 'Dose'}], ..., notes=('stray or full-width punctuation was mended',))
+        >>> read_json(Reply("I would look at [3 to 25] things."), "array").message
+        'the reply holds no JSON array'
+    """
+    if problem := unusable(reply):
+        return problem
+    text, notes = _well_formed(reply.text)
+    text = without_thinking(text.strip(_INVISIBLE)).strip(_INVISIBLE).strip()
+    if not text:
+        return Unreadable("empty", "the reply holds nothing but thinking")
+    text = _unescaped(text, notes)
+    value = _whole(text, (want, keys), notes)
+    if value is not None:
+        return Answer(value, reply, tuple(dict.fromkeys(notes)))
+    scan = scan_json(text)
+    try:
+        value = _best(text, scan, (want, keys), notes)
+        if value is None and want == "array" and scan.broken is None:
+            value = _objects_in_a_row(text, scan, notes)
+    except NotFiniteError as error:
+        return Unreadable("unreadable", f"the reply is not JSON: {error}")
+    if value is None:
+        return Unreadable("unreadable", _why_not(scan, want))
+    return Answer(value, reply, tuple(dict.fromkeys(notes)))
+
+
+def _well_formed(text: str) -> tuple[str, list[str]]:
+    if text.isascii() or not _SURROGATE.search(text):
+        return text, []
+    return _SURROGATE.sub("\ufffd", text), ["half characters were replaced"]
+
+
+def _unescaped(text: str, notes: list[str]) -> str:
+    """`text`, read once as the inside of a JSON string where it plainly is one."""
+    quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    if not quoted and ('\\"' not in text or _BARE_QUOTE.search(text)):
+        return text
+    try:
+        inner = json.loads(text if quoted else f'"{text}"', strict=False)
+    except ValueError:
+        return text
+    notes.append("the JSON came as text inside JSON")
+    return str(inner).strip()
+
+
+def _whole(text: str, asked: _Asked, notes: list[str]) -> Any:
+    """The wanted value where the text is nothing but JSON, which it is most of the time."""
+    if not text.startswith(("[", "{")):
+        return None
+    own: list[str] = []
+    try:
+        value = unwrap(strict_json(text, own), *asked, own)
+    except ValueError:
+        return None
+    notes.extend(own if value is not None else ())
+    return value
+
+
+def _best(text: str, scan: Scan, asked: _Asked, notes: list[str]) -> Any:
+    """The wanted value that counts most: fenced, then carrying objects, then standing last."""
+    readings = []
+    for span in scan.spans:
+        own: list[str] = []
+        value = None if span.in_broken and not span.fenced else _value_of(text, span, asked, own)
+        if value is not None:
+            readings.append((span.fenced, _worth(value), span.start, value, own))
+    if not readings:
+        return None
+    fenced, worth, _, value, own = max(readings, key=lambda reading: reading[:3])
+    notes.extend(own)
+    alike = sum(reading[:2] == (fenced, worth) for reading in readings)
+    if alike > 1 and worth:
+        notes.append(f"the reply holds {alike} such values; the last was taken")
+    return value
+
+
+def _worth(value: Any) -> int:
+    """2 for what carries objects, 1 for what carries anything, 0 for an empty list."""
+    return 2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
+
+
+def _value_of(text: str, span: Span, asked: _Asked, notes: list[str]) -> Any:
+    try:
+        value = parse_json(text[span.start : span.end], notes)
+    except NotFiniteError:
+        raise
+    except ValueError:
+        return None
+    return unwrap(value, *asked, notes)
+
+
+def _objects_in_a_row(text: str, scan: Scan, notes: list[str]) -> list[Any] | None:
+    """The list that was meant where a model wrote its objects one after the other, without brackets."""
+    values: list[Any] = []
+    for span in scan.spans:
+        try:
+            value = parse_json(text[span.start : span.end], notes)
+        except ValueError:
+            return None
+        if not isinstance(value, dict):
+            return None
+        values.append(value)
+    if not values:
+        return None
+    notes.append("the objects came without a list around them")
+    return values
+
+
+def _why_not(scan: Scan, want: Want) -> str:
+    if scan.too_deep:
+        return f"the reply nests brackets deeper than {MOST_NESTED}"
+    if scan.broken is not None:
+        return "the reply holds JSON that is never closed"
+    return f"the reply holds no JSON {want}"

@@ -1,0 +1,91 @@
+"""What the ledger's calls add up to, over all sessions of a run."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from autorubric.llm.records.rows import unpacked_failure, unseal
+from autorubric.llm.request import Failure, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The calls of one role to one model.
+
+    Attributes:
+        role: the part the model played.
+        model: the model's canonical `provider/model` string.
+        calls: calls made, the failed ones included.
+        failed: calls that brought no reply.
+        usage: tokens as counted by the endpoint.
+        cost: dollars of the calls whose price is known.
+        unpriced: replies whose price is not known.
+    """
+
+    role: str
+    model: str
+    calls: int
+    failed: int
+    usage: Usage
+    cost: float
+    unpriced: int
+
+
+class Spent(NamedTuple):
+    """What a run has cost so far, with the worst case wherever an endpoint may have billed in silence."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+class FailedCall(NamedTuple):
+    """A call that brought no reply, and where it belonged."""
+
+    item: str
+    role: str
+    model: str
+    failure: Failure
+
+
+_TOTALS = """
+    SELECT role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
+        total(cached_tokens), total(reasoning_tokens), total(cost), sum(status = 'ok' AND cost IS NULL)
+    FROM calls GROUP BY role, model ORDER BY role, model"""
+_SPENT = """
+    SELECT count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),
+        total(cost) + total(cost_bound),
+        total(cost IS NULL AND cost_bound IS NULL AND (status = 'ok' OR token_bound > 0))
+    FROM calls"""
+_FAILED = """
+    SELECT id, key, item, role, model, status, http_status, attempts, data, digest
+    FROM calls JOIN payloads USING (id) WHERE status != 'ok' AND id > ? ORDER BY id LIMIT 500"""
+
+
+def totals(connection: sqlite3.Connection) -> list[Totals]:
+    """Calls, tokens and cost by role and model."""
+    return [
+        Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced)
+        for role, model, calls, failed, *tokens, cost, unpriced in connection.execute(_TOTALS).fetchall()
+    ]
+
+
+def spent(connection: sqlite3.Connection) -> Spent:
+    """All calls, tokens and dollars together, worst cases included."""
+    calls, tokens, cost, unpriced = connection.execute(_SPENT).fetchall()[0]
+    return Spent(calls, int(tokens), cost, int(unpriced))
+
+
+def failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
+    """The calls that brought no reply, oldest first, a page at a time."""
+    last = 0
+    # Each page is fetched whole: an open cursor would keep the write-ahead log from being folded in.
+    while page := connection.execute(_FAILED, (last,)).fetchall():
+        for call, key, item, role, model, status, http_status, attempts, data, digest in page:
+            failure = unpacked_failure(unseal(key, data, digest), status, http_status, attempts)
+            yield FailedCall(item, role, model, failure)
+            last = call

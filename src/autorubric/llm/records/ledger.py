@@ -1,0 +1,261 @@
+"""Every paid reply, durable before anything is computed from it: to resume is to start again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from autorubric.errors import LedgerError
+from autorubric.llm.records.accounts import FailedCall, Spent, Totals, failed_calls, spent, totals
+from autorubric.llm.records.commits import GroupCommit
+from autorubric.llm.records.directory import private_file
+from autorubric.llm.records.rows import CALL_COLUMNS, CallRow, columns, packed, seal, unpacked_reply, unseal
+from autorubric.llm.records.tables import connect, damage_named, prepare
+from autorubric.llm.request import Reply
+
+FILE_NAME = "ledger.sqlite"
+
+_INSERT_CALL = f"INSERT INTO calls({CALL_COLUMNS}) VALUES ({', '.join('?' * 18)})"
+_UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id DESC"
+_INDEX = """INSERT OR IGNORE INTO replies
+    SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY key, id"""
+_MOST_UNINDEXED = 4096
+
+
+class ImportRow(NamedTuple):
+    """A value that another pipeline's files hold for a record; `inputs` digests what it was made from."""
+
+    record: str
+    slot: str
+    inputs: bytes
+    value: Any
+
+
+class Ledger:
+    """The record of a run's model calls: one SQLite file, one writing thread.
+
+    `find` and the sums read on the caller's thread. A reply is a hit from the moment `record` returns, in
+    this session and in every later one. Damage is a `LedgerError`, never a wrong reply.
+
+    Example:
+        >>> import asyncio
+        >>> with Ledger.in_memory() as ledger:
+        ...     row = CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, Reply("MET"))
+        ...     asyncio.run(ledger.record(row))
+        ...     ledger.find(b"k" * 16).text, ledger.find(b"?" * 16)
+        ('MET', None)
+    """
+
+    def __init__(self, place: str, writing: sqlite3.Connection, reading: sqlite3.Connection, linger: float) -> None:
+        self._place = place
+        self._writing = writing
+        self._reading = reading
+        with damage_named(place):
+            prepare(writing, place)
+            self._indexed: int = writing.execute("SELECT value FROM meta WHERE name = 'indexed'").fetchall()[0][0]
+            # An index by hash costs a page a key; so keys wait here, and are indexed thousands at a time.
+            self._unindexed: dict[bytes, int] = dict(writing.execute(_UNINDEXED, (self._indexed,)).fetchall())
+        self._first_fresh = self.count + 1
+        self._commits = GroupCommit(writing, self._make_findable, linger=linger)
+
+    @classmethod
+    def open(cls, directory: Path, *, linger: float = 0.05) -> Ledger:
+        """The ledger of a run directory; both are made where there is none, for the owner's eyes only.
+
+        Args:
+            directory: the run directory; on a local disk, because network filesystems lose locks and syncs.
+            linger: seconds that a finished call waits for others to share its commit.
+
+        Raises:
+            InputError: the directory cannot be made or written, or lies on a network filesystem.
+            LedgerError: the ledger is damaged, or was written by another version.
+        """
+        path = private_file(directory, FILE_NAME)
+        with damage_named(str(path)):
+            writing = connect(path)
+        reading = None
+        try:
+            with damage_named(str(path)):
+                reading = connect(path)
+            return cls(str(path), writing, reading, linger)
+        except BaseException:
+            if reading is not None:
+                reading.close()
+            writing.close()
+            raise
+
+    @classmethod
+    def in_memory(cls) -> Ledger:
+        """A ledger that is gone when it is closed, for callers who have no run directory."""
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        return cls("the ledger in memory", connection, connection, 0.0)
+
+    def find(self, key: bytes) -> Reply | None:
+        """The recorded reply under `key`, or None; it is `fresh` where this session paid for it."""
+        self._commits.check()
+        call = self._unindexed.get(key)
+        with damage_named(self._place):
+            if call is None:
+                found = self._reading.execute("SELECT call FROM replies WHERE key = ?", (key,)).fetchall()
+                if not found:
+                    return None
+                call = found[0][0]
+            sealed = self._reading.execute("SELECT data, digest FROM payloads WHERE id = ?", (call,)).fetchall()
+        if not sealed:
+            raise LedgerError(f"{self._place} is damaged: call {call} has lost its reply")
+        return unpacked_reply(unseal(key, *sealed[0]), fresh=call >= self._first_fresh)
+
+    async def record(self, row: CallRow) -> None:
+        """Return when `row` is on the disk.
+
+        Raises:
+            LedgerError: it could not be written; the ledger takes no more rows then.
+        """
+        await self._commits.submit(partial(_insert_call, row))
+
+    def record_late(self, row: CallRow) -> None:
+        """Queue `row` without waiting for it, for a caller that is being cancelled."""
+        # A failure to write shows at the next call; nobody is left here to hear of it.
+        self._commits.submit(partial(_insert_call, row)).add_done_callback(lambda done: done.exception())
+
+    def record_imports(self, rows: Iterable[ImportRow]) -> None:
+        """Record values from another pipeline's files, in place of what was imported under the same names.
+
+        Example:
+            >>> with Ledger.in_memory() as ledger:
+            ...     ledger.record_imports([ImportRow("q1", "reference", b"hash", {"text": "42"})])
+            ...     ledger.find_import("q1", "reference")
+            (b'hash', {'text': '42'})
+        """
+        self._commits.write(partial(_insert_imports, rows))
+
+    def find_import(self, record: str, slot: str) -> tuple[bytes, Any] | None:
+        """The digest of the inputs and the value that were imported for a record's slot, or None."""
+        self._commits.check()
+        query = "SELECT inputs, data, digest FROM imports WHERE record = ? AND slot = ?"
+        with damage_named(self._place):
+            found = self._reading.execute(query, (record, slot)).fetchall()
+        if not found:
+            return None
+        inputs, data, digest = found[0]
+        return inputs, unseal(_import_name(record, slot, inputs), data, digest)
+
+    def keep_note(self, name: str, value: Any) -> None:
+        """Keep a JSON value under a name, durably, in place of the one before.
+
+        Example:
+            >>> with Ledger.in_memory() as ledger:
+            ...     ledger.keep_note("generations", {"merge": 1})
+            ...     ledger.find_note("generations"), ledger.find_note("nothing")
+            ({'merge': 1}, None)
+        """
+        self._commits.write(partial(_insert_note, f"note:{name}", json.dumps(value)))
+
+    def find_note(self, name: str) -> Any:
+        """The value kept under a name, or None."""
+        with damage_named(self._place):
+            found = self._reading.execute("SELECT value FROM meta WHERE name = ?", (f"note:{name}",)).fetchall()
+        return json.loads(found[0][0]) if found else None
+
+    @property
+    def count(self) -> int:
+        """Calls recorded by all sessions, the failed ones included."""
+        with damage_named(self._place):
+            number: int = self._reading.execute("SELECT coalesce(max(id), 0) FROM calls").fetchall()[0][0]
+        return number
+
+    def totals(self) -> list[Totals]:
+        """Calls, tokens and cost of all sessions, by role and model.
+
+        Example:
+            >>> import asyncio
+            >>> with Ledger.in_memory() as ledger:
+            ...     row = CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, Reply("MET", cost=0.5))
+            ...     asyncio.run(ledger.record(row))
+            ...     [(total.role, total.calls, total.cost) for total in ledger.totals()]
+            [('judge', 1, 0.5)]
+        """
+        with damage_named(self._place):
+            return totals(self._reading)
+
+    def spent(self) -> Spent:
+        """What all sessions have spent, worst cases included: where a budget starts from.
+
+        Example:
+            >>> with Ledger.in_memory() as ledger:
+            ...     ledger.spent()
+            Spent(calls=0, tokens=0, cost=0.0, unpriced=0)
+        """
+        with damage_named(self._place):
+            return spent(self._reading)
+
+    def failures(self) -> Iterator[FailedCall]:
+        """The calls of all sessions that brought no reply, oldest first, with what the endpoint said.
+
+        Example:
+            >>> import asyncio
+            >>> from autorubric.llm.request import Failure
+            >>> with Ledger.in_memory() as ledger:
+            ...     failure = Failure("server", "HTTP 503: overloaded")
+            ...     row = CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, failure)
+            ...     asyncio.run(ledger.record(row))
+            ...     [f"{call.item}: {call.failure}" for call in ledger.failures()]
+            ['q1: server: HTTP 503: overloaded']
+        """
+        with damage_named(self._place):
+            yield from failed_calls(self._reading)
+
+    def close(self) -> None:
+        """Commit what is queued and close the file; closing twice is harmless."""
+        self._commits.close()
+        # The writer goes last: the last connection to close folds the write-ahead log into the file.
+        self._reading.close()
+        self._writing.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _make_findable(self, results: list[tuple[bytes, int] | None]) -> None:
+        """Take the keys of a committed batch in; on the writing thread."""
+        self._unindexed.update(result for result in results if result is not None)
+        if len(self._unindexed) < _MOST_UNINDEXED:
+            return
+        connection = self._writing
+        connection.execute("BEGIN IMMEDIATE")
+        last: int = connection.execute("SELECT max(id) FROM calls").fetchall()[0][0]
+        connection.execute(_INDEX, (self._indexed,))
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
+        connection.execute("COMMIT")
+        self._indexed = last
+        self._unindexed.clear()
+
+
+def _insert_call(row: CallRow, connection: sqlite3.Connection) -> tuple[bytes, int] | None:
+    call = connection.execute(_INSERT_CALL, columns(row)).lastrowid
+    assert call is not None
+    connection.execute("INSERT INTO payloads VALUES (?, ?, ?)", (call, *seal(row.key, packed(row.outcome))))
+    return (row.key, call) if isinstance(row.outcome, Reply) else None
+
+
+def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:
+    for record, slot, inputs, value in rows:
+        sealed = seal(_import_name(record, slot, inputs), value)
+        connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
+
+
+def _insert_note(name: str, value: str, connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+
+def _import_name(record: str, slot: str, inputs: bytes) -> bytes:
+    return f"{record}\0{slot}\0".encode("utf-8", "surrogatepass") + inputs

@@ -1,0 +1,60 @@
+"""One process at a time works in a run directory."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autorubric.errors import RunLockedError
+from autorubric.llm.records.directory import private_file
+
+FILE_NAME = "run.lock"
+
+
+@contextlib.contextmanager
+def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold the run directory for the length of a `with` block.
+
+    The system lets go of the lock when the process ends, however it ends. The lock's file stays: removing it
+    would let two processes hold a lock of the same name.
+
+    Args:
+        directory: the run directory; made where there is none.
+        wait: wait for the process that holds it, instead of failing.
+
+    Raises:
+        RunLockedError: another process holds the directory, and `wait` is False.
+        InputError: the directory cannot be made or written, or lies on a network filesystem.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, run_lock(Path(folder)):
+        ...     with run_lock(Path(folder)):
+        ...         pass
+        Traceback (most recent call last):
+        autorubric.errors.RunLockedError: ... is in use by process ...
+    """
+    path = private_file(directory, FILE_NAME)
+    with path.open("r+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = file.read().strip() or "another process"
+            raise RunLockedError(f"{directory} is in use by {holder}; stop it, or wait for it with --wait") from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()}, which took it at {_now()}")
+        file.flush()
+        try:
+            yield
+        finally:
+            # The name goes before the lock does, so that nobody reads of a holder who has gone.
+            file.seek(0)
+            file.truncate(0)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,168 @@
+"""One paid call as the ledger stores it: plain columns for sums, a sealed payload for the reply."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import zstandard
+
+from autorubric.errors import LedgerError
+from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
+
+_INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One finished call: what was asked, for whom, and what came of it.
+
+    Attributes:
+        key: the request's key (`autorubric.llm.records.keys`).
+        item: the record or dataset row that the call was made for.
+        role: the part the model played.
+        model: the model's canonical `provider/model` string.
+        draw: which independent sample of the question this is.
+        reask: how often the draw was asked before.
+        outcome: the reply, or the failure with its evidence.
+        cost_bound: dollars that may have been billed beyond the outcome's own cost; None where unknown.
+        token_bound: the same in tokens.
+        at: seconds since the epoch when the call ended.
+    """
+
+    key: bytes
+    item: str
+    role: str
+    model: str
+    draw: int
+    reask: int
+    outcome: Reply | Failure
+    cost_bound: float | None = None
+    token_bound: int | None = None
+    at: float = field(default_factory=time.time)
+
+    @classmethod
+    def of(cls, key: bytes, model: str, request: Request, outcome: Reply | Failure) -> CallRow:
+        """The row of `request`, answered by the model called `model` with `outcome`."""
+        return cls(key, request.item, request.role, model, request.draw, request.reask, outcome)
+
+
+CALL_COLUMNS = (
+    "key, item, role, model, draw, reask, status, http_status, attempts, prompt_tokens, completion_tokens, "
+    "cached_tokens, reasoning_tokens, cost, cost_bound, token_bound, latency, at"
+)
+
+
+def columns(row: CallRow) -> tuple[Any, ...]:
+    """The values of `CALL_COLUMNS` for one row, each one that SQLite takes."""
+    outcome = row.outcome
+    reply = outcome.reply if isinstance(outcome, Failure) else outcome
+    usage = reply.usage if reply is not None else None
+    tokens = (None,) * 4 if usage is None else tuple(_int64(count) for count in _counts(usage))
+    return (
+        row.key,
+        _text(row.item),
+        _text(row.role),
+        _text(row.model),
+        row.draw,
+        row.reask,
+        outcome.kind if isinstance(outcome, Failure) else "ok",
+        outcome.status if isinstance(outcome, Failure) else None,
+        outcome.attempts,
+        *tokens,
+        reply.cost if reply is not None else None,
+        row.cost_bound,
+        None if row.token_bound is None else _int64(row.token_bound),
+        reply.latency if reply is not None else None,
+        row.at,
+    )
+
+
+def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
+    """The compressed JSON of `value`, and a digest over it and the name that it is kept under.
+
+    Example:
+        >>> data, digest = seal(b"q1", {"verdict": "MET"})
+        >>> unseal(b"q1", data, digest)
+        {'verdict': 'MET'}
+        >>> unseal(b"q2", data, digest)
+        Traceback (most recent call last):
+        autorubric.errors.LedgerError: ...
+    """
+    data = _codec.pack(_compact(value).encode("utf-8", "surrogatepass"))
+    return data, _digest(name, data)
+
+
+def unseal(name: bytes, data: bytes, digest: bytes) -> Any:
+    """The value that `seal` was given, once the digest shows that not a bit of it has changed."""
+    if _digest(name, data) != digest:
+        raise LedgerError(
+            "the ledger is damaged: a recorded value does not match its digest; "
+            "restore the run directory from a copy, or start again in a new one"
+        )
+    return json.loads(_codec.unpack(data))
+
+
+def packed(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
+    """The JSON value of a reply (a list in field order) or of a failure (a dict with its words and reply)."""
+    if isinstance(outcome, Failure):
+        reply = None if outcome.reply is None else packed(outcome.reply)
+        return {"message": outcome.message, "reply": reply}
+    return [
+        outcome.text,
+        outcome.finish_reason,
+        outcome.refusal,
+        outcome.reasoning,
+        outcome.model,
+        None if outcome.usage is None else _counts(outcome.usage),
+        outcome.cost,
+        outcome.latency,
+        outcome.attempts,
+    ]
+
+
+def unpacked_reply(value: list[Any], *, fresh: bool) -> Reply:
+    """The reply that `packed` was given."""
+    text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts = value
+    usage = None if usage is None else Usage(*usage)
+    return Reply(text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, fresh)
+
+
+def unpacked_failure(value: dict[str, Any], kind: FailureKind, status: int | None, attempts: int) -> Failure:
+    """The failure that `packed` was given; its kind, status and attempts are columns of the row."""
+    reply = None if value["reply"] is None else unpacked_reply(value["reply"], fresh=False)
+    return Failure(kind, value["message"], status, attempts, reply)
+
+
+def _counts(usage: Usage) -> tuple[int, int, int, int]:
+    return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+
+
+def _int64(number: int) -> int:
+    # An endpoint can claim any number of tokens; one that SQLite cannot hold must not stop the run.
+    return max(-_INT64_MAX, min(number, _INT64_MAX))
+
+
+def _text(value: str) -> str:
+    # SQLite takes UTF-8 only, and ids can hold lone surrogates.
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _digest(name: bytes, data: bytes) -> bytes:
+    return blake2b(len(name).to_bytes(8, "little") + name + data, digest_size=16).digest()
+
+
+class _Codec(threading.local):
+    """Compressors are dear to make and not safe to share between threads: one pair for each."""
+
+    def __init__(self) -> None:
+        self.pack = zstandard.ZstdCompressor(level=1).compress
+        self.unpack = zstandard.ZstdDecompressor().decompress
+
+
+_codec = _Codec()
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -1,0 +1,120 @@
+"""A pytest plugin: `assert_rubric(submission, rubric, judge=…, at_least=0.8)`, and a marker for tests that use it.
+
+Installed with the package. Nothing heavy is imported before a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+    from autorubric.core.report import EnsembleEvaluationReport
+    from autorubric.core.rubric import Rubric
+    from autorubric.graders.criterion_grader import CriterionGrader
+    from autorubric.llm.config import LLMConfig
+
+_WIDEST = 60
+
+_graders: list[tuple[str | LLMConfig | None, CriterionGrader]] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, so that `-m "not rubric"` leaves out the tests that ask a model."""
+    config.addinivalue_line("markers", "rubric: grades text by a rubric, and may ask a model")
+
+
+def assert_rubric(
+    submission: str,
+    rubric: Rubric | str | Path | list[Any] | Mapping[str, Any],
+    *,
+    judge: str | LLMConfig | CriterionGrader | None = None,
+    at_least: float = 0.8,
+    query: str | None = None,
+    reference: str | None = None,
+) -> EnsembleEvaluationReport:
+    """Grade a submission, and fail with a table of verdicts where its score is too low or there is none.
+
+    Args:
+        submission: the text.
+        rubric: a rubric, its file, or its criteria as plain values.
+        judge: `provider/model`, a configuration, or a grader; None where every criterion carries a check.
+        at_least: the least score.
+        query: what the submission answers.
+        reference: an exemplar.
+
+    Returns:
+        The report, for further assertions.
+
+    Raises:
+        AssertionError: the score is lower, or a judgment failed.
+
+    Example:
+        >>> rubric = [{"name": "short", "requirement": "Contains at most 3 words."}]
+        >>> assert_rubric("Far too many words here.", rubric, judge="builtin/offline")
+        Traceback (most recent call last):
+        AssertionError: score 0.00, expected at least 0.80
+          short  weight 10  UNMET  Checked '≤ 3 words' by counting or matching: not kept.
+    """
+    __tracebackhide__ = True
+    found = _rubric(rubric)
+    report: EnsembleEvaluationReport = found.grade_sync(submission, _grader(judge), query, reference)
+    if report.score is None or report.score < at_least:
+        score = "no score" if report.score is None else f"score {report.score:.2f}"
+        why = f" ({report.error})" if report.error else ""
+        raise AssertionError(f"{score}{why}, expected at least {at_least:.2f}\n{verdict_table(report)}")
+    return report
+
+
+def verdict_table(report: EnsembleEvaluationReport) -> str:
+    """One line a criterion: its name, weight, verdict and reason.
+
+    Example:
+        >>> from autorubric.core.report import EnsembleEvaluationReport
+        >>> verdict_table(EnsembleEvaluationReport(score=None, report=[]))
+        ''
+    """
+    rows = []
+    for number, found in enumerate(report.report or [], start=1):
+        criterion, choice = found.criterion, found.final_multi_choice_verdict
+        verdict = found.final_verdict.value if found.final_verdict is not None else None
+        said = "FAILED" if found.is_error else (choice.selected_label if choice is not None else verdict)
+        name = criterion.name or f"C{number}"
+        rows.append(
+            (name[:_WIDEST], f"weight {criterion.weight:g}", str(said), found.error or found.final_reason or "")
+        )
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    return "\n".join(
+        "  " + "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]]).rstrip()
+        for row in rows
+    )
+
+
+def _rubric(given: Any) -> Rubric:
+    from autorubric.core.rubric import Rubric
+
+    if isinstance(given, Rubric):
+        return given
+    return Rubric.from_file(given) if isinstance(given, str | Path) else Rubric.from_dict(given)
+
+
+def _grader(judge: Any) -> CriterionGrader:
+    """The grader of a judge; one a model, so that a test run asks the same thing once."""
+    from autorubric.graders.criterion_grader import CriterionGrader
+    from autorubric.llm.config import LLMConfig
+
+    if isinstance(judge, CriterionGrader):
+        return judge
+    for known, grader in _graders:
+        if known == judge:
+            return grader
+    if judge is None:
+        made = CriterionGrader.of_checks()
+    else:
+        config = LLMConfig(judge, temperature=0.0) if isinstance(judge, str) else judge
+        made = CriterionGrader(judge_model_config=config)
+    _graders.append((judge, made))
+    return made

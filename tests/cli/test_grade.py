@@ -1,0 +1,282 @@
+"""`autorubric grade`, as users type it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, EnsembleEvaluationReport, EvalResult, Rubric, RubricDataset
+from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint, LoopbackProcess
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT.parent / "shared" / "data"
+
+
+def dataset(folder: Path, items: int = 3) -> Path:
+    rubric = Rubric(
+        [Criterion(name="Short", requirement="Contains at most 5 words."), Criterion(requirement="Is kind.")]
+    )
+    made = RubricDataset("Explain.", rubric)
+    for number in range(items):
+        made.add_item(f"Essay number {number}.", f"essay {number}", id=f"e{number}")
+    path = folder / "essays.json"
+    made.to_file(path)
+    return path
+
+
+def essay_data() -> Path:
+    path = DATA / "essay_grading_dataset.json"
+    if not path.exists():
+        pytest.skip("the essays are not beside this checkout (essay_grading_dataset.json)")
+    return path
+
+
+def test_real_essays_are_graded_end_to_end_and_the_same_command_asks_nothing_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    with LoopbackEndpoint().in_thread() as endpoint:
+        command = ["grade", str(essay_data()), "--judge", f"judge@{endpoint.base_url}", "-o", str(out)]
+        assert run([*command, "-f", "csv", "-f", "jsonl"]) == 0
+        asked = endpoint.counts.requests
+        assert asked == 11 * 5
+        assert run(command) == 0
+        assert endpoint.counts.requests == asked
+    told = capsys.readouterr().out
+    assert "11 of 11 items graded" in told
+    assert "coverage: 55 of 55 judgments (100.0%)" in told
+    # Everything is MET, the pitfall of weight -15 included: (30 + 30 + 12 + 8 - 15) / 80.
+    assert EvalResult.from_experiment(out).get_scores() == [0.8125] * 11
+    with (out / "results.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 55
+    assert (rows[4]["criterion"], rows[4]["weight"], rows[4]["verdict"]) == ("Errors", "-15.0", "MET")
+
+
+def test_the_offline_judge_says_first_that_it_is_a_stand_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run(["grade", str(essay_data()), "--judge", "builtin/offline", "-o", str(out)]) == 0
+    assert capsys.readouterr().out.startswith("builtin/offline is a stand-in")
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["eval_config"]["stand_ins"][0].startswith("builtin/offline is a stand-in")
+    assert manifest["status"] == "completed"
+
+
+def test_a_rubric_and_a_folder_of_texts_are_a_dataset(tmp_path: Path) -> None:
+    Rubric([Criterion(requirement="Contains at most 3 words.")]).to_file(tmp_path / "rubric.yaml")
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "a.txt").write_text("Two words.")
+    (texts / "b.md").write_text("These are four words.")
+    command = ["grade", "--rubric", str(tmp_path / "rubric.yaml"), "--submissions", str(texts)]
+    assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 0
+    result = EvalResult.from_experiment(tmp_path / "run")
+    assert [(item.item.id, item.report.score) for item in result.item_results] == [("a.txt", 1.0), ("b.md", 0.0)]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "yaml"])
+def test_submissions_come_in_every_format(tmp_path: Path, kind: str) -> None:
+    Rubric([Criterion(requirement="Contains at most 3 words.")]).to_file(tmp_path / "rubric.json")
+    text = {
+        "jsonl": '{"submission": "Two words.", "id": 7, "prompt": "Why?"}\n{"submission": "These are four words."}\n',
+        "json": '["Two words.", {"submission": "These are four words."}]',
+        "yaml": "- Two words.\n- submission: These are four words.\n",
+    }[kind]
+    (tmp_path / f"s.{kind}").write_text(text)
+    command = ["grade", "--rubric", str(tmp_path / "rubric.json"), "--submissions", str(tmp_path / f"s.{kind}")]
+    assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 0
+    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "nothing to grade; pass DATASET"),
+        (["missing.json"], "missing.json"),
+        (["{data}"], "criterion 'Short' has no check and there is no judge"),
+        (["{data}", "--judge", "nowhere/x"], "nowhere"),
+        (["{data}", "--judge", "builtin/offline", "--aggregation", "majorty"], "did you mean 'majority'"),
+        (["{data}", "--judge", "builtin/offline", "--calls", "per_items"], "did you mean 'per_item'"),
+        (["{data}", "--judge", "builtin/offline", "--judge", "builtin/offline"], "two judges have the id"),
+        (["{data}", "--judge", "builtin/offline", "-f", "xlsx"], "is not one of json, jsonl, csv, parquet"),
+        (["{data}", "--judge", "builtin/offline", "--few-shot", "3"], "go together"),
+        (["{data}", "--judge", "m@http://127.0.0.1:9/v1", "--budget-usd", "1"], "no price is known"),
+        (["{data}", "--judge", "builtin/offline", "--cannot-assess", "skipp"], "is not one of skip, zero"),
+        (["{data}", "--judge", "builtin/offline", "--on-failure", "zero"], "a failure is never a zero"),
+    ],
+)
+def test_wrong_input_is_told_before_anything_is_spent(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(dataset(tmp_path))
+    given = [word.replace("{data}", data) for word in arguments]
+    assert run(["grade", *given, "-o", str(tmp_path / "run")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run" / "ledger").exists()
+
+
+def test_a_mean_score_that_is_too_low_has_a_status_of_its_own(tmp_path: Path) -> None:
+    command = ["grade", str(dataset(tmp_path)), "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
+    mean = 0.5
+    assert run([*command, "--fail-under", str(mean)]) == 0
+    assert run([*command, "--fail-under", "0.51"]) == 100
+
+
+def test_failures_have_status_1_and_the_same_command_mends_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = dataset(tmp_path)
+    flags = ["--retry", "0", "-o", str(tmp_path / "run")]
+    with LoopbackEndpoint(faults=["prose", "prose", "prose"]).in_thread() as endpoint:
+        command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-j", "1", *flags]
+        assert run(command) == 1
+        told = capsys.readouterr().out
+        assert "2 of 3 items graded" in told
+        assert "1 judgments failed: parse" in told
+        assert f"try what failed again with:\n  autorubric grade {source}" in told
+        before = endpoint.counts.requests
+        assert run(command) == 0
+        assert endpoint.counts.requests == before + 1
+
+
+def test_a_dry_run_makes_no_call_and_counts_exactly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = dataset(tmp_path)
+    with LoopbackEndpoint().in_thread() as endpoint:
+        command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(tmp_path / "run")]
+        assert run([*command, "--dry-run"]) == 0
+        assert "judge: 6 calls to make, 0 on record" in capsys.readouterr().out
+        assert (endpoint.counts.requests, (tmp_path / "run").exists()) == (0, False)
+        assert run([*command, "--limit", "2"]) == 0
+        assert run([*command, "--dry-run"]) == 0
+        assert "judge: 2 calls to make, 4 on record" in capsys.readouterr().out
+        assert endpoint.counts.requests == 4
+
+
+def test_a_judge_that_nobody_can_reach_is_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["grade", str(dataset(tmp_path)), "--judge", "judge@http://127.0.0.1:9/v1", "--retry", "0"]
+    assert run([*command, "-o", str(tmp_path / "run")]) == 2
+    assert "127.0.0.1" in capsys.readouterr().err
+
+
+def test_several_judges_sit_as_a_panel(tmp_path: Path) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        judges = [flag for name in ("a", "b", "c") for flag in ("--judge", f"{name}@{endpoint.base_url}")]
+        assert run(["grade", str(dataset(tmp_path)), *judges, "-o", str(tmp_path / "run")]) == 0
+        assert endpoint.counts.requests == 3 * 6
+    report = EvalResult.from_experiment(tmp_path / "run").item_results[0].report
+    assert isinstance(report, EnsembleEvaluationReport)
+    assert set(report.judge_scores) == {"a", "b", "c"}
+
+
+def ifeval(folder: Path) -> Path:
+    """IFEval as a dataset: one rubric a prompt, whose criteria carry the instructions as checks."""
+    names = ("ifeval_prompts.jsonl", "ifeval_verdicts_strict.jsonl")
+    if not all((DATA / name).exists() for name in names):
+        pytest.skip("the data of IFEval is not beside this checkout")
+    rows = [[json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()] for name in names]
+    prompts = {row["prompt"]: row for row in rows[0]}
+    made = RubricDataset(name="ifeval")
+    for row in rows[1]:
+        prompt = prompts[row["prompt"]]
+        criteria = [
+            Criterion(name=f"{number} {name}", weight=1, requirement=name, check={"name": name, "parameters": found})
+            for number, (name, found) in enumerate(zip(row["instruction_id_list"], prompt["kwargs"], strict=True))
+        ]
+        truth: Any = ["MET" if followed else "UNMET" for followed in row["follow_instruction_list"]]
+        made.add_item(row["response"], "", truth, Rubric(criteria), prompt=row["prompt"], id=str(prompt["key"]))
+    path = folder / "ifeval.json"
+    made.to_file(path)
+    return path
+
+
+def test_checks_alone_reproduce_the_official_verdicts_of_ifeval_without_a_judge(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert run(["grade", str(ifeval(tmp_path)), "-o", str(out)]) == 0
+    verdicts = 0
+    for result in EvalResult.from_experiment(out).item_results:
+        assert isinstance(result.report, EnsembleEvaluationReport)
+        assert [found.final_verdict for found in result.report.report or []] == result.item.ground_truth
+        verdicts += len(result.item.ground_truth or [])
+    assert verdicts == 834
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "autorubric", *arguments]
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def until_asked(endpoint: LoopbackProcess, count: int) -> None:
+    for _ in range(600):
+        if endpoint.stats()["completed_calls"] >= count:
+            return
+        time.sleep(0.02)
+    raise AssertionError("the endpoint was not asked")
+
+
+def test_a_killed_run_goes_on_where_it_was_and_pays_twice_for_nothing_recorded(tmp_path: Path) -> None:
+    source, out, rng = dataset(tmp_path, 60), tmp_path / "run", random.Random(3)
+    with LoopbackProcess("--latency", "lognormal:0.03,0.5") as endpoint:
+        command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(out), "-j", "8"]
+        for kill in range(1, 4):
+            running = start(command)
+            until_asked(endpoint, 25 * kill)
+            time.sleep(rng.uniform(0, 0.1))
+            running.send_signal(signal.SIGKILL)
+            running.communicate()
+            EvalResult.from_experiment(out)
+        done = start(command)
+        told, errors = done.communicate(timeout=60)
+        assert done.returncode == 0, errors
+        calls = endpoint.calls_by_body()
+    assert "60 of 60 items graded" in told
+    assert len(calls) == 120
+    # Only what was in flight, or not yet committed, at one of the three kills can have been asked twice.
+    assert sum(calls.values()) - 120 <= 3 * 16
+    result = EvalResult.from_experiment(out)
+    assert [item.item_idx for item in result.item_results] == list(range(60))
+    assert result.get_scores() == [1.0] * 60
+
+
+def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
+    source, out = dataset(tmp_path, 60), tmp_path / "run"
+    with LoopbackProcess("--latency", "lognormal:0.05,0.5") as endpoint:
+        command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(out), "-j", "8"]
+        running = start(command)
+        until_asked(endpoint, 30)
+        running.send_signal(signal.SIGINT)
+        told, _ = running.communicate(timeout=60)
+        assert running.returncode == 130
+        assert "interrupted; go on with:\n  autorubric grade" in told
+        assert json.loads((out / "manifest.json").read_text())["error"] == "interrupted"
+        again = start(command)
+        again.communicate(timeout=60)
+        assert again.returncode == 0
+        assert set(endpoint.calls_by_body().values()) == {1}
+
+
+def test_own_judge_templates_are_used(tmp_path: Path) -> None:
+    folder = tmp_path / "templates"
+    folder.mkdir()
+    text = "{% block user %}Read this: {{ submission | fence('text') }}{% endblock %}"
+    text += "{% block criterion %} {{ requirement | fence('criterion') }} Give criterion_status.{% endblock %}"
+    (folder / "judge_binary.jinja").write_text(text)
+    with LoopbackEndpoint().in_thread() as endpoint:
+        words = ["grade", str(dataset(tmp_path)), "--judge", f"m@{endpoint.base_url}", "-o", str(tmp_path / "run")]
+        assert run([*words, "--prompts", str(folder)]) == 0
+        assert all("Read this:" in json.dumps(r.body["messages"]) for r in endpoint.received)
+        assert run([*words, "--prompts", str(tmp_path / "nowhere")]) == 2

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from autorubric.checks import CheckContext
+from autorubric.core.criterion import Criterion, CriterionOption
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.errors import InputError
+from autorubric.graders.case import Case
+from autorubric.graders.check_judge import ChecksFirst
+from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.llm.executor import Executor
+from autorubric.llm.records.ledger import Ledger
+from autorubric.testing import ScriptedModel
+
+MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
+SHORT = Criterion(
+    name="Short", requirement="At most 3 words", check={"name": "word_count", "parameters": {"at_most": 3}}
+)
+ENGLISH = Criterion(
+    name="English", requirement="Is English", check={"name": "language", "parameters": {"code": "en"}}
+)
+POLITE = Criterion(name="Polite", requirement="Is polite")
+
+
+async def never(*_: Any) -> Any:
+    raise AssertionError("a check needs no model")
+
+
+def test_checks_decide_at_no_cost_and_the_judge_gets_the_rest() -> None:
+    model = ScriptedModel({"judge": '{"explanation": "It greets.", "criterion_status": "MET"}'})
+    judge = ChecksFirst(CriterionJudge(model))
+    assert judge.judge_ids == ("check", "default")
+    with Ledger.in_memory() as ledger:
+        case = Case("Good day to you.", (SHORT, POLITE))
+        first, second = asyncio.run(judge.judge(case, (0, 1), Executor(ledger).ask_for))
+    assert (first.judgment.judge_id, first.judgment.verdict) == ("check", UNMET)
+    assert first.judgment.reason == "4 words; expected at most 3"
+    assert first.judgment.cost is None
+    assert first.judgment.usage is None
+    assert (second.judgment.judge_id, second.judgment.verdict) == ("default", MET)
+    assert len(model.requests) == 1
+
+
+def test_a_check_that_cannot_decide_is_a_mistake_and_not_unmet() -> None:
+    (opinion,) = asyncio.run(ChecksFirst().judge(Case("123", (ENGLISH,)), (0,), never))
+    assert opinion.judgment.verdict is None and opinion.judgment.mistake is not None
+    assert opinion.judgment.mistake.category == "check"
+    assert "holds too little text to tell its language" in opinion.judgment.mistake.message
+
+
+def test_a_rubric_of_checks_needs_no_judge() -> None:
+    judge = ChecksFirst()
+    judge.check_rubric([SHORT, ENGLISH])
+    opinions = asyncio.run(judge.judge(Case("This is English", (SHORT, ENGLISH)), (1, 0), never))
+    assert [opinion.judgment.verdict for opinion in opinions] == [MET, MET]
+
+
+def test_what_cannot_be_decided_is_refused_before_anything_runs() -> None:
+    unknown = Criterion(name="Odd", requirement="?", check={"name": "word_cuont"})
+    options = [CriterionOption(label="No", value=0), CriterionOption(label="Yes", value=1)]
+    chosen = Criterion(name="Choice", requirement="?", options=options, check={"name": "word_count"})
+    with pytest.raises(InputError) as caught:
+        ChecksFirst().check_rubric([SHORT, POLITE, unknown, chosen])
+    problems = caught.value.problems
+    assert problems[0] == "criterion 'Polite' has no check and there is no judge; name a judge model"
+    assert problems[1].startswith("criterion 'Odd': there is no check 'word_cuont'")
+    assert problems[2] == "criterion 'Choice' has options and a check; a check decides binary criteria only"
+    with pytest.raises(InputError, match="'Polite' has no check"):
+        asyncio.run(ChecksFirst().judge(Case("Hello.", (SHORT, POLITE)), (0, 1), never))
+
+
+def test_checks_get_their_context() -> None:
+    tokens = Criterion(requirement="Few", check={"name": "token_count", "parameters": {"at_most": 2}})
+    judge = ChecksFirst(context=CheckContext(tokenizer=str.split))
+    (opinion,) = asyncio.run(judge.judge(Case("one two", (tokens,)), (0,), never))
+    assert opinion.judgment.verdict is MET

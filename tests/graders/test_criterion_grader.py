@@ -1,0 +1,209 @@
+"""The published front: what it refuses, what it is made of, and where it works."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from autorubric import Criterion, CriterionVerdict, EscalationConfig, LengthPenalty, LLMConfig, Rubric, RubricDataset
+from autorubric.graders import CriterionGrader, Grader, JudgeSpec
+from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.graders.few_shot import FewShotConfig
+from autorubric.testing import LoopbackEndpoint, ScriptedModel
+
+MODEL = LLMConfig("builtin/offline")
+MET = '{"explanation": "It is there.", "criterion_status": "MET"}'
+KIND = Rubric([Criterion(name="Kind", weight=2, requirement="Is kind")])
+
+
+class OwnFormat(BaseModel):
+    explanation: str
+    criterion_status: CriterionVerdict
+    affected_criteria: list[int]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "no judge: give judge_model_config, judges or judge"),
+        ({"judge_model_config": MODEL, "judges": [JudgeSpec(MODEL, "a")]}, "are given; give one of them"),
+        ({"judge_model_config": MODEL, "llm_config": MODEL}, "are one setting"),
+        ({"judges": []}, "judges is an empty list"),
+        ({"judges": [MODEL]}, r"judges\[0\] is of type LLMConfig; expected JudgeSpec"),
+        ({"judges": [JudgeSpec(MODEL, "a"), JudgeSpec(MODEL, "a")]}, "two judges have the id 'a'"),
+        ({"judge_model_config": MODEL, "aggregation": "majorty"}, "did you mean 'majority'"),
+        ({"judge_model_config": MODEL, "ordinal_aggregation": "meen"}, "did you mean 'mean'"),
+        ({"judge_model_config": MODEL, "nominal_aggregation": "mod"}, "did you mean 'mode'"),
+        ({"judge_model_config": MODEL, "llm_calls": "per_items"}, "did you mean 'per_item'"),
+        ({"judge_model_config": MODEL, "on_failure": "zero"}, "a failure is never a zero"),
+        ({"judge_model_config": MODEL, "max_in_flight": 0}, "max_in_flight=0"),
+        ({"judge_model_config": MODEL, "budget_usd": -1.0}, "a budget of -1.0 dollars"),
+        ({"judge_model_config": MODEL, "binary_response_format": dict}, "is no pydantic model class"),
+        (
+            {"judge_model_config": MODEL, "binary_response_format": OwnFormat, "llm_calls": "per_item"},
+            "response formats are for one criterion",
+        ),
+        ({"judge_model_config": MODEL, "training_data": RubricDataset("Explain.", KIND)}, "no ground truth"),
+        (
+            {"judge_model_config": MODEL, "escalation": EscalationConfig([JudgeSpec(MODEL, "default")], 0.5)},
+            "two judges have the id 'default'",
+        ),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_at_construction(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CriterionGrader(**settings)
+
+
+@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), True, "2"])
+def test_a_judges_weight_is_a_positive_number(weight: Any) -> None:
+    with pytest.raises(ValueError, match="expected a finite number above 0"):
+        JudgeSpec(MODEL, "a", weight)
+
+
+def test_the_old_name_of_the_model_still_works_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="judge_model_config"):
+        assert CriterionGrader(llm_config=MODEL).judge_ids == ["default"]
+
+
+def test_the_published_properties_say_what_it_is_made_of() -> None:
+    one = CriterionGrader(judge_model_config=MODEL)
+    assert (one.is_ensemble, one.judge_ids, one.has_few_shot) == (False, ["default"], False)
+    assert CriterionGrader(judge_model_config=MODEL).seed == one.seed
+    data = RubricDataset("Explain.", KIND)
+    data.add_item("Hello.", "kind", [CriterionVerdict.MET])
+    two = CriterionGrader(
+        judges=[JudgeSpec(MODEL, "a"), JudgeSpec(judge_model_config=MODEL, judge_id="b", weight=2)],
+        training_data=data,
+        few_shot_config=FewShotConfig(n_examples=1),
+        seed=5,
+    )
+    assert (two.is_ensemble, two.judge_ids, two.has_few_shot, two.seed) == (True, ["a", "b"], True, 5)
+    assert isinstance(two, Grader)
+
+
+async def test_the_published_call_grades_with_every_judge_in_the_report() -> None:
+    grader = CriterionGrader(judges=[JudgeSpec(MODEL, "a"), JudgeSpec(MODEL, "b")])
+    rubric = Rubric([Criterion(weight=2, requirement="Contains at most 5 words.")])
+    report = await rubric.grade(to_grade="Because of the moon.", grader=grader, query="Why tides?")
+    assert (report.score, report.judge_scores, report.mean_agreement) == (1.0, {"a": 1.0, "b": 1.0}, 1.0)
+    assert [vote.judge_id for vote in report.report[0].votes] == ["a", "b"]
+
+
+async def test_whole_rubrics_can_be_judged_in_one_call() -> None:
+    rubric = Rubric([Criterion(requirement="Contains at most 5 words."), Criterion(requirement="Contains 9 words.")])
+    async with LoopbackEndpoint(replier=lambda body: _all_met(2)) as endpoint:
+        config = LLMConfig("judge", api_base=endpoint.base_url)
+        report = await rubric.grade("Hello.", CriterionGrader(judge_model_config=config, llm_calls="per_item"))
+        assert endpoint.counts.requests == 1
+    assert report.score == 1.0
+
+
+def _all_met(count: int) -> str:
+    import json
+
+    entry = {"explanation": "It is there.", "criterion_status": "MET"}
+    return json.dumps({"judgments": [{"criterion_id": f"c{number}", **entry} for number in range(count)]})
+
+
+async def test_what_is_asked_at_the_same_time_or_again_is_one_call() -> None:
+    async with LoopbackEndpoint() as endpoint:
+        grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=endpoint.base_url))
+        await asyncio.gather(*(KIND.grade("Hello.", grader) for _ in range(20)))
+        await KIND.grade("Hello.", grader)
+        assert endpoint.counts.requests == 1
+
+
+def test_a_grader_works_in_one_event_loop_after_another() -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=endpoint.base_url))
+        for text in ("One.", "Two.", "Three."):
+            assert asyncio.run(KIND.grade(text, grader)).score == 1.0
+        assert KIND.grade_sync("Four.", grader).score == 1.0
+        assert endpoint.counts.requests == 4
+
+
+async def test_the_synchronous_twin_works_inside_a_running_loop() -> None:
+    grader = CriterionGrader(judge_model_config=MODEL)
+    rubric = Rubric([Criterion(requirement="Contains at most 5 words.")])
+    assert rubric.grade_sync("Because of the moon.", grader).score == 1.0
+    assert (await rubric.grade("Because of the moon.", grader)).score == 1.0
+
+
+def test_a_cache_folder_is_a_ledger_that_the_next_process_finds(tmp_path: Path) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        config = LLMConfig("judge", api_base=endpoint.base_url, cache_enabled=True, cache_dir=tmp_path / "cache")
+        for _ in range(2):
+            grader = CriterionGrader(judge_model_config=config)
+            assert KIND.grade_sync("Hello.", grader).score == 1.0
+            grader.close()
+        assert endpoint.counts.requests == 1
+
+
+async def test_the_thinking_of_a_submission_is_shown_apart_and_wrong_keys_are_errors() -> None:
+    model = ScriptedModel({"judge": MET})
+    grader = CriterionGrader(judge=CriterionJudge(model))
+    await KIND.grade({"thinking": "Hm, yes.", "output": "Hello."}, grader)
+    assert model.requests[0].inputs["submission"] == "Hello."
+    assert "Hm, yes." in model.requests[0].messages[-1].content
+    with pytest.raises(ValueError, match="did you mean 'output'"):
+        await KIND.grade({"ouput": "Hello."}, grader)
+
+
+async def test_a_length_penalty_is_taken_off_the_score_and_not_off_the_raw_one() -> None:
+    # 3 words over a budget of 0, capped at 2: the whole 0.5 is lost. MET · 2 / 2 − 0.5.
+    penalty = LengthPenalty(free_budget=0, max_cap=2, penalty_at_cap=0.5)
+    grader = CriterionGrader(judge=CriterionJudge(ScriptedModel({"judge": MET})), length_penalty=penalty)
+    report = await KIND.grade("Hello, my friend.", grader)
+    assert (report.score, report.raw_score) == (0.5, 2.0)
+
+
+async def test_a_failed_judgment_gives_no_score_unless_it_is_to_be_skipped() -> None:
+    rubric = Rubric(
+        [Criterion(name="A", weight=1, requirement="Is kind"), Criterion(weight=3, requirement="Is brief")]
+    )
+    replies = {"A": MET}
+
+    def say(request: Any) -> str:
+        return replies.get(request.inputs["criterion"].name, "I would rather not say.")
+
+    strict = CriterionGrader(judge=CriterionJudge(ScriptedModel(say)))
+    lenient = CriterionGrader(judge=CriterionJudge(ScriptedModel(say)), on_failure="skip")
+    report = await rubric.grade("Hello.", strict)
+    assert (report.score, report.failed_count, report.coverage) == (None, 1, 0.5)
+    assert report.report[1].final_verdict is None
+    assert (await rubric.grade("Hello.", lenient)).score == 1.0
+
+
+async def test_stronger_judges_are_asked_only_where_the_first_is_not_enough() -> None:
+    rubric = Rubric([Criterion(requirement="Contains at most 5 words."), Criterion(requirement="It is so.")])
+    async with LoopbackEndpoint() as endpoint:
+        strong = LLMConfig("judge", api_base=endpoint.base_url)
+        grader = CriterionGrader(judge_model_config=MODEL, escalation=EscalationConfig(strong))
+        report = await rubric.grade("Because of the moon.", grader)
+        assert endpoint.counts.requests == sum(found.escalated for found in report.report)
+    assert report.report[0].escalated is False
+    assert grader.judge_ids == ["default", "escalation"]
+
+
+async def test_nothing_secret_is_in_what_a_grader_says_of_itself() -> None:
+    config = LLMConfig("openai/gpt-5.1", api_key="sk-planted-key", extra_headers={"Authorization": "sk-planted-key"})
+    said = repr(CriterionGrader(judge_model_config=config).describe())
+    assert "sk-planted" not in said
+    assert "gpt-5.1" in said
+
+
+def test_no_warning_is_raised_when_a_loop_ends_with_open_connections() -> None:
+    with LoopbackEndpoint().in_thread() as endpoint, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=endpoint.base_url))
+        asyncio.run(KIND.grade("Hello.", grader))
+        del grader
+        import gc
+
+        gc.collect()

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from autorubric.core.criterion import Criterion, CriterionOption
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.graders.case import Case
+from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.graders.emptiness import EmptyFirst, is_empty
+from autorubric.llm.executor import Executor
+from autorubric.llm.records.ledger import Ledger
+from autorubric.testing import ScriptedModel
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " \n\t", "\u200b\ufeff", ".", ":", "...", "—", "**", "#", "？！", "Solution", "Solution:",
+        "Thought process:", "Answer:", "**Final answer:**", "The answer is:", "Here is my response:",
+        "Sure!  Here is the answer:",
+        "Certainly! Let's solve this problem step by step.", "Let's think step by step", "Let us break it down.",
+        "I will help you with this.", "Step by step:", "解", "答案：", "思考过程：", "让我们一步一步地解决这个问题。",
+        "好的，答案如下：", " ." * 5000,
+    ],
+)  # fmt: skip
+def test_nothing_and_openers_without_a_sequel_are_empty(text: str) -> None:
+    assert is_empty(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4", "x", "Yes", "No.", "Certainly!", "Sure", "🙂", "+", "€", "B", "是", "可以", "The answer is 4.",
+        "Answer: B", "Solution: x = 3", "Let's go to Rome.", "Let me explain: the tide turns.",
+        "I can't help with that.",
+        "Here is the answer: it depends.", "解：四", "让我们去罗马。", "word " * 5000, "好的，答案是四。",
+    ],
+)  # fmt: skip
+def test_short_answers_are_not_empty(text: str) -> None:
+    assert not is_empty(text)
+
+
+def test_an_empty_submission_meets_nothing_and_costs_nothing() -> None:
+    options = [CriterionOption(label="Flat", value=0), CriterionOption(label="Deep", value=1)]
+    case = Case(
+        "Solution:",
+        (
+            Criterion(requirement="Names a cause"),
+            Criterion(weight=-2, requirement="Invents a source"),
+            Criterion(requirement="How deep?", options=options),
+        ),
+    )
+    model = ScriptedModel({"judge": json.dumps({"explanation": "Nothing.", "selected_option": 1})})
+    judge = EmptyFirst(CriterionJudge(model))
+    assert judge.judge_ids == ("empty", "default")
+    with Ledger.in_memory() as ledger:
+        opinions = asyncio.run(judge.judge(case, (2, 0, 1), Executor(ledger).ask_for))
+    assert [opinion.judgment.verdict for opinion in opinions[1:]] == [CriterionVerdict.UNMET] * 2
+    assert opinions[1].judgment.flags == ("empty",)
+    # The choice is the judge's: one call.
+    assert opinions[0].judgment.option is not None
+    assert len(model.requests) == 1

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autorubric.graders.evidence import find_quote
+
+TEXT = "It began in  Britain,\nwhere coal was cheap — and “labour” was dear. Canals came first; railways later."
+
+
+@pytest.mark.parametrize(
+    ("quote", "passage"),
+    [
+        ("coal was cheap", "coal was cheap"),
+        ("It began in Britain, where coal", "It began in  Britain,\nwhere coal"),
+        ("IT BEGAN IN BRITAIN", "It began in  Britain"),
+        ('and "labour" was dear.', "and “labour” was dear."),
+        ("cheap - and “labour”", "cheap — and “labour”"),
+        ("  railways later.  ", "railways later."),
+        # One letter of 34 is wrong: 97 % alike.
+        ("Canals came first; railroys later.", "Canals came first; railways later."),
+        (TEXT, TEXT),
+    ],
+)
+def test_a_passage_is_found_with_its_place_in_the_original(quote: str, passage: str) -> None:
+    found = find_quote(quote, TEXT)
+    assert TEXT[found.start : found.end] == passage
+    assert found.text == quote
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "",
+        "   ",
+        "steam engines were everywhere",
+        "Canals came last; railways never.",
+        f"{TEXT} And {TEXT}",
+        "煤很便宜",
+    ],
+)
+def test_a_passage_that_is_not_there_has_no_place(quote: str) -> None:
+    found = find_quote(quote, TEXT)
+    assert quote == "" or (found.start is None and found.end is None)
+
+
+def test_a_passage_with_another_figure_is_another_passage() -> None:
+    text = "Adults may take at most 4000 mg of it within a day."
+    assert find_quote("Adults may take at most 4000 mg of it whithin a day.", text).start == 0
+    assert find_quote("Adults may take at most 6000 mg of it whithin a day.", text).start is None
+
+
+def test_nothing_is_found_in_nothing() -> None:
+    assert find_quote("coal", "").start is None
+    assert find_quote("coal", " \n").start is None
+
+
+def test_chinese_passages_are_found() -> None:
+    text = "工业革命始于英国，因为那里煤炭便宜、劳动力昂贵。"
+    found = find_quote("煤炭便宜、劳动力昂贵", text)
+    assert text[found.start : found.end] == "煤炭便宜、劳动力昂贵"
+
+
+@given(st.text(min_size=1, max_size=200), st.data())
+def test_every_part_of_a_text_is_found_in_it(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    found = find_quote(text[start:end], text)
+    assert text[found.start : found.end] == text[start:end]
+
+
+@given(st.lists(st.text(st.characters(whitelist_categories=["L"]), min_size=1, max_size=9), min_size=3, max_size=30))
+def test_other_spaces_do_not_hide_a_passage(words: list[str]) -> None:
+    text = "\n ".join(words)
+    found = find_quote(" ".join(words[1:-1]), text)
+    assert found.start is not None and found.end is not None
+    # An earlier passage may say the same in other capitals.
+    passage = text[found.start : found.end].split()
+    assert [word.lower() for word in passage] == [word.lower() for word in words[1:-1]]

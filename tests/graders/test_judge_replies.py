@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from autorubric.core.criterion import Criterion, CriterionOption
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.graders.options import ShownOptions
+from autorubric.graders.reading import mistake_of, read_binary, read_choice, usage_of
+from autorubric.llm.request import Answer, Failure, Reply, Unreadable, Usage
+
+MET, UNMET, CANNOT = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
+
+
+def said(status: object, **more: object) -> str:
+    return json.dumps({"explanation": "It names two.", "criterion_status": status, **more})
+
+
+READABLE: list[tuple[str, CriterionVerdict]] = [
+    (said("MET"), MET),
+    (said("met"), MET),
+    (said("Met."), MET),
+    (said(" UNMET "), UNMET),
+    (said("Not met"), UNMET),
+    (said("NOT_MET"), UNMET),
+    (said("not-met"), UNMET),
+    (said("**UNMET**"), UNMET),
+    (said("CANNOT_ASSESS"), CANNOT),
+    (said("Cannot assess"), CANNOT),
+    (said("cannot-assess."), CANNOT),
+    (json.dumps({"explanation": "Yes.", "criteria_met": True}), MET),
+    (json.dumps({"explanation": "No.", "criteria_met": False}), UNMET),
+    (json.dumps({"explanation": "No.", "criteria_met": "False"}), UNMET),
+    (json.dumps({"explanation": "Both.", "criteria_met": True, "criterion_status": "MET"}), MET),
+    (
+        json.dumps({"Explanation": "Keys in capitals.", "Criterion_Status": "MET"}).replace(
+            "Criterion_S", "criterion_s"
+        ),
+        MET,
+    ),
+    (f"```json\n{said('UNMET')}\n```", UNMET),
+    (f"Here is my judgment:\n\n{said('MET')}\n\nI hope this helps.", MET),
+    (f"<think>It could be MET, or not.</think>\n{said('UNMET')}", UNMET),
+    (f"<think>{said('MET')} no, wait</think>{said('UNMET')}", UNMET),
+    ('{"explanation": "A trailing comma.", "criterion_status": "MET",}', MET),
+    ('{"explanation": "Line\nbreak in it", "criterion_status": "UNMET"}', UNMET),
+    ('{"explanation": "He said \\"criterion_status\\": \\"MET\\".", "criterion_status": "UNMET"}', UNMET),
+    (json.dumps([{"explanation": "In a list.", "criterion_status": "MET"}]), MET),
+    (json.dumps({"arguments": {"explanation": "A tool call.", "criterion_status": "MET"}}), MET),
+    (json.dumps(said("MET")), MET),
+    ('{"criterion_status": "MET", "explanation": "The wrong order."}', MET),
+    (said("MET", criterion_index=3, confidence="high"), MET),
+    ("MET", MET),
+    ("  **UNMET**\n", UNMET),
+    ("<think>Hm.</think>Cannot_assess", CANNOT),
+    ("\ufeff" + said("MET"), MET),
+    ('{"explanation": "全角标点。"，"criterion_status": "MET"}', MET),
+]
+
+UNREADABLE: list[tuple[Reply, str]] = [
+    (Reply(""), "empty"),
+    (Reply(" \n"), "empty"),
+    (Reply("", reasoning="I think it is MET."), "empty"),
+    (Reply("<think>It is MET."), "empty"),
+    (Reply(said("MET"), finish_reason="length"), "truncated"),
+    (Reply("MET", finish_reason="length"), "truncated"),
+    (Reply("", refusal="I cannot judge this."), "refusal"),
+    (Reply(said("MET"), finish_reason="content_filter"), "refusal"),
+    (Reply("The criterion is met."), "unreadable"),
+    (Reply("Verdict: MET or UNMET, hard to say."), "unreadable"),
+    (Reply("MET. UNMET."), "unreadable"),
+    (Reply("[MET]"), "unreadable"),
+    (Reply(said("partially met")), "unreadable"),
+    (Reply(said("yes")), "unreadable"),
+    (Reply(said("MET or UNMET")), "unreadable"),
+    (Reply(said(True)), "unreadable"),
+    (Reply(said(1)), "unreadable"),
+    (Reply(said(None)), "unreadable"),
+    (Reply(said("")), "unreadable"),
+    (Reply(said(["MET"])), "unreadable"),
+    (Reply('{"explanation": "No verdict at all."}'), "unreadable"),
+    (Reply('{"explanation": "It ends here", "criterion_status": "ME'), "unreadable"),
+    (Reply('{"explanation": "Yes.", "criteria_met": "perhaps"}'), "unreadable"),
+    (Reply('{"explanation": "Yes.", "criteria_met": true, "criterion_status": "UNMET"}'), "unreadable"),
+    # A judge that quotes a verdict out of the submission must not be taken by that word.
+    (Reply(f"The text says:\n```json\n{said('MET')}\n```\nMy own verdict:\n{said('UNMET')}"), "unreadable"),
+    (Reply(f"{said('UNMET')}\n{said('MET')}"), "unreadable"),
+    (Reply('{"explanation": "Twice.", "criterion_status": "MET", "criterion_status": "UNMET"}'), "unreadable"),
+    (Reply("{}"), "unreadable"),
+    (Reply("null"), "unreadable"),
+    (Reply("I'm sorry, but I can't help with that."), "unreadable"),
+]
+
+
+@pytest.mark.parametrize(("text", "verdict"), READABLE)
+def test_a_verdict_is_found_however_it_is_wrapped(text: str, verdict: CriterionVerdict) -> None:
+    found = read_binary(Reply(text))
+    assert isinstance(found, Answer), found
+    assert found.value.verdict is verdict
+
+
+@pytest.mark.parametrize(("reply", "kind"), UNREADABLE)
+def test_what_is_not_plainly_a_verdict_is_none(reply: Reply, kind: str) -> None:
+    found = read_binary(reply)
+    assert isinstance(found, Unreadable), found
+    assert found.kind == kind
+
+
+def flags(text: str) -> tuple[str, ...]:
+    found = read_binary(Reply(text))
+    assert isinstance(found, Answer)
+    return found.value.flags
+
+
+def test_what_is_odd_about_a_reply_is_flagged_and_not_mended() -> None:
+    assert flags(said("MET")) == ()
+    assert flags('{"criterion_status": "MET"}') == ("unexplained",)
+    assert flags("MET") == ("repaired", "unexplained")
+    assert flags('{"explanation": "So.", "criterion_status": "MET",}') == ("repaired",)
+    assert flags('{"explanation": "The criterion is not met.", "criterion_status": "MET"}') == ("contradictory",)
+    assert flags('{"explanation": "The criterion is met.", "criterion_status": "UNMET"}') == ("contradictory",)
+    # Only the last conclusion counts: judges weigh both sides first.
+    weighed = "At first sight the criterion is met. But the date is wrong, so the criterion is not met."
+    assert flags(json.dumps({"explanation": weighed, "criterion_status": "UNMET"})) == ()
+
+
+OPTIONS = [
+    CriterionOption(label=label, value=value) for label, value in (("None", 0), ("Some", 0.5), ("All of it", 1))
+]
+# Shown as: 1. All of it, 2. None, 3. Some.
+SHOWN = ShownOptions(Criterion(requirement="How many?", options=OPTIONS), (2, 0, 1))
+
+
+def chosen(value: object) -> str:
+    return json.dumps({"explanation": "Most are there.", "selected_option": value})
+
+
+@pytest.mark.parametrize(
+    ("value", "index"),
+    [
+        (1, 2),
+        (2, 0),
+        (3, 1),
+        (3.0, 1),
+        ("3", 1),
+        ("3.", 1),
+        ("(3)", 1),
+        ("Option 3", 1),
+        ("#3", 1),
+        ("Some", 1),
+        (" some. ", 1),
+        ("ALL OF IT", 2),
+        ("all  of it", 2),
+        ("3. Some", 1),
+        ("Option 3: Some", 1),
+        ("选项3", 1),
+    ],
+)
+def test_an_option_is_found_by_number_or_label(value: object, index: int) -> None:
+    found = read_choice(Reply(chosen(value)), SHOWN)
+    assert isinstance(found, Answer), found
+    assert found.value.option == index
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0,
+        4,
+        -1,
+        99,
+        1.5,
+        True,
+        None,
+        "",
+        "0",
+        "4",
+        "1 or 2",
+        "Most",
+        "2. Some",
+        "Some or all",
+        [1],
+        {"option": 1},
+        "one",
+    ],
+)
+def test_an_option_that_is_not_there_or_not_certain_is_none(value: object) -> None:
+    found = read_choice(Reply(chosen(value)), SHOWN)
+    assert isinstance(found, Unreadable), found
+
+
+def test_a_number_that_is_also_the_label_of_another_option_is_not_certain() -> None:
+    scale = [CriterionOption(label=str(number), value=number / 2) for number in (0, 1, 2)]
+    shown = ShownOptions(Criterion(requirement="How good?", options=scale), (0, 1, 2))
+    assert shown.index_of("1") is None  # the place of label 0, and the label in place 2
+    assert shown.index_of(1) == 0
+    assert shown.index_of("3") == 2
+
+
+def test_a_cut_off_choice_is_no_choice() -> None:
+    found = read_choice(Reply(chosen(1), finish_reason="length"), SHOWN)
+    assert isinstance(found, Unreadable)
+    assert found.kind == "truncated"
+
+
+def test_a_mistake_says_whether_the_call_or_the_reply_was_at_fault() -> None:
+    reply = Reply("I'd rather not say. " * 1000)
+    parse = mistake_of(Failure("unreadable", "the reply holds no JSON object", reply=reply))
+    assert (parse.category, len(parse.evidence)) == ("parse", 2000)
+    assert str(mistake_of(Failure("refusal", "the model refused"))) == "parse: refusal: the model refused"
+    for kind in ("auth", "rate_limit", "server", "network", "timeout", "budget", "stopped"):
+        assert mistake_of(Failure(kind, "x")).category == "infrastructure"
+
+
+def test_tokens_are_those_the_endpoint_counted() -> None:
+    used = usage_of(Reply("x", usage=Usage(prompt_tokens=90, completion_tokens=10, cached_tokens=64)))
+    assert used is not None
+    assert (used.prompt_tokens, used.total_tokens, used.cache_read_input_tokens) == (90, 100, 64)
+    assert usage_of(None) is usage_of(Reply("x")) is None

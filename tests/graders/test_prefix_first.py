@@ -1,0 +1,81 @@
+"""The first call of an item goes ahead alone; the others follow, and other items fill the slots."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric, RubricDataset, evaluate
+from autorubric.graders.prefix_first import PrefixFirst
+from autorubric.llm.request import Failure, Message, Request
+from autorubric.testing import LoopbackEndpoint
+
+
+def request(item: str, system: str = "Judge.") -> Request:
+    return Request((Message("system", system), Message("user", item)), "judge", item=item)
+
+
+async def test_the_others_wait_for_the_first_and_then_go_together() -> None:
+    open_now, order = 0, list[int]()
+
+    async def ask(*_: Any) -> Any:
+        nonlocal open_now
+        open_now += 1
+        order.append(open_now)
+        await asyncio.sleep(0.001)
+        open_now -= 1
+
+    first: Any = PrefixFirst(ask)
+    await asyncio.gather(*(first(None, request(str(n)), None, None) for n in range(4)))
+    assert order == [1, 1, 2, 3]
+
+
+async def test_calls_that_begin_differently_do_not_wait_for_each_other() -> None:
+    open_now, most = 0, 0
+
+    async def ask(*_: Any) -> Any:
+        nonlocal open_now, most
+        open_now += 1
+        most = max(most, open_now)
+        await asyncio.sleep(0.001)
+        open_now -= 1
+
+    first: Any = PrefixFirst(ask)
+    await asyncio.gather(first(None, request("a"), None, None), first(None, request("b", "Choose."), None, None))
+    assert most == 2
+
+
+async def test_a_first_call_that_fails_or_raises_lets_the_others_go() -> None:
+    asked = 0
+
+    async def ask(*_: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise RuntimeError("broken")
+        return Failure("server", "HTTP 500")
+
+    first: Any = PrefixFirst(ask)
+    found = await asyncio.gather(
+        *(first(None, request(str(n)), None, None) for n in range(3)), return_exceptions=True
+    )
+    assert isinstance(found[0], RuntimeError)
+    assert [str(answer) for answer in found[1:]] == ["server: HTTP 500"] * 2
+
+
+async def test_a_submission_is_computed_once_where_the_endpoint_caches_prefixes(tmp_path: Path) -> None:
+    rubric = Rubric([Criterion(name=f"c{n}", requirement=f"Names fact {n}") for n in range(6)])
+    dataset = RubricDataset("Explain.", rubric)
+    for number in range(4):
+        dataset.add_item(f"Essay {number}. " + "The moon pulls at the sea. " * 200, "long")
+    computed = {}
+    for ahead in (True, False):
+        async with LoopbackEndpoint(prefix_cache=True, latency="fixed:0.02") as endpoint:
+            grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=endpoint.base_url))
+            result = await evaluate(dataset, grader, experiments_dir=tmp_path / str(ahead), prefix_first=ahead)
+        usage = result.total_token_usage
+        assert usage is not None
+        computed[ahead] = usage.prompt_tokens - usage.cache_read_input_tokens
+    # Six prompts an item share all but their last lines: together they are computed nearly once instead of six times.
+    assert computed[True] * 3 < computed[False]

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.core.criterion import Criterion, CriterionOption
+from autorubric.core.judgment import Judgment
+from autorubric.core.rubric import Rubric
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.dataset.collection import RubricDataset
+from autorubric.errors import ConfigError
+from autorubric.graders.asking import JudgeOptions
+from autorubric.graders.case import Case
+from autorubric.graders.few_shot import FewShot, FewShotConfig
+from autorubric.graders.rubric_judge import RubricJudge
+from autorubric.llm.executor import Executor
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+from autorubric.testing import ScriptedModel
+
+MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
+OPTIONS = [CriterionOption(label="Flat", value=0), CriterionOption(label="Deep", value=1)]
+CASE = Case(
+    "Coal.",
+    (
+        Criterion(requirement="Names a cause"),
+        Criterion(weight=-3, requirement="Invents a source"),
+        Criterion(requirement="How deep?", options=OPTIONS),
+    ),
+)
+
+
+def entry(key: str, **more: Any) -> dict[str, Any]:
+    return {"criterion_id": key, "explanation": "So.", "criterion_status": None, "selected_option": None, **more}
+
+
+def reply(*entries: Any) -> str:
+    return json.dumps({"judgments": list(entries)})
+
+
+WHOLE = [entry("c0", criterion_status="MET"), entry("c1", criterion_status="UNMET"), entry("c2", selected_option=1)]
+
+
+def read(text: str) -> dict[int, Judgment]:
+    found = RubricJudge(ScriptedModel({})).read(CASE, (0, 1, 2), Reply(text))
+    assert isinstance(found, Answer), found
+    return found.value
+
+
+async def judged(script: Callable[[Request], Any] | list[Any]) -> tuple[list[Judgment], ScriptedModel]:
+    model = ScriptedModel(script if callable(script) else {"judge": script}, price=(1.0, 1.0))
+    with Ledger.in_memory() as ledger:
+        opinions = await RubricJudge(model).judge(CASE, (0, 1, 2), Executor(ledger).ask_for)
+    return [opinion.judgment for opinion in opinions], model
+
+
+async def test_one_call_judges_all_criteria() -> None:
+    judgments, model = await judged([reply(*WHOLE)])
+    assert len(model.requests) == 1
+    assert [judgment.verdict for judgment in judgments[:2]] == [MET, UNMET]
+    order = judgments[2].shuffle_order
+    assert order is not None and judgments[2].option == order[0]
+    # One reply, one bill.
+    assert judgments[0].cost is not None and judgments[1].cost is judgments[2].cost is None
+
+
+@pytest.mark.parametrize(
+    ("entries", "mistake"),
+    [
+        ([WHOLE[0], WHOLE[2]], "parse: the reply has no entry for criterion c1"),
+        ([*WHOLE, WHOLE[1]], "parse: the reply has 2 entries for criterion c1"),
+        (
+            [WHOLE[0], entry("c1", criterion_status="partly"), WHOLE[2]],
+            "parse: criterion_status is 'partly'; expected MET, UNMET or CANNOT_ASSESS",
+        ),
+        ([WHOLE[0], entry("c1", selected_option=1), WHOLE[2]], "parse: the reply holds no criterion_status"),
+        ([WHOLE[0], "c1: MET", WHOLE[2]], "parse: the reply has no entry for criterion c1"),
+        ([WHOLE[0], entry("c9", criterion_status="MET"), WHOLE[2]], "parse: the reply has no entry for criterion c1"),
+    ],
+)
+def test_an_unusable_entry_fails_its_own_criterion_only(entries: list[Any], mistake: str) -> None:
+    found = read(reply(*entries))
+    assert found[0].verdict is MET
+    assert str(found[1].mistake) == mistake
+    assert found[2].option is not None
+
+
+def test_a_choice_out_of_range_fails_its_criterion() -> None:
+    assert "expected a number from 1 to 3" in str(read(reply(*WHOLE[:2], entry("c2", selected_option=4)))[2].mistake)
+
+
+def test_entries_may_come_without_their_wrapper_in_any_order_and_with_odd_ids() -> None:
+    found = read(json.dumps([WHOLE[2], {**WHOLE[1], "criterion_id": " C1: "}, WHOLE[0]]))
+    assert [found[0].verdict, found[1].verdict] == [MET, UNMET]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "All met.", "[]", '{"judgments": []}', reply(entry("c0", criterion_status="yes")), reply(entry("c7"))],
+)
+def test_a_reply_without_one_usable_entry_is_unreadable(text: str) -> None:
+    assert isinstance(RubricJudge(ScriptedModel({})).read(CASE, (0, 1, 2), Reply(text)), Unreadable)
+
+
+def test_a_reply_that_is_cut_off_holds_no_verdict_at_all() -> None:
+    cut = Reply(reply(*WHOLE), finish_reason="length")
+    assert isinstance(RubricJudge(ScriptedModel({})).read(CASE, (0, 1, 2), cut), Unreadable)
+
+
+async def test_what_the_first_reply_left_open_is_asked_about_once_more() -> None:
+    judgments, model = await judged([reply(WHOLE[0], WHOLE[2]), reply(WHOLE[1])])
+    assert len(model.requests) == 2
+    assert "Invents a source" in model.requests[1].messages[-1].content
+    assert "Names a cause" not in model.requests[1].messages[-1].content
+    assert judgments[1].verdict is UNMET
+    # The second bill stands with the criterion that it was for.
+    assert judgments[1].cost is not None
+
+
+async def test_what_stays_open_is_a_mistake_and_to_resume_asks_about_it_again(tmp_path: Path) -> None:
+    lines = [reply(WHOLE[0], WHOLE[2]), reply(entry("c1", criterion_status="?")), "?", "?"]
+    with Ledger.open(tmp_path) as ledger:
+        opinions = await RubricJudge(ScriptedModel({"judge": lines})).judge(CASE, (0, 1, 2), Executor(ledger).ask_for)
+        assert opinions[1].judgment.mistake is not None
+    with Ledger.open(tmp_path) as ledger:
+        model = ScriptedModel({"judge": [reply(WHOLE[1])]})
+        opinions = await RubricJudge(model).judge(CASE, (0, 1, 2), Executor(ledger).ask_for)
+        assert [opinion.judgment.verdict for opinion in opinions] == [MET, UNMET, None]
+        assert opinions[2].judgment.option is not None
+        assert len(model.requests) == 1
+
+
+async def test_a_failed_call_fails_all_criteria() -> None:
+    judgments, _ = await judged([Failure("server", "503")])
+    assert {str(judgment.mistake) for judgment in judgments} == {"infrastructure: server: 503"}
+
+
+def test_evidence_needs_a_call_a_criterion() -> None:
+    with pytest.raises(ConfigError, match="evidence needs one call a criterion"):
+        RubricJudge(ScriptedModel({}), options=JudgeOptions(evidence=True))
+
+
+def test_whole_examples_are_shown_with_a_verdict_for_each_criterion() -> None:
+    data = RubricDataset("Why?", Rubric(list(CASE.criteria)))
+    data.add_item("Tea.", "", [UNMET, MET, "Flat"], ground_truth_reasons=["No cause.", None, None])
+    options = JudgeOptions(few_shot=FewShot(data, FewShotConfig(include_reason=True)))
+    judge = RubricJudge(ScriptedModel({}), options=options)
+    request = judge.build(CASE, (0, 1, 2))
+    text = request.messages[-1].content
+    # Where "Flat" stands depends on the order shown.
+    number = re.findall(r"^(\d)\. Flat$", text, re.MULTILINE)[0]
+    assert f"Verdicts on example 1: c0 UNMET, c1 MET, c2 option {number}" in text
+    assert "c0: No cause." in text
+    assert text.index("Coal.") < text.index("Tea.") < text.index("The 3 criteria:")

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import web
+
+from autorubric.llm.request import CallError, Reply
+
+if TYPE_CHECKING:
+    from tests.llm.http.chat.conftest import Loopback
+
+
+async def ask_many(endpoint: Loopback, count: int, **config: Any) -> list[Reply | BaseException]:
+    model = endpoint.model(**config)
+    calls = (model.complete(endpoint.ask(str(i))) for i in range(count))
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def slow_ok(endpoint: Loopback, seconds: float = 0.02) -> web.StreamResponse:
+    await asyncio.sleep(seconds)
+    return endpoint.ok()
+
+
+async def test_the_first_call_goes_alone_and_the_rest_together(endpoint: Loopback) -> None:
+    seen: list[int] = []
+
+    async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        seen.append(len(endpoint.bodies))
+        return await slow_ok(endpoint, 0.1 if number == 0 else 0.02)
+
+    endpoint.answer = answer
+    await ask_many(endpoint, 20)
+    # Nobody joined the first one while it was under way; afterwards all 19 were in flight at once.
+    assert seen[:2] == [1, 2]
+    assert endpoint.most_in_flight == 19
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [(401, "bad key", "auth"), (402, "no credit", "quota"), (404, "no such model", "no_model")],
+)
+async def test_what_no_call_can_mend_costs_one_request(
+    endpoint: Loopback, status: int, message: str, kind: str
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(status, message)
+    found = await ask_many(endpoint, 30)
+    assert len(endpoint.bodies) == 1
+    failures = [error.failure for error in found if isinstance(error, CallError)]
+    assert [failure.kind for failure in failures] == [kind] * 30
+    assert sorted(failure.attempts for failure in failures) == [0] * 29 + [1]
+
+
+async def test_a_mended_key_is_noticed_by_the_next_call(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(401, "no") if n == 0 else endpoint.ok()
+    model = endpoint.model()
+    with pytest.raises(CallError):
+        await model.complete(endpoint.ask())
+    assert (await model.complete(endpoint.ask())).text == "fine"
+
+
+async def test_a_slow_first_call_does_not_hold_the_others_for_long(
+    endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from autorubric.llm.http import gate
+
+    monkeypatch.setattr(gate, "SCOUT_PATIENCE", 0.05)
+    others_done = asyncio.Event()
+
+    async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        if number == 0:
+            await others_done.wait()
+        elif number == 5:
+            others_done.set()
+        return endpoint.ok()
+
+    endpoint.answer = answer
+    assert all(isinstance(reply, Reply) for reply in await ask_many(endpoint, 6))
+
+
+async def test_a_cancelled_first_call_hands_over_to_the_next(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: slow_ok(endpoint, 5.0 if n == 0 else 0.0)
+    model = endpoint.model()
+    first = asyncio.create_task(model.complete(endpoint.ask("first")))
+    second = asyncio.create_task(model.complete(endpoint.ask("second")))
+    while not endpoint.bodies:
+        await asyncio.sleep(0.01)
+    first.cancel()
+    assert (await second).text == "fine"
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_calls_in_flight_stay_within_the_strictest_model_of_the_endpoint(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: slow_ok(endpoint)
+    strict = endpoint.model("one", max_parallel_requests=3)
+    wide = endpoint.model("two", max_parallel_requests=50)
+    calls = [m.complete(endpoint.ask(str(i))) for i in range(20) for m in (strict, wide)]
+    await asyncio.gather(*calls)
+    assert endpoint.most_in_flight == 3
+
+
+async def test_a_model_that_is_closed_restricts_nobody(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: slow_ok(endpoint)
+    strict = endpoint.model("one", max_parallel_requests=1)
+    await strict.complete(endpoint.ask())
+    wide = endpoint.model("one", max_parallel_requests=8)
+    await strict.close()
+    await asyncio.gather(*(wide.complete(endpoint.ask(str(i))) for i in range(30)))
+    assert endpoint.most_in_flight == 8
+
+
+async def test_two_keys_at_one_address_have_limits_of_their_own(endpoint: Loopback) -> None:
+    one, two = endpoint.model(), endpoint.model(api_key="another-key-456")
+    same = endpoint.model("other-name")
+    assert one._limiter is same._limiter
+    assert one._limiter is not two._limiter
+
+
+async def test_the_last_model_to_close_closes_the_connections(endpoint: Loopback) -> None:
+    one, two = endpoint.model("one"), endpoint.model("two")
+    await one.complete(endpoint.ask())
+    session = endpoint.endpoints.transport._session
+    assert session is not None
+    await one.close()
+    await one.close()
+    assert not session.closed
+    await two.close()
+    assert session.closed
+
+
+async def test_a_wrong_key_costs_one_request_whichever_models_share_it(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(401, "no")
+    models = [endpoint.model(name) for name in ("one", "two", "three")]
+    calls = [m.complete(endpoint.ask(str(i), schema=i % 2 == 0)) for i in range(10) for m in models]
+    found = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(error, CallError) for error in found)
+    assert len(endpoint.bodies) == 1
+
+
+async def test_a_retry_after_stops_all_calls_to_the_endpoint(endpoint: Loopback) -> None:
+    wait = {"Retry-After": "0.4"}
+
+    async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        if number == 1:
+            return endpoint.error(429, "slow down", headers=wait)
+        return await slow_ok(endpoint)
+
+    endpoint.answer = answer
+    model = endpoint.model(max_parallel_requests=1)
+    await model.complete(endpoint.ask())
+    await asyncio.gather(*(model.complete(endpoint.ask(str(i))) for i in range(4)))
+    # After the refused one, nobody comes before the wait is over.
+    assert endpoint.times[2] - endpoint.times[1] >= 0.4
+
+
+async def test_a_rate_limited_endpoint_is_soon_asked_at_the_rate_it_takes(endpoint: Loopback) -> None:
+    # 100 requests in any second of the endpoint's clock; 64 callers would send thousands.
+    per_second: dict[int, int] = {}
+    refused: list[int] = []
+
+    async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        second = int(asyncio.get_running_loop().time())
+        per_second[second] = per_second.get(second, 0) + 1
+        if per_second[second] > 100:
+            refused.append(number)
+            return endpoint.error(429, "too many requests")
+        return await slow_ok(endpoint)
+
+    endpoint.answer = answer
+    found = await ask_many(endpoint, 400, max_parallel_requests=64, retry_max_wait=2.0, retry_min_wait=0.2)
+    assert all(isinstance(reply, Reply) for reply in found)
+    # 64 callers may be refused before the first word of it is heard; a client that only backs off
+    # sends two to three times what is needed. The long run is simulated in test_pace.py.
+    assert len(refused) <= 140
+
+
+def test_one_model_works_in_one_event_loop_after_another() -> None:
+    async def serve_and_ask(model: Any, url_of: Any) -> str:
+        runner = web.AppRunner(_app())
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", url_of)
+        await site.start()
+        try:
+            text: str = (await model.complete(_ask())).text
+            return text
+        finally:
+            await runner.cleanup()
+
+    from autorubric.llm.config import LLMConfig
+    from autorubric.llm.http.chat import ChatModel
+    from autorubric.llm.http.endpoints import Endpoints
+
+    port = _free_port()
+    config = LLMConfig("m", api_base=f"http://127.0.0.1:{port}/v1", retry_min_wait=0.0, retry_max_wait=0.0)
+    model = ChatModel(config, Endpoints(), environ={})
+    assert [asyncio.run(serve_and_ask(model, port)) for _ in range(3)] == ["fine"] * 3
+    asyncio.run(model.close())
+
+
+def _app() -> web.Application:
+    async def serve(request: web.Request) -> web.Response:
+        return web.json_response({"choices": [{"message": {"content": "fine"}}]})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", serve)
+    return app
+
+
+def _ask() -> Any:
+    from autorubric.llm.request import Message, Request
+
+    return Request((Message("user", "Hi"),), "judge")
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

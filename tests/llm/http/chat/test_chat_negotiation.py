@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import web
+
+from autorubric.llm.request import CallError
+
+if TYPE_CHECKING:
+    from tests.llm.http.chat.conftest import Loopback
+
+
+def unsupported(endpoint: Loopback, param: str, message: str = "") -> web.Response:
+    words = message or f"Unsupported parameter: '{param}' is not supported with this model."
+    return endpoint.error(400, words, param=param, code="unsupported_parameter")
+
+
+async def test_a_refused_max_tokens_is_sent_under_its_other_name_from_then_on(endpoint: Loopback) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        return unsupported(endpoint, "max_tokens") if "max_tokens" in body else endpoint.ok()
+
+    endpoint.answer = answer
+    model = endpoint.model(max_tokens=9, max_retries=0)
+    replies = [await model.complete(endpoint.ask()) for _ in range(3)]
+    assert [reply.attempts for reply in replies] == [2, 1, 1]
+    assert endpoint.bodies[-1]["max_completion_tokens"] == 9
+    (note,) = model.notes()
+    assert note.endswith("does not take max_tokens for served-name; sent as max_completion_tokens")
+
+
+async def test_both_names_refused_is_a_failure_and_not_a_loop(endpoint: Loopback) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        return unsupported(endpoint, next(name for name in body if name.startswith("max_")))
+
+    endpoint.answer = answer
+    with pytest.raises(CallError) as caught:
+        await endpoint.model(max_tokens=9).complete(endpoint.ask())
+    assert (caught.value.failure.kind, len(endpoint.bodies)) == ("rejected", 2)
+
+
+@pytest.mark.parametrize(
+    ("param", "error"),
+    [
+        (
+            "temperature",
+            {
+                "message": "Unsupported value: 'temperature' does not support 0.2 with this model. "
+                "Only the default (1) value is supported.",
+                "param": "temperature",
+                "code": "unsupported_value",
+            },
+        ),
+        ("top_p", {"message": "`temperature` and `top_p` cannot both be specified", "param": "top_p"}),
+        ("seed", {"message": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}),
+        ("reasoning_effort", {"message": "Unrecognized request argument supplied: reasoning_effort"}),
+    ],
+)
+async def test_a_refused_parameter_is_left_out_from_then_on(
+    endpoint: Loopback, param: str, error: dict[str, Any]
+) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        return web.json_response({"error": error}, status=422) if param in body else endpoint.ok()
+
+    endpoint.answer = answer
+    model = endpoint.model(temperature=0.2, top_p=0.9, seed=1, thinking="low", max_retries=0)
+    assert (await model.complete(endpoint.ask())).attempts == 2
+    assert (await model.complete(endpoint.ask())).attempts == 1
+    left = {"temperature", "top_p", "seed", "reasoning_effort"} - {param}
+    assert left <= endpoint.bodies[-1].keys()
+    assert model.notes() == (f"{endpoint.url} does not take {param} for served-name; left out",)
+
+
+async def test_a_value_out_of_range_is_not_left_out_in_silence(endpoint: Loopback) -> None:
+    words = "temperature: Input should be less than or equal to 1"
+    endpoint.answer = lambda n, body: endpoint.error(400, words, param="temperature")
+    with pytest.raises(CallError, match="less than or equal"):
+        await endpoint.model(temperature=1.5).complete(endpoint.ask())
+    assert len(endpoint.bodies) == 1
+
+
+async def test_a_schema_steps_down_until_the_endpoint_takes_the_request(endpoint: Loopback) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        if "response_format" in body:
+            return endpoint.error(400, "This response_format type is unavailable now")
+        return endpoint.ok()
+
+    endpoint.answer = answer
+    model = endpoint.model(max_retries=0)
+    assert (await model.complete(endpoint.ask(schema=True))).attempts == 3
+    assert (await model.complete(endpoint.ask(schema=True))).attempts == 1
+    sent = [body.get("response_format", {}).get("type") for body in endpoint.bodies]
+    assert sent == ["json_schema", "json_object", None, None]
+    assert len(model.notes()) == 2
+
+
+async def test_many_calls_at_once_pay_for_one_refusal(endpoint: Loopback) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        return unsupported(endpoint, "temperature") if "temperature" in body else endpoint.ok()
+
+    endpoint.answer = answer
+    model = endpoint.model(temperature=0.5)
+    await asyncio.gather(*(model.complete(endpoint.ask(str(i))) for i in range(20)))
+    assert len(endpoint.bodies) == 21
+    assert len(model.notes()) == 1
+
+
+async def test_calls_already_on_their_way_reuse_what_another_one_learned(endpoint: Loopback) -> None:
+    # The endpoint changes its mind after the first call, so that ten calls meet the refusal together.
+    both_there = asyncio.Event()
+
+    async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        if number == 0 or "temperature" not in body:
+            return endpoint.ok()
+        if number == 10:
+            both_there.set()
+        await both_there.wait()
+        return unsupported(endpoint, "temperature")
+
+    endpoint.answer = answer
+    model = endpoint.model(temperature=0.5, max_retries=0)
+    await model.complete(endpoint.ask())
+    await asyncio.gather(*(model.complete(endpoint.ask(str(i))) for i in range(10)))
+    assert len(endpoint.bodies) == 1 + 10 + 10
+    assert len(model.notes()) == 1
+
+
+async def test_what_one_model_does_not_take_is_still_sent_to_others(endpoint: Loopback) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        refused = body["model"] == "fussy" and "temperature" in body
+        return unsupported(endpoint, "temperature") if refused else endpoint.ok()
+
+    endpoint.answer = answer
+    await endpoint.model("fussy", temperature=0.5).complete(endpoint.ask())
+    await endpoint.model("easy", temperature=0.5).complete(endpoint.ask())
+    assert endpoint.bodies[-1]["temperature"] == 0.5

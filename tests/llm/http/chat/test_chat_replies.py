@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from autorubric.errors import ConfigError
+from autorubric.llm.config import LLMConfig, ThinkingConfig
+from autorubric.llm.http.chat import ChatModel
+from autorubric.llm.request import CallError, Message, Request, Usage
+
+if TYPE_CHECKING:
+    from tests.llm.http.chat.conftest import Loopback
+
+
+async def test_a_call_sends_what_the_configuration_says_and_nothing_else(endpoint: Loopback) -> None:
+    model = endpoint.model(temperature=0.0, top_p=0.0, max_tokens=0, extra_params={"top_k": 5})
+    messages = (Message("system", "Be brief."), Message("user", "你好"))
+    await model.complete(Request(messages, "judge"))
+    assert endpoint.bodies == [
+        {
+            "model": "served-name",
+            "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "你好"}],
+            "temperature": 0.0,
+            "top_p": 0.0,
+            "max_tokens": 0,
+            "top_k": 5,
+        }
+    ]
+
+
+async def test_a_reply_carries_text_model_usage_cost_and_attempts(endpoint: Loopback) -> None:
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 200,
+        "total_tokens": 1200,
+        "prompt_tokens_details": {"cached_tokens": 400},
+        "completion_tokens_details": {"reasoning_tokens": 150},
+    }
+    endpoint.answer = lambda n, body: endpoint.ok("Yes.", usage=usage, message={"reasoning_content": "Hm."})
+    model = endpoint.model(prices={"input": 2.0, "output": 10.0, "cached": 1.0})
+    reply = await model.complete(endpoint.ask())
+    assert (reply.text, reply.finish_reason, reply.reasoning) == ("Yes.", "stop", "Hm.")
+    assert (reply.model, reply.attempts, reply.fresh) == ("served-name-1", 1, True)
+    assert reply.usage == Usage(1000, 200, 400, 150)
+    # 600 x 2 + 400 x 1 + 200 x 10 = 3600 dollars per million tokens
+    assert reply.cost == pytest.approx(0.0036)
+    assert reply.latency > 0
+
+
+async def test_an_unknown_price_is_no_price(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok(usage={"prompt_tokens": 5, "completion_tokens": 5})
+    assert (await endpoint.model().complete(endpoint.ask())).cost is None
+
+
+async def test_only_openrouter_is_believed_what_it_says_it_charges(endpoint: Loopback) -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 5, "cost": 0.25}
+    endpoint.answer = lambda n, body: endpoint.ok(usage=usage)
+    model = endpoint.model()
+    assert (await model.complete(endpoint.ask())).cost is None
+    model.endpoint = dataclasses.replace(model.endpoint, provider="openrouter")
+    assert (await model.complete(endpoint.ask())).cost == 0.25
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        ("", ""),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
+        ("broken \ud83d pair", "broken \ufffd pair"),
+        (42, ""),
+    ],
+)
+async def test_odd_content_is_read_as_text(endpoint: Loopback, content: Any, text: str) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok(content)
+    assert (await endpoint.model().complete(endpoint.ask())).text == text
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ("stop", "stop"),
+        ("end_turn", "stop"),
+        ("length", "length"),
+        ("MAX_TOKENS", "length"),
+        ("content_filter", "content_filter"),
+        ("function_call", "tool_calls"),
+        (None, "other"),
+        ("weird", "other"),
+    ],
+)
+async def test_finish_reasons_are_mapped(endpoint: Loopback, sent: str | None, read: str) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok("cut", choice={"finish_reason": sent})
+    assert (await endpoint.model().complete(endpoint.ask())).finish_reason == read
+
+
+async def test_a_refusal_is_kept_in_the_models_own_words(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok(None, message={"refusal": "I cannot."})
+    reply = await endpoint.model().complete(endpoint.ask())
+    assert (reply.text, reply.refusal) == ("", "I cannot.")
+
+
+async def test_reasoning_tokens_outside_the_completion_are_counted_as_billed(endpoint: Loopback) -> None:
+    # 10 + 5 named, 115 in total: the 100 between were thought and are billed as completion.
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 115}
+    endpoint.answer = lambda n, body: endpoint.ok(usage=usage)
+    assert (await endpoint.model().complete(endpoint.ask())).usage == Usage(10, 105)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": "many"}])
+async def test_unusable_usage_is_never_an_error(endpoint: Loopback, usage: Any) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok(usage=usage)
+    reply = await endpoint.model().complete(endpoint.ask())
+    assert reply.usage in (None, Usage())
+
+
+async def test_lone_surrogates_are_sent_as_replacement_characters(endpoint: Loopback) -> None:
+    await endpoint.model().complete(endpoint.ask("half \ud83d"))
+    assert endpoint.bodies[0]["messages"][0]["content"] == "half \ufffd"
+
+
+async def test_a_schema_goes_out_as_a_json_schema_that_is_not_strict(endpoint: Loopback) -> None:
+    await endpoint.model().complete(endpoint.ask(schema=True))
+    assert endpoint.bodies[0]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "verdict_v1", "schema": {"type": "object"}, "strict": False},
+    }
+
+
+async def test_draws_of_a_seeded_model_have_seeds_of_their_own(endpoint: Loopback) -> None:
+    model = endpoint.model(seed=7)
+    for draw, reask in ((0, 0), (1, 0), (1, 2)):
+        await model.complete(endpoint.ask(draw=draw, reask=reask))
+    assert [body["seed"] for body in endpoint.bodies] == [7, 1007, 1009]
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "sent"),
+    [
+        ("anthropic/claude-sonnet-4-5", "low", {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
+        ("anthropic/claude-sonnet-4-5", "none", {}),
+        ("openai/gpt-5.1", "high", {"reasoning_effort": "high"}),
+        ("openai/gpt-5.1", 1500, {"reasoning_effort": "medium"}),
+        ("openrouter/x/y", ThinkingConfig(budget_tokens=99), {"reasoning": {"max_tokens": 99}}),
+        ("openrouter/x/y", "low", {"reasoning": {"effort": "low"}}),
+        ("openrouter/x/y", "none", {"reasoning": {"enabled": False}}),
+    ],
+)
+def test_thinking_is_asked_for_in_each_providers_own_way(model: str, thinking: Any, sent: dict[str, Any]) -> None:
+    chat = ChatModel(LLMConfig(model, thinking=thinking, api_key="planted-key"), environ={})
+    assert chat._parameters == sent
+
+
+def test_the_ceiling_bounds_prompt_and_completion(endpoint: Loopback) -> None:
+    model = endpoint.model(max_tokens=50)
+    # 512 for the request, 16 for the message, 2 characters of 3 bytes; then max_tokens.
+    assert model.ceiling(endpoint.ask("你好")) == Usage(512 + 16 + 6, 50)
+    assert endpoint.model().ceiling(endpoint.ask()) is None
+
+
+def test_the_identity_holds_what_shapes_a_reply_and_no_secrets(endpoint: Loopback) -> None:
+    headers = {"X-Title": "run 1", "api-key": "planted-key-9"}
+    model = endpoint.model(temperature=0.5, timeout=9.0, extra_headers=headers, extra_params={"top_k": 1})
+    same = endpoint.model(temperature=0.5, max_retries=9, api_key="other-key-99", extra_headers=headers)
+    assert model.identity() == (
+        endpoint.url,
+        "served-name",
+        0.5,
+        None,
+        None,
+        None,
+        None,
+        {"top_k": 1},
+        {"X-Title": "run 1"},
+    )
+    assert "planted" not in repr(same.identity())
+    assert same.identity()[:7] == model.identity()[:7]
+
+
+def test_parameters_that_are_not_json_are_refused_at_once(endpoint: Loopback) -> None:
+    with pytest.raises(ConfigError, match="extra_params that are not JSON"):
+        endpoint.model(extra_params={"logit_bias": float("nan")})
+
+
+def test_the_builtin_model_has_no_endpoint() -> None:
+    with pytest.raises(ConfigError, match="builtin/offline"):
+        ChatModel(LLMConfig("builtin/offline"), environ={})
+
+
+async def test_an_error_object_in_a_200_is_a_failure(endpoint: Loopback) -> None:
+    from aiohttp import web
+
+    endpoint.answer = lambda n, body: web.json_response({"error": {"message": "upstream down", "code": 502}})
+    with pytest.raises(CallError) as caught:
+        await endpoint.model(max_retries=1).complete(endpoint.ask())
+    assert (caught.value.failure.kind, caught.value.failure.attempts) == ("server", 2)
+    assert "upstream down" in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", [{"choices": []}, {}, [1], {"choices": None}])
+async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(endpoint: Loopback, answer: Any) -> None:
+    from aiohttp import web
+
+    endpoint.answer = lambda n, body: web.json_response(answer)
+    with pytest.raises(CallError) as caught:
+        await endpoint.model(max_retries=1).complete(endpoint.ask())
+    assert (caught.value.failure.kind, len(endpoint.bodies)) == ("server", 2)

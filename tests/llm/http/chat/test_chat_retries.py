@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import web
+
+from autorubric.llm.http import transport
+from autorubric.llm.request import CallError
+
+if TYPE_CHECKING:
+    from tests.llm.http.chat.conftest import Loopback
+
+
+async def failure_of(endpoint: Loopback, **config: Any) -> Any:
+    with pytest.raises(CallError) as caught:
+        await endpoint.model(**config).complete(endpoint.ask())
+    return caught.value.failure
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (408, "timeout"),
+        (409, "server"),
+        (429, "rate_limit"),
+        (500, "server"),
+        (502, "server"),
+        (503, "server"),
+        (504, "timeout"),
+        (529, "server"),
+    ],
+)
+async def test_passing_faults_are_retried_max_retries_times(endpoint: Loopback, status: int, kind: str) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(status, "busy", headers={"Retry-After": "0"})
+    failure = await failure_of(endpoint, max_retries=2)
+    assert (failure.kind, failure.status, failure.attempts) == (kind, status, 3)
+    assert len(endpoint.bodies) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (400, "bad temperature range", "rejected"),
+        (400, "The model `gpt-9` does not exist", "no_model"),
+        (404, "The model `gpt-9` does not exist", "no_model"),
+        (413, "too large", "rejected"),
+        (422, "no", "rejected"),
+        (401, "wrong key", "auth"),
+        (403, "not for you", "auth"),
+        (403, "Your input was flagged", "refusal"),
+        (402, "pay first", "quota"),
+        (429, "You exceeded your current quota, please check your plan and billing details.", "quota"),
+        (400, "The response was filtered due to content management policy", "refusal"),
+    ],
+)
+async def test_lasting_faults_cost_one_request(endpoint: Loopback, status: int, message: str, kind: str) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(status, message)
+    failure = await failure_of(endpoint, max_retries=3)
+    assert (failure.kind, failure.status, failure.attempts) == (kind, status, 1)
+    assert message[:40] in failure.message
+    assert len(endpoint.bodies) == 1
+
+
+async def test_a_per_minute_limit_that_speaks_of_quota_is_a_rate_limit(endpoint: Loopback) -> None:
+    words = "You exceeded your current quota, check your billing details. Please retry in 0.01s."
+    endpoint.answer = lambda n, body: endpoint.error(429, words) if n == 0 else endpoint.ok()
+    reply = await endpoint.model().complete(endpoint.ask())
+    assert reply.attempts == 2
+
+
+async def test_an_address_where_nothing_ever_answered_is_not_tried_again(endpoint: Loopback) -> None:
+    failure = await failure_of(endpoint, api_base="http://127.0.0.1:1/v1", max_retries=5)
+    assert (failure.kind, failure.attempts, failure.sent, failure.ends_run) == ("unreachable", 1, False, True)
+    assert "127.0.0.1:1" in failure.message
+
+
+async def test_a_reset_is_retried(endpoint: Loopback) -> None:
+    async def reset_once(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        if number == 0:
+            assert endpoint.raw_request is not None and endpoint.raw_request.transport is not None
+            endpoint.raw_request.transport.abort()
+        return endpoint.ok()
+
+    endpoint.answer = reset_once
+    assert (await endpoint.model().complete(endpoint.ask())).attempts == 2
+
+
+async def test_a_body_that_breaks_off_is_retried(endpoint: Loopback) -> None:
+    async def break_off_once(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        if number:
+            return endpoint.ok()
+        request = endpoint.raw_request
+        assert request is not None
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b'{"choices": [')
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    endpoint.answer = break_off_once
+    assert (await endpoint.model().complete(endpoint.ask())).attempts == 2
+
+
+async def test_a_body_that_is_not_json_is_retried_and_quoted(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: web.Response(text="<html>gateway</html>")
+    failure = await failure_of(endpoint, max_retries=1)
+    assert (failure.kind, failure.attempts) == ("network", 2)
+    assert "not JSON: <html>gateway</html>" in failure.message
+
+
+async def test_a_hang_ends_as_a_timeout(endpoint: Loopback) -> None:
+    async def hang(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        await asyncio.sleep(30)
+        return endpoint.ok()
+
+    endpoint.answer = hang
+    failure = await failure_of(endpoint, timeout=0.05, max_retries=1)
+    assert (failure.kind, failure.attempts) == ("timeout", 2)
+    assert "within 0.05 s" in failure.message
+
+
+async def test_an_endless_body_ends_as_a_failure(endpoint: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "LARGEST_BODY", 2**20)
+
+    async def endless(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        request = endpoint.raw_request
+        assert request is not None
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" " * 65536)
+
+    endpoint.answer = endless
+    failure = await failure_of(endpoint, max_retries=0)
+    assert (failure.kind, failure.message.endswith("larger than 1 MiB")) == ("network", True)
+
+
+async def test_a_redirect_is_not_followed(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: web.Response(status=307, headers={"Location": endpoint.url + "/x"})
+    failure = await failure_of(endpoint)
+    assert (failure.kind, failure.attempts) == ("no_model", 1)
+    assert "redirect" in failure.message
+
+
+async def test_retry_after_is_the_least_wait(endpoint: Loopback) -> None:
+    wait = {"Retry-After": "0.2"}
+    endpoint.answer = lambda n, body: endpoint.error(503, "", headers=wait) if n == 0 else endpoint.ok()
+    await endpoint.model().complete(endpoint.ask())
+    assert endpoint.times[1] - endpoint.times[0] >= 0.2
+
+
+async def test_a_call_that_waits_for_its_retry_holds_no_place(endpoint: Loopback) -> None:
+    # One place; the first call fails and waits. The second one must be answered in the meantime.
+    def fail_first(number: int, body: dict[str, Any]) -> web.Response:
+        if number == 0:
+            return endpoint.error(500, "", headers={"Retry-After": "0.3"})
+        return endpoint.ok()
+
+    endpoint.answer = fail_first
+    model = endpoint.model(max_parallel_requests=1)
+    await asyncio.gather(model.complete(endpoint.ask("first")), model.complete(endpoint.ask("second")))
+    order = [body["messages"][0]["content"] for body in endpoint.bodies]
+    assert order == ["first", "second", "first"]
+
+
+async def test_an_endpoints_words_are_cut(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(422, "x" * 5000)
+    failure = await failure_of(endpoint)
+    assert failure.message.count("x") == 300

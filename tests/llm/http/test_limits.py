@@ -1,0 +1,217 @@
+"""The limiter under a clock that jumps from event to event, so that minutes take milliseconds."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from autorubric.llm.http.allowance import Allowance, Bucket
+from autorubric.llm.http.gate import Gate
+from autorubric.llm.http.limits import Limiter
+from autorubric.llm.request import CallError, Failure
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """Instead of sleeping until the next timer, its clock jumps there."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        loop = self
+
+        class Selector(selectors.SelectSelector):
+            def select(self, timeout: float | None = None) -> Any:
+                assert timeout is not None, "everybody waits and no timer is set"
+                loop.now += max(timeout, 0.0)
+                return super().select(0)
+
+        super().__init__(Selector())
+
+    def time(self) -> float:
+        return self.now
+
+
+def run(main: Callable[[JumpingLoop], Coroutine[Any, Any, Any]]) -> Any:
+    loop = JumpingLoop()
+    try:
+        return loop.run_until_complete(main(loop))
+    finally:
+        loop.close()
+
+
+def limiter_on(loop: JumpingLoop, allowance: Allowance) -> Limiter:
+    limiter = Limiter(loop.time)
+    limiter.owner = object.__new__(_Owner)  # type: ignore[attr-defined]
+    limiter.join(limiter.owner, allowance)  # type: ignore[attr-defined]
+    return limiter
+
+
+class _Owner:
+    """Somebody with limits."""
+
+
+def test_places_are_given_in_the_order_of_asking() -> None:
+    async def main(loop: JumpingLoop) -> list[int]:
+        limiter, order = limiter_on(loop, Allowance(3)), []
+
+        async def call(number: int) -> None:
+            await limiter.acquire()
+            order.append(number)
+            await asyncio.sleep(1 + number % 3)
+            limiter.release()
+
+        await asyncio.gather(*(call(i) for i in range(30)))
+        assert limiter.in_flight == 0
+        return order
+
+    assert run(main) == list(range(30))
+
+
+def test_a_cancelled_waiter_leaves_no_trace() -> None:
+    async def main(loop: JumpingLoop) -> None:
+        limiter = limiter_on(loop, Allowance(1))
+        await limiter.acquire()
+        waiters = [asyncio.create_task(limiter.acquire()) for _ in range(3)]
+        await asyncio.sleep(1)
+        waiters[0].cancel()
+        limiter.release()  # gives the place to the second ...
+        waiters[1].cancel()  # ... who is cancelled before it can use it
+        await asyncio.wait(waiters, timeout=5)
+        assert [w.cancelled() for w in waiters] == [True, True, False]
+        limiter.release()
+        assert limiter.in_flight == 0
+
+    run(main)
+
+
+def test_no_minute_holds_more_requests_than_allowed() -> None:
+    async def main(loop: JumpingLoop) -> list[float]:
+        limiter, times = limiter_on(loop, Allowance(50, requests_per_minute=120)), []
+        for _ in range(400):
+            await limiter.acquire()
+            times.append(loop.time())
+            limiter.release()
+        return times
+
+    times = run(main)
+    busiest = max(sum(1 for t in times if start <= t < start + 60) for start in times)
+    assert busiest <= 120
+    # 400 requests at 120 a minute need about 200 s; a tenth more is tolerated.
+    assert 190 <= times[-1] <= 220
+
+
+def test_tokens_that_were_not_used_are_given_back() -> None:
+    async def main(loop: JumpingLoop) -> tuple[float, float]:
+        times = []
+        for off in (0, 900):
+            limiter, start = limiter_on(loop, Allowance(50, tokens_per_minute=6000)), loop.time()
+            for _ in range(20):
+                await limiter.acquire(1000)
+                limiter.release(off)
+            times.append(loop.time() - start)
+        return times[0], times[1]
+
+    full, mostly_returned = run(main)
+    # 20 x 1000 tokens at 6000 a minute: near 200 s. A tenth of it when 900 of 1000 come back.
+    assert 170 <= full <= 210
+    assert mostly_returned <= 30
+
+
+def test_a_request_larger_than_the_limit_is_late_and_not_stuck() -> None:
+    bucket = Bucket(600, now=0.0)
+    assert bucket.delay(100_000, now=0.0) == 0.0
+    bucket.take(100_000, now=0.0)
+    assert bucket.delay(1, now=1.0) > 60
+
+
+def test_only_rate_limits_cut_and_not_twice_within_the_cooldown() -> None:
+    async def main(loop: JumpingLoop) -> None:
+        limiter = limiter_on(loop, Allowance(100))
+        limiter.refused(0.0, None)
+        assert limiter.limit == 80
+        await asyncio.sleep(5)
+        limiter.refused(4.0, None)
+        assert limiter.limit == 80
+        await asyncio.sleep(12)
+        limiter.refused(16.0, None)
+        assert limiter.limit == 64
+
+    run(main)
+
+
+def test_the_limit_grows_back_only_while_it_is_used() -> None:
+    async def main(loop: JumpingLoop) -> None:
+        limiter = limiter_on(loop, Allowance(100))
+        limiter.refused(0.0, None)
+        for _ in range(1000):
+            limiter.accepted()  # nothing in flight: not busy
+        assert limiter.limit == 80
+        limiter.in_flight = 64  # 80 % of 80
+        for _ in range(80):
+            limiter.accepted()
+        assert limiter.limit == 84
+        limiter.in_flight = 100
+        for _ in range(2000):
+            limiter.accepted()
+        assert limiter.limit == 100
+
+    run(main)
+
+
+def test_the_strictest_limit_counts_until_its_owner_leaves() -> None:
+    limiter, one, two = Limiter(lambda: 0.0), _Owner(), _Owner()
+    limiter.join(one, Allowance(64))
+    limiter.join(two, Allowance(4))
+    assert limiter.limit == 4
+    limiter.leave(two)
+    assert limiter.limit == 64
+
+
+def test_waiters_of_a_dead_event_loop_are_forgotten() -> None:
+    limiter, owner = Limiter(), _Owner()
+    limiter.join(owner, Allowance(1))
+
+    async def leave_things_behind() -> None:
+        await limiter.acquire()
+        asyncio.get_running_loop().create_task(limiter.acquire())
+        await asyncio.sleep(0)
+
+    async def work() -> int:
+        await limiter.acquire()
+        return limiter.in_flight
+
+    asyncio.run(leave_things_behind())
+    assert asyncio.run(work()) == 1
+
+
+def test_a_gate_lets_one_ahead_and_hands_over_when_it_leaves() -> None:
+    async def main(loop: JumpingLoop) -> None:
+        gate = Gate()
+        assert await gate.enter()
+        second = asyncio.create_task(gate.enter())
+        await asyncio.sleep(1)
+        assert not second.done()
+        gate.leave()
+        assert await second
+        gate.open()
+        assert not await gate.enter()
+
+    run(main)
+
+
+def test_a_gate_turns_those_who_wait_away_with_the_failure() -> None:
+    async def main(loop: JumpingLoop) -> None:
+        gate = Gate()
+        await gate.enter()
+        waiter = asyncio.create_task(gate.enter())
+        await asyncio.sleep(0)
+        gate.refuse(Failure("auth", "wrong key"))
+        with pytest.raises(CallError, match="wrong key"):
+            await waiter
+        assert await gate.enter()
+        gate.leave()
+
+    run(main)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autorubric.errors import ConfigError, MissingFileError
+from autorubric.llm.http.prices import Price, price_of, price_table
+from autorubric.llm.http.providers import PROVIDERS, Endpoint
+from autorubric.llm.request import Usage
+
+
+def at_openai(model: str, base_url: str = "https://api.openai.com/v1") -> Endpoint:
+    return Endpoint(f"openai/{model}", "openai", model, base_url)
+
+
+def test_every_price_belongs_to_a_known_provider() -> None:
+    assert {name.partition("/")[0] for name in price_table()} <= PROVIDERS.keys()
+
+
+def test_a_dated_snapshot_costs_what_its_model_costs() -> None:
+    table = price_table()
+    assert price_of(at_openai("gpt-4.1-2025-04-14"), table) == table["openai/gpt-4.1"]
+    dated = Endpoint("a", "anthropic", "claude-haiku-4-5-20251001", PROVIDERS["anthropic"].base_url)
+    assert price_of(dated, table) == table["anthropic/claude-haiku-4-5"]
+
+
+def test_an_unknown_model_or_another_address_has_no_price() -> None:
+    table = price_table()
+    assert price_of(at_openai("gpt-99"), table) is None
+    assert price_of(at_openai("gpt-4.1", "http://localhost:4000"), table) is None
+
+
+def test_cached_tokens_cost_the_full_price_where_no_other_is_known() -> None:
+    usage = Usage(1_000_000, 0, cached_tokens=1_000_000)
+    assert Price(3.0, 15.0).dollars(usage) == 3.0
+    assert Price(3.0, 15.0, 0.3).dollars(usage) == pytest.approx(0.3)
+    assert Price(0.0, 0.0).dollars(usage) == 0.0
+
+
+def test_a_users_table_is_put_over_the_builtin_one(tmp_path: Path) -> None:
+    path = tmp_path / "prices.yaml"
+    path.write_text("openai/gpt-4.1: {input: 1, output: 2}\nopenai/mine: {input: 0, output: 0}\n")
+    table = price_table(path)
+    assert table["openai/gpt-4.1"] == Price(1.0, 2.0)
+    assert table["openai/mine"] == Price(0.0, 0.0)
+    assert "openai/gpt-5.1" in table
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a/b: {input: 1}", "a/b: expected 'input' and 'output'"),
+        ("a/b: {input: -1, output: 2}", "input=-1"),
+        ("a/b: {input: .nan, output: 2}", "input=nan"),
+        ("a/b: {input: free, output: 2}", "input='free'"),
+        ("- 1", "prices by 'provider/model'"),
+        ("a: [", "not YAML"),
+    ],
+)
+def test_a_wrong_table_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "prices.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        price_table(path)
+    assert message in str(caught.value)
+
+
+def test_a_missing_table_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match=r"none\.yaml"):
+        price_table(tmp_path / "none.yaml")

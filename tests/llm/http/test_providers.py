@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autorubric.errors import ConfigError
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.providers import PROVIDERS, checked_base_url, resolve
+
+KEYS = {f"{name.upper()}_API_KEY": f"{name}-key-123" for name in PROVIDERS}
+
+
+def found(model: str, environ: dict[str, str] | None = None, **config: Any) -> tuple[str, str, str, str | None]:
+    endpoint = resolve(LLMConfig(model, **config), KEYS if environ is None else environ)
+    key = endpoint.key.reveal() if endpoint.key else None
+    return endpoint.name, endpoint.model, endpoint.base_url, key
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_provider_is_reached_by_its_prefix(provider: str) -> None:
+    name, model, base_url, key = found(f"{provider}/some/model")
+    assert (name, model) == (f"{provider}/some/model", "some/model")
+    assert (base_url, key) == (PROVIDERS[provider].base_url, f"{provider}-key-123")
+    assert checked_base_url(base_url) == base_url
+
+
+@pytest.mark.parametrize("spelling", ["openai/gpt-4.1", "openai:gpt-4.1", "openai:/gpt-4.1", " openai/gpt-4.1 "])
+def test_all_spellings_of_a_model_mean_the_same(spelling: str) -> None:
+    assert found(spelling)[:2] == ("openai/gpt-4.1", "gpt-4.1")
+
+
+def test_aliases_of_other_tools_are_understood() -> None:
+    assert found("hosted_vllm/m", {})[2] == "http://localhost:8000/v1"
+    assert found("google/gemini-2.5-pro", {"GOOGLE_API_KEY": "google-key-1"})[3] == "google-key-1"
+
+
+@pytest.mark.parametrize(
+    ("model", "served"),
+    [
+        ("gpt-5.1", "gpt-5.1"),
+        ("openai/gpt-oss-120b", "openai/gpt-oss-120b"),
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("mistral/Mistral-7B", "mistral/Mistral-7B"),
+        ("openai:gpt-5.1", "gpt-5.1"),
+        ("vllm/Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("hosted_vllm/Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("ollama/llama3:8b", "llama3:8b"),
+        ("ollama:llama3:8b", "llama3:8b"),
+        ("llama3:8b", "llama3:8b"),
+        ("openai-api/mine/some-model", "some-model"),
+        ("openai-api/some-model", "some-model"),
+    ],
+)
+def test_an_explicit_address_is_sent_the_name_it_serves(model: str, served: str) -> None:
+    assert found(model, {}, api_base="http://localhost:9/v1", api_key="key-123")[1:3] == (
+        served,
+        "http://localhost:9/v1",
+    )
+
+
+def test_a_known_host_as_address_gets_its_own_providers_key_and_name() -> None:
+    _, model, base_url, key = found("deepseek/deepseek-chat", api_base="https://api.deepseek.com/v1/")
+    assert (model, base_url, key) == ("deepseek-chat", "https://api.deepseek.com/v1", "deepseek-key-123")
+
+
+def test_another_providers_key_is_never_sent_to_a_known_host() -> None:
+    with pytest.raises(ConfigError, match="set DEEPSEEK_API_KEY"):
+        found("deepseek-chat", {"OPENAI_API_KEY": "openai-key"}, api_base="https://api.deepseek.com/v1")
+
+
+def test_environment_variables_move_an_endpoint() -> None:
+    moved = {"VLLM_BASE_URL": "http://10.0.0.5:8000/v1/"}
+    assert found("vllm/m", moved)[2] == "http://10.0.0.5:8000/v1"
+    proxied = {"OPENAI_BASE_URL": "http://localhost:4000", "OPENAI_API_KEY": "proxy-key"}
+    assert found("openai/gpt-5.1", proxied) == (
+        "openai/gpt-5.1",
+        "gpt-5.1",
+        "http://localhost:4000",
+        "proxy-key",
+    )
+    assert found("gpt-5.1", proxied)[1:3] == ("gpt-5.1", "http://localhost:4000")
+    assert found("Qwen/Qwen3-8B", proxied)[1] == "Qwen/Qwen3-8B"
+    service = {"MY_LAB_BASE_URL": "https://lab.example/v1", "MY_LAB_API_KEY": "lab-key"}
+    assert found("openai-api/my-lab/m", service)[1:] == ("m", "https://lab.example/v1", "lab-key")
+
+
+def test_the_key_of_the_configuration_wins_and_a_named_variable_comes_next() -> None:
+    env = {"OPENAI_API_KEY": "from-provider", "TEAM_KEY": "from-team"}
+    assert found("openai/m", env, api_key="from-config")[3] == "from-config"
+    assert found("openai/m", env, api_key_env="TEAM_KEY")[3] == "from-team"
+    with pytest.raises(ConfigError, match="set NO_SUCH_KEY"):
+        found("openai/m", env, api_key_env="NO_SUCH_KEY")
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "message"),
+    [
+        ("openai/gpt-5.1", {}, "no key for openai/gpt-5.1: set OPENAI_API_KEY"),
+        ("gemini/g", {}, "set GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("m", {"api_base": "https://host.example/v1"}, "no key for m at https://host.example/v1"),
+        ("opnai/gpt-5.1", {}, "unknown provider 'opnai' in model 'opnai/gpt-5.1'; did you mean 'openai'?"),
+        ("opnai:gpt-5.1", {}, "did you mean 'openai'?"),
+        ("zzz/m", {}, "Known: openai, anthropic"),
+        ("gpt-5.1", {}, "write 'openai/gpt-5.1'"),
+        ("openai-api/lab/m", {}, "LAB_BASE_URL"),
+        ("openai/m", {"api_key": "two words"}, "api_key holds characters"),
+        ("openai/m", {"api_key": "line\nbreak"}, "api_key holds characters"),
+    ],
+)
+def test_what_cannot_be_resolved_is_named_before_any_call(model: str, config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        found(model, {}, **config)
+    assert message in str(caught.value)
+    assert "line\nbreak" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "config"),
+    [
+        ("ollama/llama3", {}),
+        ("vllm/m", {"api_base": "http://10.0.0.5:8000/v1"}),
+        ("m", {"api_base": "http://[::1]:1/v1"}),
+    ],
+)
+def test_local_servers_need_no_key(model: str, config: dict[str, Any]) -> None:
+    assert found(model, {}, **config)[3] is None
+
+
+def test_the_builtin_model_stays_recognisable() -> None:
+    endpoint = resolve(LLMConfig("builtin/offline"), {})
+    assert (endpoint.is_builtin, endpoint.name, endpoint.model) == (True, "builtin/offline", "offline")
+    assert resolve(LLMConfig("builtin:offline"), {}).is_builtin
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("ftp://host/v1", "not an http"),
+        ("file:///etc/passwd", "not an http"),
+        ("localhost:8000/v1", "not an http"),
+        ("host", "not an http"),
+        ("http://", "not an http"),
+        ("https://user:planted@host/v1", "credentials"),
+        ("https://host/v1?key=planted", "query"),
+        ("http://169.254.169.254/latest", "link-local"),
+        ("http://0xA9FEA9FE/v1", "link-local"),
+        ("http://2852039166/v1", "link-local"),
+        ("http://[fe80::1]/v1", "link-local"),
+        ("http://[fe80::1%25eth0]/v1", "link-local"),
+        ("http://[::ffff:169.254.169.254]/v1", "link-local"),
+        ("http://metadata.google.internal/v1", "link-local"),
+        ("http://host:99999/v1", "not a URL"),
+        ("http://one/v1,http://two/v1", "several"),
+    ],
+)
+def test_addresses_that_must_not_get_a_key_are_refused(url: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason) as caught:
+        found("m", {}, api_base=url, api_key="planted-key")
+    assert "planted" not in str(caught.value)
+
+
+def test_a_pasted_full_address_is_cut_to_its_base() -> None:
+    assert checked_base_url("https://host/v1/chat/completions/") == "https://host/v1"

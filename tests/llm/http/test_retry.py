@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from autorubric.llm.http.retry import LONGEST_RETRY_AFTER, Backoff, http_fault, retry_after_seconds
+from autorubric.llm.http.transport import HttpReply
+
+
+def fault(status: int, body: Any = "", headers: dict[str, str] | None = None) -> Any:
+    raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return http_fault(HttpReply(status, raw, headers or {}))
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("-3", None),
+        ("nan", None),
+        ("soon", None),
+        ("", None),
+        ("1e999", LONGEST_RETRY_AFTER),
+        ("86400", LONGEST_RETRY_AFTER),
+        ("Thu, 01 Jan 1970 00:16:50 GMT", 10.0),
+        ("Thu, 01 Jan 1970 00:00:01 GMT", None),
+        ("Thu, 01 Jan 2099 00:00:00 GMT", LONGEST_RETRY_AFTER),
+        ("Thu, 99 Foo 2099", None),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(value: str, seconds: float | None) -> None:
+    assert retry_after_seconds({"Retry-After": value}, now=1000.0) == seconds
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("Rate limit reached. Please try again in 20ms.", 0.02),
+        ("Please retry in 24.5s.", 24.5),
+        ("Try again in 2m", 120.0),
+        ("slow down", None),
+    ],
+)
+def test_a_wait_in_the_message_counts_where_no_header_says_one(words: str, seconds: float | None) -> None:
+    assert fault(429, {"error": {"message": words}}).retry_after == seconds
+
+
+def test_the_header_wins_over_the_message() -> None:
+    found = fault(429, {"error": {"message": "try again in 9s"}}, {"Retry-After": "3"})
+    assert found.retry_after == 3.0
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"message": "You exceeded your current quota", "code": "insufficient_quota"}, "quota"),
+        ({"message": "Your credit balance is too low"}, "quota"),
+        ({"message": "Insufficient balance", "type": "billing_error"}, "quota"),
+        ({"message": "Rate limit reached for requests per minute; see billing"}, "rate_limit"),
+        ({"message": "Quota exceeded for quota metric 'requests per minute'"}, "rate_limit"),
+        ({"message": "Too many requests"}, "rate_limit"),
+        ({}, "rate_limit"),
+    ],
+)
+def test_spent_credit_is_told_from_a_passing_limit(error: dict[str, str], kind: str) -> None:
+    found = fault(429, {"error": error})
+    assert (found.kind, found.again) == (kind, kind == "rate_limit")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "told so"}}, "told so"),
+        ({"error": "told so"}, "told so"),
+        ({"detail": "told so"}, "told so"),
+        ({"message": "told so"}, "told so"),
+        ([{"error": {"message": "told so"}}], "told so"),
+        ("<html><body><h1>told</h1> so</body></html>", "told so"),
+        ({"error": {"message": "Provider returned error", "metadata": {"raw": "told so"}}}, "error: told so"),
+        ({"detail": [{"loc": ["body", "seed"], "msg": "told so"}]}, "told so"),
+    ],
+)
+def test_the_endpoints_own_words_are_found_in_every_shape(body: Any, words: str) -> None:
+    assert words in fault(422, body).message
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (400, "The model `gpt-9` does not exist or you do not have access to it.", "no_model"),
+        (400, "mistral-9 is not a valid model ID", "no_model"),
+        (404, "whatever", "no_model"),
+        (400, "Unsupported parameter: 'temperature' is not supported with this model.", "rejected"),
+        (400, "This model's maximum context length is 8192 tokens.", "rejected"),
+        (301, "", "no_model"),
+        (501, "", "server"),
+    ],
+)
+def test_statuses_and_words_decide_the_kind(status: int, message: str, kind: str) -> None:
+    found = fault(status, {"error": {"message": message}})
+    assert (found.kind, found.again) == (kind, False)
+
+
+@pytest.mark.parametrize(
+    "body", ["[" * 100_000, '{"error": ' * 100_000, "\x00\x01", '{"error": {"message": "\\ud83d"}}']
+)
+def test_hostile_error_bodies_are_quoted_in_text_that_can_be_stored(body: str) -> None:
+    found = fault(400, body)
+    assert found.kind == "rejected"
+    assert len(found.message.encode()) < 1000
+
+
+def test_what_may_have_been_billed_is_told() -> None:
+    assert [fault(status).maybe_billed for status in (400, 401, 429, 500, 504)] == [False, False, False, False, True]
+
+
+def test_waits_stay_between_their_bounds_and_are_spread() -> None:
+    backoff, rng = Backoff(1.0, 60.0), random.Random(5)
+    for retry in range(12):
+        waits = [backoff.wait(retry, None, rng) for _ in range(200)]
+        highest = min(60.0, 2.0 ** (retry + 1))
+        assert 1.0 <= min(waits) <= max(waits) <= highest
+        assert max(waits) - min(waits) > 0.8 * (highest - 1.0)
+
+
+def test_a_wait_is_never_below_what_the_endpoint_asks_for() -> None:
+    waits = [Backoff(1.0, 2.0).wait(0, 30.0, random.Random(i)) for i in range(100)]
+    assert 30.0 <= min(waits) <= max(waits) <= 31.0
+
+
+def test_no_wait_at_all_is_possible() -> None:
+    assert Backoff(0.0, 0.0).wait(5, None, random.Random(1)) == 0.0

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autorubric.llm.records.keys import request_key
+from autorubric.llm.request import Message, Reply, ReplySchema, Request, Usage
+
+
+class Named:
+    """A model that is nothing but its identity."""
+
+    name = "test/named"
+
+    def __init__(self, *identity: Any) -> None:
+        self._identity = identity
+
+    def identity(self) -> tuple[Any, ...]:
+        return self._identity
+
+    def ceiling(self, request: Request) -> Usage | None:
+        return None
+
+    def cost(self, usage: Usage) -> float | None:
+        return None
+
+    async def complete(self, request: Request) -> Reply:
+        return Reply("")
+
+    async def close(self) -> None: ...
+
+
+MODEL = Named("http://localhost/v1", "tiny", {"temperature": 0.0, "top_p": 1.0})
+SCHEMA = ReplySchema("verdict", {"properties": {"reason": {}, "verdict": {}}})
+REQUEST = Request((Message("system", "You judge."), Message("user", "Is it so?")), "judge", schema=SCHEMA)
+
+SHAPES_A_REPLY: dict[str, Callable[[Request], Request]] = {
+    "the text": lambda r: replace(r, messages=(r.messages[0], Message("user", "Is it so!"))),
+    "who says it": lambda r: replace(r, messages=(Message("user", "You judge."), r.messages[1])),
+    "the order": lambda r: replace(r, messages=r.messages[::-1]),
+    "one turn less": lambda r: replace(r, messages=r.messages[:1]),
+    "no schema": lambda r: replace(r, schema=None),
+    "the schema's name": lambda r: replace(r, schema=ReplySchema("vote", SCHEMA.body)),
+    "the schema's body": lambda r: replace(r, schema=ReplySchema("verdict", {"properties": {"verdict": {}}})),
+    "the order of fields": lambda r: replace(
+        r, schema=ReplySchema("verdict", {"properties": {"verdict": {}, "reason": {}}})
+    ),
+    "the draw": lambda r: replace(r, draw=1),
+    "the re-ask": lambda r: replace(r, reask=1),
+}
+
+
+@pytest.mark.parametrize("change", SHAPES_A_REPLY.values(), ids=SHAPES_A_REPLY.keys())
+def test_everything_of_a_request_that_shapes_its_reply_changes_the_key(
+    change: Callable[[Request], Request],
+) -> None:
+    assert request_key(MODEL, change(REQUEST)) != request_key(MODEL, REQUEST)
+
+
+def test_a_draw_is_not_a_reask() -> None:
+    assert request_key(MODEL, replace(REQUEST, draw=1)) != request_key(MODEL, replace(REQUEST, reask=1))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Named("http://localhost:8000/v1", "tiny", {"temperature": 0.0, "top_p": 1.0}),
+        Named("http://localhost/v1", "small", {"temperature": 0.0, "top_p": 1.0}),
+        Named("http://localhost/v1", "tiny", {"temperature": 0.7, "top_p": 1.0}),
+        Named("http://localhost/v1", "tiny", {"temperature": 0.0}),
+        Named("http://localhost/v1", "tiny", {"temperature": 0.0, "top_p": None}),
+    ],
+)
+def test_endpoint_model_and_parameters_change_the_key(other: Named) -> None:
+    assert request_key(other, REQUEST) != request_key(MODEL, REQUEST)
+
+
+def test_where_a_request_belongs_does_not_change_the_key() -> None:
+    elsewhere = replace(REQUEST, role="augment", item="q9", inputs={"query": "Is it so?"})
+    assert request_key(MODEL, elsewhere) == request_key(MODEL, REQUEST)
+
+
+def test_the_order_and_kind_of_mapping_of_parameters_do_not_change_the_key() -> None:
+    same = Named("http://localhost/v1", "tiny", MappingProxyType({"top_p": 1.0, "temperature": 0.0}))
+    assert request_key(same, REQUEST) == request_key(MODEL, REQUEST)
+
+
+def test_text_cannot_move_across_the_boundary_of_two_messages() -> None:
+    one = replace(REQUEST, messages=(Message("user", "ab"), Message("user", "c")))
+    two = replace(REQUEST, messages=(Message("user", "a"), Message("user", "bc")))
+    assert request_key(MODEL, one) != request_key(MODEL, two)
+
+
+def test_a_lone_surrogate_has_a_key_of_its_own() -> None:
+    broken = replace(REQUEST, messages=(Message("user", "\ud83d"),))
+    other = replace(REQUEST, messages=(Message("user", "\ud83e"),))
+    assert request_key(MODEL, broken) != request_key(MODEL, other)
+
+
+def test_an_identity_that_is_not_json_is_refused_with_its_type() -> None:
+    with pytest.raises(TypeError, match="object is not a JSON value"):
+        request_key(Named(object()), REQUEST)
+
+
+turns = st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), st.text(max_size=5)), max_size=4)
+
+
+@given(turns, turns, st.integers(0, 3), st.integers(0, 3))
+def test_two_requests_share_a_key_exactly_when_they_are_the_same(
+    one: list[Any], two: list[Any], draw: int, other_draw: int
+) -> None:
+    first = Request(tuple(Message(*turn) for turn in one), "judge", draw=draw)
+    second = Request(tuple(Message(*turn) for turn in two), "judge", draw=other_draw)
+    same = one == two and draw == other_draw
+    assert (request_key(MODEL, first) == request_key(MODEL, second)) == same
+
+
+def test_the_key_of_a_request_stays_what_it_is() -> None:
+    # A key that changes makes every recorded reply a miss. This value is blake2b-128 over the parts listed,
+    # each with its length in eight little-endian bytes in front, computed apart from our code:
+    #   1 | ["e"] | 0 | 0 | (empty) | user | hi
+    from hashlib import blake2b
+
+    parts = [b"1", b'["e"]', b"0", b"0", b"", b"user", b"hi"]
+    wire = b"".join(bytes([len(part)]) + bytes(7) + part for part in parts)
+    expected = blake2b(wire, digest_size=16).digest()
+    assert request_key(Named("e"), Request((Message("user", "hi"),), "judge")) == expected

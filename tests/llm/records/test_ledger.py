@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.errors import InputError, LedgerError
+from autorubric.llm.records import ledger as ledger_module
+from autorubric.llm.records.ledger import ImportRow, Ledger
+from autorubric.llm.records.rows import CallRow
+from autorubric.llm.request import Failure, FailureKind, Reply, Usage
+
+REPLY = Reply(
+    text='天空 is blue\x00 because \ud83d {"a": 1}',
+    finish_reason="length",
+    refusal="no",
+    reasoning="hm",
+    model="tiny-2",
+    usage=Usage(10, 20, 3, 4),
+    cost=0.25,
+    latency=1.5,
+    attempts=2,
+)
+
+
+def a_row(number: int, outcome: Reply | Failure = REPLY, **changes: Any) -> CallRow:
+    row = CallRow(a_key(number), f"q{number}", "judge", "local/tiny", 0, 0, outcome)
+    return replace(row, **changes)
+
+
+def a_key(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def a_failure(kind: FailureKind = "timeout", reply: Reply | None = None) -> Failure:
+    return Failure(kind, "no answer in 60 s", status=504, attempts=3, reply=reply)
+
+
+async def test_a_recorded_reply_comes_back_whole_in_this_session_and_in_the_next(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "run") as ledger:
+        assert ledger.find(a_key(1)) is None
+        await ledger.record(a_row(1))
+        assert ledger.find(a_key(1)) == REPLY
+        assert ledger.find(a_key(2)) is None
+    with Ledger.open(tmp_path / "run") as ledger:
+        assert ledger.find(a_key(1)) == replace(REPLY, fresh=False)
+        await ledger.record(a_row(2))
+        assert ledger.find(a_key(2)) == REPLY
+
+
+async def test_a_reply_without_usage_and_price_keeps_them_unknown(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        await ledger.record(a_row(1, Reply("")))
+        assert ledger.find(a_key(1)) == Reply("")
+
+
+async def test_a_failed_call_is_counted_but_is_never_a_hit(tmp_path: Path) -> None:
+    failure = a_failure("refusal", Reply("I cannot", usage=Usage(7, 8), cost=0.5))
+    with Ledger.open(tmp_path) as ledger:
+        await ledger.record(a_row(1, failure))
+        assert ledger.find(a_key(1)) is None
+        assert (ledger.count, ledger.totals()[0].failed) == (1, 1)
+        assert ledger.spent() == (1, 15, 0.5, 0)
+    with Ledger.open(tmp_path) as ledger:
+        assert ledger.find(a_key(1)) is None
+        (failed,) = ledger.failures()
+        assert (failed.item, failed.role, failed.model) == ("q1", "judge", "local/tiny")
+        assert failed.failure.reply is not None
+        assert replace(failed.failure, reply=None) == replace(failure, reply=None)
+        assert failed.failure.reply.text == "I cannot"
+
+
+async def test_keys_are_found_on_both_sides_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Indexed ten at a time. Session 1 writes 27 and indexes 20; the other 7 count in session 2, which
+    # therefore indexes at 30, 40 and 50 of its 54.
+    monkeypatch.setattr(ledger_module, "_MOST_UNINDEXED", 10)
+    for _ in range(2):
+        with Ledger.open(tmp_path) as ledger:
+            start = ledger.count
+            for number in range(start, start + 27):
+                await ledger.record(a_row(number, Reply(f"answer {number}")))
+            assert [found_text(ledger, number) for number in range(start + 28)] == [
+                *(f"answer {number}" for number in range(start + 27)),
+                None,
+            ]
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
+        assert connection.execute("SELECT count(*) FROM replies").fetchone()[0] == 50
+
+
+async def test_a_failure_between_indexed_replies_stays_a_miss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_module, "_MOST_UNINDEXED", 2)
+    outcomes: list[Reply | Failure] = [Reply("a"), a_failure(), Reply("b")]
+    with Ledger.open(tmp_path) as ledger:
+        for number, outcome in enumerate(outcomes):
+            await ledger.record(a_row(number, outcome))
+        assert [found_text(ledger, number) for number in range(3)] == ["a", None, "b"]
+
+
+def found_text(ledger: Ledger, number: int) -> str | None:
+    reply = ledger.find(a_key(number))
+    return None if reply is None else reply.text
+
+
+async def test_many_at_once_share_commits_and_each_is_there_when_it_is_acknowledged(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path) as ledger:
+
+        async def record(number: int) -> bool:
+            await ledger.record(a_row(number))
+            return ledger.find(a_key(number)) is not None
+
+        assert all(await asyncio.gather(*(record(number) for number in range(700))))
+        assert ledger.count == 700
+
+
+async def test_what_a_cancelled_caller_had_queued_is_written(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path, linger=30.0) as ledger:
+        waiter = asyncio.create_task(ledger.record(a_row(1)))
+        await asyncio.sleep(0)
+        waiter.cancel()
+        ledger.record_late(a_row(2))
+    with Ledger.open(tmp_path) as ledger:
+        assert (found_text(ledger, 1), found_text(ledger, 2)) == (REPLY.text, REPLY.text)
+
+
+def test_totals_and_spending_cover_all_sessions(tmp_path: Path) -> None:
+    # Two sessions write the same four rows:
+    #   judge: reply 10+20 tokens $0.25; a reply with no price and no usage; a timeout that may have been
+    #          billed 100 tokens, $0.125
+    #   merge: reply 10+20 tokens $0.25
+    for _ in range(2):
+        with Ledger.open(tmp_path) as ledger:
+            rows = [
+                a_row(1),
+                a_row(2, Reply("?")),
+                a_row(3, a_failure(), token_bound=100, cost_bound=0.125),
+                a_row(4, role="merge"),
+            ]
+            for row in rows:
+                asyncio.run(ledger.record(row))
+    with Ledger.open(tmp_path) as ledger:
+        judge, merge = ledger.totals()
+        assert (judge.role, judge.model, judge.calls, judge.failed) == ("judge", "local/tiny", 6, 2)
+        assert (judge.usage, judge.cost, judge.unpriced) == (Usage(20, 40, 6, 8), 0.5, 2)
+        assert (merge.calls, merge.failed, merge.cost, merge.unpriced) == (2, 0, 0.5, 0)
+        # 8 calls; tokens 2 * (30 + 100 + 30); dollars 2 * (0.25 + 0.125 + 0.25)
+        assert ledger.spent() == (8, 320, 1.25, 2)
+
+
+def test_values_of_another_pipeline_come_back_and_are_replaced(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        ledger.record_imports(
+            [
+                ImportRow("q1", "reference", b"1", {"text": "天空"}),
+                ImportRow("q1", "response_a", b"2", ["a", None, 0.5]),
+                ImportRow("q2", "reference", b"3", None),
+            ]
+        )
+        ledger.record_imports([ImportRow("q2", "reference", b"4", "new")])
+    with Ledger.open(tmp_path) as ledger:
+        assert ledger.find_import("q1", "reference") == (b"1", {"text": "天空"})
+        assert ledger.find_import("q1", "response_a") == (b"2", ["a", None, 0.5])
+        assert ledger.find_import("q2", "reference") == (b"4", "new")
+        assert ledger.find_import("q2", "rubric") is None
+        assert ledger.count == 0
+
+
+def test_folder_and_files_are_for_the_owner_only(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "a" / "run") as ledger:
+        asyncio.run(ledger.record(a_row(1)))
+        files = list((tmp_path / "a" / "run").iterdir())
+        assert len(files) == 3  # the file, its write-ahead log, and the log's index
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+        assert stat.S_IMODE((tmp_path / "a" / "run").stat().st_mode) == 0o700
+
+
+def test_a_file_where_the_directory_should_be_is_an_input_error(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("x")
+    with pytest.raises(InputError, match=r"cannot write .*run/ledger\.sqlite"):
+        Ledger.open(tmp_path / "run")
+
+
+def test_a_ledger_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    Ledger.open(tmp_path).close()
+    change(tmp_path, "UPDATE meta SET value = 2 WHERE name = 'version'")
+    with pytest.raises(LedgerError, match="has version 2, and this autorubric reads version 1; use the"):
+        Ledger.open(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_a_ledger_error(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").write_bytes(b"not a database at all, but long enough" * 50)
+    with pytest.raises(LedgerError, match="cannot be read: file is not a database; restore"):
+        Ledger.open(tmp_path)
+
+
+def change(directory: Path, statement: str, values: tuple[Any, ...] = ()) -> None:
+    connection = sqlite3.connect(directory / "ledger.sqlite", isolation_level=None)
+    connection.execute(statement, values)
+    connection.close()
+
+
+async def test_every_flipped_bit_of_a_payload_is_an_error_and_never_a_wrong_reply(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        await ledger.record(a_row(1, Reply("MET")))
+    connection = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
+    data = connection.execute("SELECT data FROM payloads").fetchone()[0]
+    with Ledger.open(tmp_path) as ledger:
+        for bit in range(8 * len(data)):
+            flipped = bytearray(data)
+            flipped[bit // 8] ^= 1 << bit % 8
+            connection.execute("UPDATE payloads SET data = ?", (bytes(flipped),))
+            with pytest.raises(LedgerError, match="damaged"):
+                ledger.find(a_key(1))
+    connection.close()
+
+
+async def test_a_reply_filed_under_another_requests_key_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_module, "_MOST_UNINDEXED", 1)
+    with Ledger.open(tmp_path) as ledger:
+        await ledger.record(a_row(1, Reply("MET")))
+        await ledger.record(a_row(2, Reply("UNMET")))
+    change(tmp_path, "UPDATE replies SET call = 2 WHERE key = ?", (a_key(1),))
+    with Ledger.open(tmp_path) as ledger, pytest.raises(LedgerError, match="damaged"):
+        ledger.find(a_key(1))
+
+
+async def test_a_lost_payload_is_an_error(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        await ledger.record(a_row(1))
+        change(tmp_path, "DELETE FROM payloads")
+        with pytest.raises(LedgerError, match="call 1 has lost its reply"):
+            ledger.find(a_key(1))
+
+
+def test_flipped_bytes_anywhere_in_the_file_never_give_a_wrong_reply(tmp_path: Path) -> None:
+    texts = [f"answer {number} " * 20 for number in range(60)]
+    with Ledger.open(tmp_path / "good") as ledger:
+        asyncio.run(record_all(ledger, texts))
+    good = (tmp_path / "good" / "ledger.sqlite").read_bytes()
+    (tmp_path / "bad").mkdir()
+    for place in range(50, len(good), 997):
+        bad = bytearray(good)
+        bad[place] ^= 0x10
+        (tmp_path / "bad" / "ledger.sqlite").write_bytes(bytes(bad))
+        try:
+            with Ledger.open(tmp_path / "bad") as ledger:
+                found = [found_text(ledger, number) for number in range(len(texts))]
+        except LedgerError:
+            continue
+        # A damaged key is a miss, which only costs a call; any text that comes back is the right one.
+        assert all(text in {None, right} for text, right in zip(found, texts, strict=True))
+
+
+async def record_all(ledger: Ledger, texts: list[str]) -> None:
+    await asyncio.gather(*(ledger.record(a_row(number, Reply(text))) for number, text in enumerate(texts)))
+
+
+async def test_what_no_column_can_hold_does_not_stop_the_ledger(tmp_path: Path) -> None:
+    absurd = Reply("x", usage=Usage(10**30, -(10**30)), cost=float("nan"))
+    with Ledger.open(tmp_path) as ledger:
+        await ledger.record(a_row(1, absurd, item="q\ud83d"))
+        found = ledger.find(a_key(1))
+        assert found is not None
+        assert found.usage == absurd.usage
+        await ledger.record(a_row(2))
+
+
+async def test_a_write_that_fails_reaches_every_waiter_and_stops_the_ledger(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        await ledger.record(a_row(0))
+        # A table that has gone is as good as a disk that has gone: the statement fails inside the thread.
+        change(tmp_path, "ALTER TABLE payloads RENAME TO elsewhere")
+        outcomes = await asyncio.gather(
+            # More than one batch holds, so that some wait in the queue when the first one fails.
+            *(ledger.record(a_row(number)) for number in range(1, 400)),
+            return_exceptions=True,
+        )
+        assert all(isinstance(outcome, LedgerError) for outcome in outcomes)
+        with pytest.raises(LedgerError, match=r"the ledger cannot be written: .*payloads"):
+            ledger.find(a_key(1))
+        with pytest.raises(LedgerError, match="cannot be written"):
+            ledger.record_imports([])
+        with pytest.raises(LedgerError, match="cannot be written"):
+            await ledger.record(a_row(9))
+        change(tmp_path, "ALTER TABLE elsewhere RENAME TO payloads")
+    with Ledger.open(tmp_path) as ledger:
+        assert (found_text(ledger, 0), ledger.count) == (REPLY.text, 1)
+
+
+def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path)
+    ledger.close()
+    ledger.close()
+    with pytest.raises(LedgerError, match="the ledger is closed"):
+        ledger.find(a_key(1))
+    with pytest.raises(LedgerError, match="the ledger is closed"):
+        asyncio.run(ledger.record(a_row(1)))
+
+
+@pytest.mark.parametrize("opened", [Ledger.in_memory, None], ids=["in memory", "in a directory"])
+def test_one_ledger_serves_several_event_loops(opened: Callable[[], Ledger] | None, tmp_path: Path) -> None:
+    with opened() if opened else Ledger.open(tmp_path) as ledger:
+        for number in range(3):
+            asyncio.run(ledger.record(a_row(number)))
+        assert ledger.count == 3
+        assert found_text(ledger, 2) == REPLY.text
+
+
+def test_closing_ends_the_writing_thread_and_leaves_one_file(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with Ledger.open(tmp_path) as ledger:
+        asyncio.run(ledger.record(a_row(1)))
+    assert threading.active_count() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["ledger.sqlite"]
