@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,11 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from autorubric import Criterion, InputError, Rubric
+from autorubric import (
+    Criterion,
+    CriterionReport,
+    DataItem,
+    EvaluationReport,
+    InputError,
+    Rubric,
+    RubricDataset,
+)
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
-from autorubric.metrics import compute_metrics
+from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, compute_metrics
 from autorubric.metrics.evidence import evidence
+from autorubric.metrics.joining import Joined, Pair
 from autorubric.metrics.score_pairs import ScoreRule, score_rows
+from autorubric.metrics.table import build_table
 
 Make = Callable[..., Any]
 
@@ -47,7 +57,8 @@ def test_binary_figures_by_hand(graded: Make) -> None:
     assert criterion.confusion_matrix is not None
     assert criterion.confusion_matrix.matrix == [[2, 1], [1, 1]]
     assert found.criterion_accuracy == pytest.approx(0.6)
-    assert (found.criterion_precision, found.criterion_recall) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert found.criterion_precision == pytest.approx(2 / 3)
+    assert found.criterion_recall == pytest.approx(2 / 3)
     # p_o = 0.6, p_e = 0.6·0.6 + 0.4·0.4 = 0.52; κ = 0.08/0.48.
     assert found.mean_kappa == pytest.approx(0.08 / 0.48)
     assert found.base_rate == pytest.approx(0.6)
@@ -80,6 +91,7 @@ def test_ordinal_figures_go_by_value_and_not_by_the_order_of_declaration(graded:
         for label, word in pairs:
             made.add([label], [word])
         [found] = compute_metrics(made.run, made.dataset).per_criterion
+        assert isinstance(found, OrdinalCriterionMetrics)
         results.append((found.adjacent_accuracy, found.weighted_kappa, found.rmse, found.spearman.coefficient))
     # High for Low is two places off in either rubric: two of four pairs lie within one place.
     assert results[0][0] == 0.5
@@ -150,11 +162,6 @@ def test_scores_of_many_items_at_once_are_those_of_the_scoring_core(
 ) -> None:
     options = scale(("Low", 0.0), ("Mid", 0.5), ("High", 1.0), na=True)
     criteria = [c.model_copy(update={"weight": w}) for c, w in zip((BRIEF, LIES, options), weights, strict=True)]
-    from autorubric import CriterionReport, EvaluationReport
-    from autorubric.dataset import DataItem, RubricDataset
-    from autorubric.metrics.joining import Joined, Pair
-    from autorubric.metrics.table import build_table
-
     rubric = Rubric(criteria)
     entry = CriterionReport(requirement="x", verdict="MET", reason=None)
     pairs = [
@@ -164,7 +171,7 @@ def test_scores_of_many_items_at_once_are_those_of_the_scoring_core(
     table = build_table(Joined(pairs), RubricDataset("Explain."))
     config = CannotAssessConfig(strategy=strategy)
     made = score_rows(table, table.points.truth, ScoreRule(config, normalize))
-    expected = [pair.rubric.compute_score(pair.item.ground_truth, normalize, strategy) for pair in pairs]
+    expected = [pair.rubric.compute_score(pair.item.ground_truth or [], normalize, strategy) for pair in pairs]
     assert [None if np.isnan(score) else float(score) for score in made] == expected
 
 
@@ -185,10 +192,8 @@ def test_the_pooled_path_honours_abstentions_modes_bootstrap_and_judges(graded: 
     assert (excluded.per_criterion, excluded.n_criteria) == ([], 3)
     assert excluded.bootstrap is not None and excluded.bootstrap.accuracy_ci == (1.0, 1.0)
     assert excluded.per_judge is not None
-    assert (excluded.per_judge["a"].criterion_accuracy, excluded.per_judge["b"].criterion_accuracy) == (
-        1.0,
-        pytest.approx(2 / 3),
-    )
+    assert excluded.per_judge["a"].criterion_accuracy == 1.0
+    assert excluded.per_judge["b"].criterion_accuracy == pytest.approx(2 / 3)
     category = compute_metrics(made.run, made.dataset, cannot_assess="as_category").pooled_by_scale
     assert category is not None and category[0].exact_accuracy == 0.75
     unmet = compute_metrics(made.run, made.dataset, cannot_assess="as_unmet").pooled_by_scale
@@ -215,6 +220,7 @@ def test_what_is_undefined_is_none_and_never_zero(graded: Make) -> None:
     made = graded([BRIEF]).add(["UNMET"], ["UNMET"]).add(["UNMET"], ["UNMET"])
     found = compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=20)
     [criterion] = found.per_criterion
+    assert isinstance(criterion, CriterionMetrics)
     assert (criterion.precision, criterion.recall, criterion.f1, criterion.kappa) == (None, None, None, None)
     assert (criterion.phi, criterion.balanced_accuracy, criterion.mcc) == (None, None, None)
     assert criterion.kappa_interpretation == "undefined"
@@ -261,9 +267,9 @@ def test_an_option_that_is_not_applicable_counts_as_the_worst_by_the_sign_of_the
 def test_unknown_modes_are_refused(graded: Make) -> None:
     made = graded([BRIEF]).add(["MET"], ["MET"])
     with pytest.raises(InputError, match="as_worst"):
-        compute_metrics(made.run, made.dataset, na_mode="as_worst")
+        compute_metrics(made.run, made.dataset, na_mode=cast("Any", "as_worst"))
     with pytest.raises(InputError, match="per_item_metrics"):
-        compute_metrics(made.run, made.dataset, per_item_metrics="each")
+        compute_metrics(made.run, made.dataset, per_item_metrics=cast("Any", "each"))
     with pytest.raises(InputError, match="confidence"):
         compute_metrics(made.run, made.dataset, confidence_level=95)
 
@@ -312,8 +318,9 @@ def test_each_judge_and_the_panel_without_it(graded: Make) -> None:
         made.add([word[label]], {"a": [word[a]], "b": [word[b]], "c": [word[c]]})
     found = compute_metrics(made.run, made.dataset, per_judge=True)
     assert found.per_judge is not None
-    assert [found.per_judge[judge].criterion_accuracy for judge in "abc"] == [1.0, 0.75, 0.25 + 0.0]
-    # Votes of a, b, c: M M U, U U M, M U M, U U U → the panel says M U M U: all right. Without a: b and c are
+    assert [found.per_judge[judge].criterion_accuracy for judge in "abc"] == [1.0, 0.75, 0.5]
+    # c says U M M U to the labels M U M U. Votes of a, b, c: M M U, U U M, M U M, U U U →
+    # the panel says M U M U: all right. Without a: b and c are
     # M U, U M, U M, U U, and ties go to UNMET: U U U U, two of four right.
     change = {influence.judge_id: influence.accuracy_change for influence in found.without_judge}
     assert change["a"] == pytest.approx(-0.5)
