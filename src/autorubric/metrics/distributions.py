@@ -11,6 +11,7 @@ _NORMAL = NormalDist()
 _TINY = 1e-300
 _CLOSE = 1e-16
 _MOST_TERMS = 100_000
+_NEARLY_NORMAL = 1e6
 
 
 def normal_quantile(probability: float) -> float:
@@ -55,6 +56,9 @@ def t_p_value(t: float, df: float) -> float:
         return 0.0
     if math.isinf(df):
         return normal_p_value(t)
+    if df > _NEARLY_NORMAL:
+        # Abramowitz and Stegun 26.7.8: off by about 1/df², where the fraction would lose digits to rounding.
+        return normal_p_value(t * (1.0 - 0.25 / df) / math.sqrt(1.0 + t * t / (2.0 * df)))
     return beta_cdf(df / (df + t * t), df / 2.0, 0.5)
 
 

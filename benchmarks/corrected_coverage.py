@@ -1,0 +1,109 @@
+"""How often intervals of corrected scores hold the truth, by simulation with known error rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from autorubric.metrics.corrected_mean import ScoreRange, correct_mean
+from autorubric.metrics.corrected_rate import Corrections, correct_rate
+
+Array = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+METHODS = ("labels_only", "ppi", "ppi_tuned", "rogan_gladen")
+JUDGES = {"good": (0.9, 0.95), "fair": (0.8, 0.8), "lenient": (0.95, 0.85), "strict": (0.7, 0.97)}
+WEIGHTS = np.array([30.0, 30.0, 12.0, 8.0, -15.0])
+PASS_RATES = np.array([0.8, 0.5, 0.7, 0.3, 0.05])
+
+
+class Coverage(NamedTuple):
+    """What came of one method in one setting: the share of intervals with the truth, their width, how many."""
+
+    covered: float
+    width: float
+    given: float
+
+
+def measure(results: list[Corrections], truth: float) -> dict[str, Coverage]:
+    table = {}
+    for method in METHODS:
+        estimates = [getattr(result, method) for result in results]
+        intervals = [estimate.interval for estimate in estimates if estimate is not None and estimate.interval]
+        if intervals:
+            table[method] = Coverage(
+                float(np.mean([interval.holds(truth) for interval in intervals])),
+                float(np.mean([interval.width for interval in intervals])),
+                len(intervals) / len(results),
+            )
+    return table
+
+
+def simulate_rate(
+    rate: float, judge: tuple[float, float], labels: int, rest: int, repetitions: int
+) -> dict[str, Coverage]:
+    """Coverage for one binary criterion of a known pass rate, sensitivity and specificity."""
+    rng = np.random.default_rng(20)
+    results = []
+    for _ in range(repetitions):
+        truth = rng.random(labels + rest) < rate
+        judged = errs(truth, judge, rng)
+        results.append(correct_rate(truth[:labels], judged[:labels], judged[labels:]))
+    return measure(results, rate)
+
+
+def simulate_score(judge: tuple[float, float], labels: int, rest: int, repetitions: int) -> dict[str, Coverage]:
+    """Coverage for the mean score of a rubric of five criteria, a pitfall of 5 % among them."""
+    rng = np.random.default_rng(21)
+    scale = ScoreRange(one_error=float(np.abs(WEIGHTS).max() / WEIGHTS[WEIGHTS > 0].sum()))
+    expected = float(np.mean(scores(verdicts(400_000, rng))))
+    results = []
+    for _ in range(repetitions):
+        truth = verdicts(labels + rest, rng)
+        judged = scores(errs(truth, judge, rng))
+        results.append(correct_mean(scores(truth)[:labels], judged[:labels], judged[labels:], scale))
+    return measure(results, expected)
+
+
+def verdicts(items: int, rng: np.random.Generator) -> Bools:
+    """Verdicts that hang together: a share of each item's criteria follows one draw of the item."""
+    own = rng.random((items, len(WEIGHTS)))
+    shared = np.where(rng.random(own.shape) < 0.4, rng.random((items, 1)), own)
+    return np.asarray(shared < PASS_RATES)
+
+
+def errs(truth: Bools, judge: tuple[float, float], rng: np.random.Generator) -> Bools:
+    sensitivity, specificity = judge
+    return np.asarray(rng.random(truth.shape) < np.where(truth, sensitivity, 1.0 - specificity))
+
+
+def scores(met: Bools) -> Array:
+    return np.asarray(np.clip(met @ WEIGHTS / WEIGHTS[WEIGHTS > 0].sum(), 0.0, 1.0))
+
+
+def settings() -> Iterator[tuple[str, dict[str, Coverage]]]:
+    for labels, rest in ((30, 300), (30, 2000), (100, 1000)):
+        for name, judge in JUDGES.items():
+            for rate in (0.05, 0.2, 0.5):
+                yield f"{labels:4}/{rest:<5} rate {rate:<5} {name:8}", simulate_rate(rate, judge, labels, rest, 2000)
+            yield f"{labels:4}/{rest:<5} mean score {name:8}", simulate_score(judge, labels, rest, 2000)
+
+
+def run() -> None:
+    """Print coverage (%) and mean width of nominal 95 % intervals, over 2,000 repetitions a row."""
+    print("corrected: labels/rest, figure, judge" + "".join(f"{method:>20}" for method in METHODS))
+    for name, table in settings():
+        cells = [table.get(method) for method in METHODS]
+        shown = [
+            "none" if c is None else f"{100 * c.covered:.1f} ± {c.width:.3f}" + ("*" if c.given < 1 else " ")
+            for c in cells
+        ]
+        print(f"corrected: {name:<32}" + "".join(f"{text:>20}" for text in shown), flush=True)
+    print("corrected: * some repetitions had too few labels of a class for this interval, and got none")
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,152 @@
+"""A run's scores, corrected with the labels that some of its items have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.rubric import Rubric
+from autorubric.core.verdict import CannotAssessConfig
+from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError
+from autorubric.metrics.corrected_mean import ScoreRange, correct_mean
+from autorubric.metrics.corrected_rate import Corrections, correct_rate
+from autorubric.metrics.judged_table import Graded, GradedRun, JudgedTable, Report, graded_items, judged_table
+
+
+@dataclass(frozen=True)
+class CorrectedScores:
+    """The mean score of a run and the mean of each criterion, by every method.
+
+    Attributes:
+        score: the mean rubric score.
+        criteria: by name: the pass rate, or the mean option value of a multi-choice criterion. Empty where
+            items have rubrics of their own.
+        notes: what a reader should know: items left out, labels too few.
+    """
+
+    score: Corrections
+    criteria: dict[str, Corrections]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScoreRule:
+    """How the run scored, so that labels are scored the same way.
+
+    Attributes:
+        cannot_assess: what an abstention does.
+        normalize: False for bare sums.
+    """
+
+    cannot_assess: CannotAssessConfig = field(default_factory=CannotAssessConfig)
+    normalize: bool = True
+
+
+_DEFAULT_RULE = ScoreRule()
+
+
+def corrected_scores(
+    run: GradedRun | Sequence[Report | None],
+    dataset: RubricDataset,
+    *,
+    rule: ScoreRule = _DEFAULT_RULE,
+    confidence: float = 0.95,
+) -> CorrectedScores:
+    """The run's scores, corrected with the ground truth of the items that have it.
+
+    The figures speak of all submissions like these, not of these alone. They are right if the labelled items
+    were drawn at random from the dataset; Rogan-Gladen also if they were chosen by their label. Submissions
+    without a score (failed judgments, nothing to assess) are left out and counted in `notes`.
+
+    Args:
+        run: a run, or one report (or None) for each item of the dataset.
+        dataset: what was graded, with ground truth on some items.
+        rule: how the run scored; without length penalty.
+        confidence: of the intervals.
+
+    Raises:
+        InputError: the run does not fit the dataset, or no item has ground truth.
+
+    Example:
+        >>> from autorubric.metrics.judged_table import example_run
+        >>> dataset, reports = example_run()
+        >>> figures = corrected_scores(reports, dataset)
+        >>> figures.score.raw.value, figures.score.labels_only.value
+        (0.5, 0.5)
+        >>> figures.criteria["Style"].labels_only.value
+        0.5
+    """
+    graded = graded_items(run, dataset)
+    if not any(g.item.ground_truth is not None for g in graded):
+        raise InputError("no graded item has ground truth; label some items, drawn at random, to correct the scores")
+    criteria = {}
+    if len({tuple(g.criteria) for g in graded}) == 1:
+        table = judged_table(run, dataset)
+        criteria = {name: _criterion(table, column, confidence) for column, name in enumerate(table.names)}
+    return CorrectedScores(_score(graded, rule, confidence), criteria, _notes(graded, len(dataset)))
+
+
+def _score(graded: list[Graded], rule: ScoreRule, confidence: float) -> Corrections:
+    scored = [(g, g.report.score) for g in graded if g.report.score is not None]
+    labels, judged, rest = [], [], []
+    for g, score in scored:
+        truth = _true_score(g, rule)
+        if truth is not None:
+            labels.append(truth)
+            judged.append(score)
+        elif g.item.ground_truth is None:
+            rest.append(score)
+    return correct_mean(labels, judged, rest, _score_range([g.criteria for g, _ in scored], rule), confidence)
+
+
+def _true_score(graded: Graded, rule: ScoreRule) -> float | None:
+    if graded.item.ground_truth is None:
+        return None
+    strategy, credit = rule.cannot_assess.strategy, rule.cannot_assess.partial_credit
+    return Rubric(list(graded.criteria)).compute_score(graded.item.ground_truth, rule.normalize, strategy, credit)
+
+
+def _score_range(rubrics: list[Sequence[Criterion]], rule: ScoreRule) -> ScoreRange:
+    lows, highs, errors = [0.0], [0.0], [0.0]
+    for criteria in rubrics:
+        weights = np.array([criterion.weight for criterion in criteria])
+        positive, negative = weights[weights > 0].sum(), -weights[weights < 0].sum()
+        unit = (positive or negative or 1.0) if rule.normalize else 1.0
+        errors.append(float(np.abs(weights).max() / unit))
+        lows.append(-float(negative))
+        highs.append(float(positive))
+    if rule.normalize:
+        return ScoreRange(0.0, 1.0, min(1.0, max(errors)))
+    return ScoreRange(min(lows), max(highs), max(errors))
+
+
+def _criterion(table: JudgedTable, column: int, confidence: float) -> Corrections:
+    judged, truth = table.values[:, column], table.truth[:, column]
+    seen = ~np.isnan(judged)
+    labelled = seen & ~np.isnan(truth)
+    unlabelled = seen & np.isnan(table.truth).all(axis=1)
+    parts = truth[labelled], judged[labelled], judged[unlabelled]
+    criterion = table.criteria[column]
+    # A panel's mean of options, or a split vote scored in between, is a number and no verdict.
+    if criterion.options is None and set(np.unique(np.concatenate(parts))) <= {0.0, 1.0}:
+        return correct_rate(*parts, confidence)
+    values = [option.value for option in criterion.options or () if not option.na] or [0.0, 1.0]
+    low, high = min(values), max(values)
+    return correct_mean(*parts, ScoreRange(low, high, high - low), confidence)
+
+
+def _notes(graded: list[Graded], items: int) -> tuple[str, ...]:
+    notes = []
+    if len(graded) < items:
+        notes.append(f"{items - len(graded)} of {items} items have no report with criteria and are left out")
+    unscored = sum(g.report.score is None for g in graded)
+    if unscored:
+        notes.append(f"{unscored} of {items} items have no score and are left out of the mean score")
+    labelled = sum(g.item.ground_truth is not None for g in graded)
+    if labelled < 30:
+        notes.append(f"{labelled} items are labelled; intervals are checked from 30 labels up")
+    return tuple(notes)

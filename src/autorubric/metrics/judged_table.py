@@ -1,0 +1,239 @@
+"""Reports and ground truth as arrays: items down, criteria across, NaN where nothing was said."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.report import (
+    CriterionReport,
+    EnsembleCriterionReport,
+    EnsembleEvaluationReport,
+    EvaluationReport,
+)
+from autorubric.core.scoring import cell
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.errors import InputError
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
+
+
+class GradedItem(Protocol):
+    """One item of a graded run: what `autorubric.evaluation.ItemResult` is."""
+
+    @property
+    def item_idx(self) -> int:
+        """The item's place in the dataset."""
+
+    @property
+    def report(self) -> Report:
+        """What the grader said."""
+
+
+class GradedRun(Protocol):
+    """A graded run: what `autorubric.evaluation.EvalResult` is."""
+
+    @property
+    def item_results(self) -> Sequence[GradedItem]:
+        """The items that were graded or failed."""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One item with the criteria that apply to it and its report."""
+
+    index: int
+    item: DataItem
+    criteria: Sequence[Criterion]
+    report: Report
+
+
+@dataclass(frozen=True)
+class JudgedTable:
+    """A run over one rubric as arrays.
+
+    Attributes:
+        criteria: the rubric.
+        indices: each row's item, as its place in the dataset.
+        values: what the judge's word is worth, in [0, 1]; items × criteria, as the next three.
+        truth: what the ground truth is worth.
+        dissent: the share of pairs of votes that differ; NaN with fewer than two votes.
+        confidence: of the judge, where it states one.
+    """
+
+    criteria: tuple[Criterion, ...]
+    indices: tuple[int, ...]
+    values: Array
+    truth: Array
+    dissent: Array
+    confidence: Array
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the criteria, `C1`, `C2`, … where they have none."""
+        return [criterion.name or f"C{number}" for number, criterion in enumerate(self.criteria, start=1)]
+
+    @property
+    def shares(self) -> Array:
+        """How much of the score each criterion moves: its weight over all positive ones (or negative, if all are).
+
+        Example:
+            >>> dataset, reports = example_run()
+            >>> judged_table(reports, dataset).shares
+            array([ 0.75,  0.25, -0.25])
+        """
+        weights = np.array([criterion.weight for criterion in self.criteria])
+        total = weights[weights > 0].sum() or np.abs(weights).sum()
+        return np.asarray(weights / total) if total else weights
+
+
+def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDataset) -> list[Graded]:
+    """The items of a dataset that have a report with criteria, in the run's order.
+
+    Args:
+        run: a run, or one report (or None) for each item of the dataset.
+        dataset: what was graded.
+
+    Raises:
+        InputError: the run has other items than the dataset, or a report has other criteria than its item.
+    """
+    pairs = list(_reports_by_item(run, dataset))
+    outside = sorted({index for index, _ in pairs if not 0 <= index < len(dataset)})
+    if outside:
+        raise InputError([f"the run has item {index}, but the dataset has {len(dataset)} items" for index in outside])
+    found, problems = [], []
+    for index, report in pairs:
+        if report is None or report.report is None:
+            continue
+        criteria = tuple(dataset.get_item_rubric(index))
+        if len(criteria) != len(report.report):
+            problems.append(f"item {index}: the report has {len(report.report)} criteria, its rubric {len(criteria)}")
+        found.append(Graded(index, dataset[index], criteria, report))
+    if problems:
+        raise InputError(problems, "Is this the dataset that was graded?")
+    return found
+
+
+def judged_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset) -> JudgedTable:
+    """The run as arrays; its items share one rubric.
+
+    Raises:
+        InputError: as `graded_items`, or items have rubrics of their own that differ, or nothing was graded.
+
+    Example:
+        >>> dataset, reports = example_run()
+        >>> table = judged_table(reports, dataset)
+        >>> table.values[0], table.truth[0]
+        (array([1., 0., 0.]), array([1., 1., 0.]))
+    """
+    graded = graded_items(run, dataset)
+    if not graded:
+        raise InputError("the run has no report with criteria; expected at least one graded item")
+    criteria = tuple(graded[0].criteria)
+    others = [g.index for g in graded if g.criteria != criteria]
+    if others:
+        raise InputError(
+            f"items {_some(others)} have other criteria than item {graded[0].index}; "
+            "figures by criterion need one rubric for all items"
+        )
+    return JudgedTable(
+        criteria,
+        tuple(g.index for g in graded),
+        _array([entry.score_value for entry in g.report.report or ()] for g in graded),
+        _array(truth_values(g) for g in graded),
+        _array([vote_dissent(entry) for entry in g.report.report or ()] for g in graded),
+        _array([entry.confidence for entry in g.report.report or ()] for g in graded),
+    )
+
+
+def truth_values(graded: Graded) -> list[float | None]:
+    """What each label of an item is worth, in [0, 1]; None for abstentions and items without labels."""
+    labels = graded.item.ground_truth
+    if labels is None:
+        return [None] * len(graded.criteria)
+    return [cell(criterion, label).value for criterion, label in zip(graded.criteria, labels, strict=True)]
+
+
+def vote_dissent(entry: CriterionReport | EnsembleCriterionReport) -> float | None:
+    """The share of pairs of a panel's votes that differ; None with fewer than two votes that count.
+
+    Example:
+        >>> from autorubric.core.votes import JudgeVote
+        >>> votes = [JudgeVote(judge_id=n, verdict=v, reason=None) for n, v in zip("abc", ("MET", "MET", "UNMET"))]
+        >>> round(vote_dissent(EnsembleCriterionReport(
+        ...     criterion=Criterion(requirement="Is brief"), final_verdict="MET", final_reason=None, votes=votes
+        ... )), 3)
+        0.667
+    """
+    if not isinstance(entry, EnsembleCriterionReport):
+        return None
+    words: list[object] = [v.verdict for v in entry.votes if not (v.superseded or v.is_error)]
+    words += [v.selected_index for v in entry.multi_choice_votes if not (v.superseded or v.is_error)]
+    pairs = math.comb(len(words), 2)
+    if not pairs:
+        return None
+    return 1.0 - sum(math.comb(count, 2) for count in Counter(words).values()) / pairs
+
+
+def example_run() -> tuple[RubricDataset, list[Report | None]]:
+    """Six graded submissions of three criteria, four of them labelled, for examples and first steps.
+
+    Example:
+        >>> len(example_run()[0])
+        6
+    """
+    from autorubric.core.rubric import Rubric
+
+    rubric = Rubric(
+        [
+            Criterion(name="Causes", weight=30, requirement="Names two causes"),
+            Criterion(name="Style", weight=10, requirement="Reads well"),
+            Criterion(name="Errors", weight=-10, requirement="Has a wrong date"),
+        ]
+    )
+    dataset = RubricDataset("Explain the Industrial Revolution", rubric)
+    reports: list[Report | None] = []
+    rows = (("100", "110"), ("110", "110"), ("010", "000"), ("001", "001"), ("110", None), ("000", None))
+    for number, (judged, labels) in enumerate(rows):
+        dataset.add_item(
+            f"Essay {number}", f"essay {number}", None if labels is None else [_VERDICTS[x] for x in labels]
+        )
+        said = [_VERDICTS[x] for x in judged]
+        entries = [
+            CriterionReport(**criterion.model_dump(), verdict=verdict, reason=None)
+            for criterion, verdict in zip(rubric, said, strict=True)
+        ]
+        reports.append(EvaluationReport(score=rubric.compute_score(said), report=entries))
+    return dataset, reports
+
+
+_VERDICTS = {"0": "UNMET", "1": "MET"}
+
+
+def _reports_by_item(
+    run: GradedRun | Sequence[Report | None], dataset: RubricDataset
+) -> Iterator[tuple[int, Report | None]]:
+    if not isinstance(run, Sequence):
+        for result in run.item_results:
+            yield result.item_idx, result.report
+        return
+    if len(run) != len(dataset):
+        raise InputError(f"there are {len(run)} reports for {len(dataset)} items; expected one each, or None")
+    yield from enumerate(run)
+
+
+def _array(rows: Iterable[Sequence[float | None]]) -> Array:
+    return np.array([[math.nan if value is None else value for value in row] for row in rows], dtype=float)
+
+
+def _some(indices: list[int]) -> str:
+    shown = ", ".join(map(str, indices[:5]))
+    return f"{shown} and {len(indices) - 5} more" if len(indices) > 5 else shown

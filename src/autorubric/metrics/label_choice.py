@@ -1,0 +1,271 @@
+"""Which labels to collect next, and the score that comes of labels collected so.
+
+A label of criterion j on item i replaces the judge's value by the true one, which moves the mean score by
+c_j·(truth − judged) with c_j the criterion's share of the score. Drawing pairs with probability π and weighting
+each error by 1/π is right whatever π is; its variance Σ c²·E[(truth − judged)²]·(1/π − 1) is least for π
+proportional to |c|·√P(the judge errs) (Neyman 1934; for judged data: Zrnic and Candès, arXiv:2403.03208).
+Errors of one item may hang together: that adds to the variance between items, which no choice of pairs changes,
+so it has no part in the choice, but it is in the interval, whose unit is the item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from autorubric.core.scoring import cell
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError
+from autorubric.metrics.corrected_mean import UNIT, bounded_interval
+from autorubric.metrics.interval import Estimate, Interval, checked_confidence
+from autorubric.metrics.judged_table import Array, GradedRun, JudgedTable, Report, judged_table
+
+_UNIFORM_PART = 0.1
+_LEAST_DOUBT, _MOST_DOUBT = 0.02, 0.9
+_DOUBT_OF_ONE_JUDGE = 0.25
+
+
+class LabelRequest(NamedTuple):
+    """A pair to be labelled.
+
+    Attributes:
+        item: the item's place in the dataset.
+        criterion: the criterion's place in the rubric.
+        name: the criterion's name.
+        probability: with which this pair was drawn; keep it with the label.
+    """
+
+    item: int
+    criterion: int
+    name: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class CellLabel:
+    """A label that was collected for a `LabelRequest`.
+
+    Attributes:
+        item: as in the request.
+        criterion: as in the request.
+        verdict: what a person says: a verdict, or an option's label.
+        probability: as in the request.
+        batch: which call of `label_next` asked for it, from 0.
+    """
+
+    item: int
+    criterion: int
+    verdict: CriterionVerdict | str
+    probability: float
+    batch: int = 0
+
+
+def label_next(
+    run: GradedRun | Sequence[Report | None],
+    dataset: RubricDataset,
+    k: int,
+    *,
+    labels: Iterable[CellLabel] = (),
+    seed: int = 0,
+) -> list[LabelRequest]:
+    """The k pairs of item and criterion whose labels shrink the interval of the mean score most.
+
+    Pairs are drawn, not ranked: taking the k most doubtful ones would bias the score. Pairs that have a label
+    (ground truth of the item, or in `labels`) are left out and tell how often the judge errs on each criterion
+    and verdict.
+
+    Args:
+        run: a run, or one report (or None) for each item of the dataset.
+        dataset: what was graded.
+        k: how many labels can be paid for; all that are left, where there are fewer.
+        labels: what earlier calls brought.
+        seed: for the same draw again; take another one for each batch.
+
+    Raises:
+        InputError: `k` is below 1, the run does not fit the dataset, or everything is labelled.
+
+    Example:
+        >>> from autorubric.metrics.judged_table import example_run
+        >>> dataset, reports = example_run()
+        >>> [(r.item, r.name, round(r.probability, 2)) for r in label_next(reports, dataset, 3)]
+        [(4, 'Causes', 0.81), (4, 'Style', 0.41), (4, 'Errors', 0.28)]
+    """
+    if k < 1:
+        raise InputError(f"k={k}; expected at least one label to ask for")
+    table = judged_table(run, dataset)
+    truth = with_labels(table, labels)
+    open_pairs = ~np.isnan(table.values) & np.isnan(truth)
+    if not open_pairs.any():
+        raise InputError("every judged criterion has a label; there is nothing left to ask for")
+    sizes = np.abs(table.shares) * np.sqrt(doubt(table, truth))
+    chances = np.zeros(open_pairs.shape)
+    chances[open_pairs] = inclusion_probabilities(sizes[open_pairs], k)
+    rows, columns = np.nonzero(open_pairs)
+    drawn = systematic_draw(chances[open_pairs], np.random.default_rng(seed))
+    names = table.names
+    found = [
+        LabelRequest(table.indices[rows[d]], int(columns[d]), names[columns[d]], float(chances[rows[d], columns[d]]))
+        for d in drawn
+    ]
+    return sorted(found, key=lambda request: (request.item, request.criterion))
+
+
+def sampled_score(
+    run: GradedRun | Sequence[Report | None],
+    dataset: RubricDataset,
+    labels: Sequence[CellLabel],
+    *,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The mean score that labels drawn by `label_next` give: the judge's, plus its errors weighted by 1/π.
+
+    Each batch gives an unbiased figure, whatever the earlier ones led it to ask for, as what they found is
+    counted as known and the rest is drawn anew; batches are averaged by their size. The score is the weighted
+    sum of an item's criteria before it is clamped to [0, 1]; abstentions count as nothing.
+
+    Raises:
+        InputError: there are no labels, or one does not fit the run.
+
+    Example:
+        >>> from autorubric.metrics.judged_table import example_run
+        >>> dataset, reports = example_run()
+        >>> asked = label_next(reports, dataset, 3)
+        >>> labels = [CellLabel(r.item, r.criterion, "UNMET", r.probability) for r in asked]
+        >>> 0.0 < sampled_score(reports, dataset, labels).value < 1.0
+        True
+    """
+    checked_confidence(confidence)
+    if not labels:
+        raise InputError("there are no labels; collect those that `label_next` asks for")
+    table = judged_table(run, dataset)
+    judged = np.nan_to_num(table.values) * table.shares
+    errors = (np.nan_to_num(with_labels(table, labels)) - np.nan_to_num(table.values)) * table.shares
+    known = ~np.isnan(table.truth) & ~np.isnan(table.values)
+    batches = sorted({label.batch for label in labels})
+    figures = []
+    for batch in batches:
+        weights = known.astype(float)
+        for label in labels:
+            if label.batch == batch:
+                weights[table.indices.index(label.item), label.criterion] = 1.0 / label.probability
+        figures.append((judged + errors * weights).sum(axis=1))
+        known = known | (weights > 0)
+    sizes = [sum(label.batch == batch for label in labels) for batch in batches]
+    items = np.average(np.array(figures), axis=0, weights=sizes)
+    largest = max(abs(float(table.shares[label.criterion])) / label.probability for label in labels)
+    # The judge's share of the full marks of a rubric of pitfalls alone starts from 1.
+    start = 0.0 if (table.shares > 0).any() else 1.0
+    return item_mean(items + start, len({label.item for label in labels}), largest, confidence)
+
+
+def item_mean(items: Array, labelled: int, largest: float, confidence: float = 0.95) -> Estimate:
+    """The mean of corrected item scores with an interval that knows how few items were labelled.
+
+    Args:
+        items: the corrected score of each item.
+        labelled: how many of them have a label.
+        largest: the largest step that a label could have made, for one pseudo-error as in `correct_mean`.
+        confidence: of the interval.
+
+    Example:
+        >>> item_mean(np.array([0.2, 0.4, 0.6, 0.8]), 4, 0.0).value
+        0.5
+    """
+    n, value = len(items), float(items.mean())
+    if n < 2 or labelled < 3:
+        return Estimate(value, n=n, reason=f"labels on {labelled} items; an interval needs 3")
+    squares = float(((items - value) ** 2).sum()) + largest**2
+    interval = bounded_interval(value, squares / (n - 1) / n, labelled - 1, UNIT, confidence)
+    value = min(1.0, max(0.0, value))
+    return Estimate(value, Interval(min(interval.low, value), max(interval.high, value), confidence), n)
+
+
+def with_labels(table: JudgedTable, labels: Iterable[CellLabel]) -> Array:
+    """The table's truth with the labels written in.
+
+    Raises:
+        InputError: a label is for an item or criterion that the run does not have, or says what cannot be said.
+    """
+    truth, rows, problems = table.truth.copy(), {item: row for row, item in enumerate(table.indices)}, []
+    for label in labels:
+        place = f"label of item {label.item}, criterion {label.criterion}"
+        if label.item not in rows or not 0 <= label.criterion < len(table.criteria):
+            problems.append(f"{place}: the run has no such pair")
+        elif not 0.0 < label.probability <= 1.0:
+            problems.append(f"{place}: probability={label.probability}; expected the one of its request")
+        else:
+            try:
+                value = cell(table.criteria[label.criterion], label.verdict).value
+            except ValueError as error:
+                problems.append(f"{place}: {error}")
+                continue
+            truth[rows[label.item], label.criterion] = 0.0 if value is None else value
+    if problems:
+        raise InputError(problems)
+    return truth
+
+
+def doubt(table: JudgedTable, truth: Array) -> Array:
+    """How likely each judgment is to be wrong, in [0.02, 0.9].
+
+    What the votes or the judge's confidence say (a judge alone: 0.25), scaled for each criterion and verdict by
+    errors found / errors expected among the labels, each plus one, so that few labels change little.
+    """
+    votes = np.where(np.isnan(table.dissent), np.nan, (table.dissent + 0.1) / 1.2)
+    prior = np.where(np.isnan(votes), 1.0 - table.confidence, votes)
+    prior = np.clip(np.where(np.isnan(prior), _DOUBT_OF_ONE_JUDGE, prior), _LEAST_DOUBT, _MOST_DOUBT)
+    squared = np.nan_to_num((truth - table.values) ** 2)
+    labelled = ~np.isnan(truth) & ~np.isnan(table.values)
+    scaled = prior.copy()
+    for high in (False, True):
+        side = (table.values >= 0.5) == high
+        seen = labelled & side
+        factor = ((squared * seen).sum(axis=0) + 1.0) / ((prior * seen).sum(axis=0) + 1.0)
+        scaled = np.where(side, prior * factor, scaled)
+    return np.clip(scaled, _LEAST_DOUBT, _MOST_DOUBT)
+
+
+def inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Array:
+    """Probabilities that sum to k, at most 1, proportional to size but for a tenth that is shared evenly.
+
+    The even tenth keeps a wrong guess of the sizes from making one label count for very many.
+
+    Example:
+        >>> inclusion_probabilities([1.0, 1.0, 8.0], 1).round(2)
+        array([0.12, 0.12, 0.75])
+    """
+    given = np.asarray(sizes, dtype=float)
+    count = len(given)
+    if k >= count:
+        return np.ones(count)
+    total = given.sum()
+    part = given / total if total > 0 else np.full(count, 1.0 / count)
+    part = (1.0 - _UNIFORM_PART) * part + _UNIFORM_PART / count
+    certain = np.zeros(count, dtype=bool)
+    while True:
+        chances = np.where(certain, 1.0, part * (k - certain.sum()) / part[~certain].sum())
+        above = (chances >= 1.0) & ~certain
+        if not above.any():
+            return np.asarray(chances)
+        certain |= above
+
+
+def systematic_draw(chances: Array, rng: np.random.Generator) -> list[int]:
+    """Indices drawn with exactly these probabilities, as many as these sum to: systematic, in random order.
+
+    Source: Madow, Annals of Mathematical Statistics 20 (1949).
+
+    Example:
+        >>> systematic_draw(np.array([1.0, 0.0, 1.0]), np.random.default_rng(0))
+        [0, 2]
+    """
+    order = rng.permutation(len(chances))
+    ends = np.cumsum(chances[order])
+    marks = np.arange(round(float(ends[-1]))) + rng.random()
+    places = np.minimum(np.searchsorted(ends, marks, side="right"), len(order) - 1)
+    return sorted({int(order[place]) for place in places})
