@@ -102,8 +102,10 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
         judged += map(entry_code, pair.entries, found)
         if votes is not None:
             votes.add(pair.entries, found)
-    cast = np.empty((0, len(rows)), np.int64) if votes is None else votes.table()
-    points = Points(_codes(rows), _codes(places), _codes(truth), _codes(judged), cast)
+    words = _codes(judged)
+    # The word of a single judge is the word that counts.
+    cast = np.tile(words, (len(judges), 1)) if votes is None else votes.table()
+    points = Points(_codes(rows), _codes(places), _codes(truth), words, cast)
     return Table(
         columns.all(),
         points,
