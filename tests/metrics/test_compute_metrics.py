@@ -190,7 +190,7 @@ def test_the_pooled_path_honours_abstentions_modes_bootstrap_and_judges(graded: 
     # The abstention leaves the pair out: the other three agree.
     assert (binary.n_points, binary.exact_accuracy, binary.kappa, binary.n_abstain) == (3, 1.0, 1.0, 1)
     assert (excluded.per_criterion, excluded.n_criteria) == ([], 3)
-    assert excluded.bootstrap is not None and excluded.bootstrap.accuracy_ci == (1.0, 1.0)
+    assert excluded.bootstrap is not None and excluded.bootstrap.rmse_ci is not None
     assert excluded.per_judge is not None
     assert excluded.per_judge["a"].criterion_accuracy == 1.0
     assert excluded.per_judge["b"].criterion_accuracy == pytest.approx(2 / 3)
@@ -358,6 +358,17 @@ def test_intervals_repeat_with_a_seed_and_hold_the_estimate(graded: Make) -> Non
     low, high = first.bootstrap.accuracy_ci
     assert low < (first.criterion_accuracy or 0) < high
     assert first.per_criterion[0].kappa_ci is not None
+
+
+def test_verdicts_that_are_all_right_have_an_interval_that_is_no_point(graded: Make) -> None:
+    made = graded([BRIEF, LIES])
+    for words in (["MET", "UNMET"], ["UNMET", "MET"]) * 5:
+        made.add(words, words)
+    found = compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=50, seed=1)
+    # Resampling right verdicts shows only right ones. Wilson's lower end for 10 of 10: 1/(1 + 1.96²/10) = 0.7225.
+    assert found.bootstrap is not None and found.bootstrap.accuracy_ci is None
+    assert found.accuracy_ci is not None
+    assert (found.accuracy_ci.lower, found.accuracy_ci.upper) == pytest.approx((0.7225, 1.0), abs=1e-4)
 
 
 def test_figures_from_sums_are_the_figures_themselves(graded: Make) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autorubric.metrics.abstentions import CannotAssessMode, NAMode, filter_cannot_assess, filter_na_multi_choice
 from autorubric.metrics.column import CriterionType, classify_criteria, classify_criterion
+from autorubric.metrics.compare import Difference, JudgeComparison, compare_judges
 from autorubric.metrics.compute import compute_metrics
 from autorubric.metrics.criterion_results import (
     BinaryCriterionMetrics,
@@ -58,8 +59,10 @@ __all__ = [
     "CriterionMetrics",
     "CriterionMetricsUnion",
     "CriterionType",
+    "Difference",
     "DistributionResult",
     "EMDResult",
+    "JudgeComparison",
     "JudgeMetrics",
     "KSTestResult",
     "MetricsResult",
@@ -71,6 +74,7 @@ __all__ = [
     "PooledScaleMetrics",
     "classify_criteria",
     "classify_criterion",
+    "compare_judges",
     "compute_metrics",
     "earth_movers_distance",
     "extract_all_verdicts_from_report",

@@ -25,6 +25,7 @@ Statistic: TypeAlias = Callable[[Floats], Floats]
 _BLOCK = 4_000_000
 _LEAST_DEFINED = 0.9
 """The share of replicates in which a figure must be defined to have an interval."""
+_NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,10 @@ def resampled_sums(contributions: Floats, replicates: int, rng: np.random.Genera
 
 
 def bootstrap_intervals(contributions: Floats, statistic: Statistic, how: Bootstrap) -> list[Interval | None]:
-    """An interval for each figure; None where it is undefined, or in more than a tenth of the replicates.
+    """An interval for each figure; None where it is undefined, also in more than a tenth of the replicates.
+
+    A figure that is the same in all replicates (every verdict right, a judge that always says the same) has none
+    either: resampling cannot tell what was never seen.
 
     Source: Efron 1987, Better Bootstrap Confidence Intervals; the acceleration comes from leaving out one item at
     a time.
@@ -108,7 +112,7 @@ def bootstrap_intervals(contributions: Floats, statistic: Statistic, how: Bootst
 
 def _interval(figure: float, drawn: Floats, left_out: Floats | None, how: Bootstrap) -> Interval | None:
     known = np.sort(drawn[~np.isnan(drawn)])
-    if np.isnan(figure) or len(known) < _LEAST_DEFINED * len(drawn):
+    if np.isnan(figure) or len(known) < _LEAST_DEFINED * len(drawn) or np.ptp(known) <= _NO_SPREAD:
         return None
     tail = (1.0 - how.confidence) / 2.0
     ends = (tail, 1.0 - tail)

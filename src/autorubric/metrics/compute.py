@@ -145,8 +145,10 @@ def _whole(
     hits = int((points.truth == points.judged).sum())
     known = [figures.kappa for figures in each if figures.kappa is not None]
     interval = ConfidenceInterval.of(drawn, "bca")
-    if interval is None and len(points) == len(np.unique(points.row)):
-        interval = ConfidenceInterval.of(wilson_interval(hits, len(points), confidence), "wilson")
+    if interval is None:
+        # As if the criteria of an item said one thing: never too narrow, and Wilson's own for one criterion each.
+        items = len(np.unique(points.row))
+        interval = ConfidenceInterval.of(wilson_interval(hits / len(points) * items, items, confidence), "wilson")
     return {
         "criterion_accuracy": hits / len(points),
         "criterion_precision": precision,

@@ -189,8 +189,8 @@ class MetricsResult(Figures):
         criterion_gwet: AC1 over all binary pairs.
         criterion_balanced_accuracy: over all binary pairs.
         base_rate: the share of the commonest label over all binary pairs: what guessing it would reach.
-        accuracy_ci: of `criterion_accuracy`: by bootstrap where there is one, else Wilson's where items have one
-            criterion each.
+        accuracy_ci: of `criterion_accuracy`: by bootstrap where there is one, else Wilson's with items for n, which
+            is wide enough however the criteria of an item hang together.
         n_scores: pairs of scores.
         n_kappa_criteria: criteria that `mean_kappa` rests on.
         score_rule: how scores are made of verdicts: `skip, normalized`, say.
