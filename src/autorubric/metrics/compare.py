@@ -110,32 +110,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     drawing = Bootstrap(n_replicates, confidence_level, seed)
     modes = Modes(cannot_assess, na_mode)
     first, second = _in_common(evidence(a, dataset, modes), evidence(b, dataset, modes))
-    layout = Layout.of(first.table, modes)
-    sums = [contributions(found.table, found.points, found.scores, layout) for found in (first, second)]
-    both = np.hstack(sums)
-    width = both.shape[1] // 2
-
-    def difference(total: Floats) -> Floats:
-        return figures(total[..., :width], layout) - figures(total[..., width:], layout)
-
-    intervals = bootstrap_intervals(both, difference, drawing)
-    p_values = _exchanged(sums[0], sums[1], layout, drawing)
-    values = [figures(total.sum(axis=0), layout) for total in sums]
-    criteria = [] if first.pooled else [column.name for column in first.table.columns]
-    sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
-    counts = [len(first.points)] * 3 + [len(first.scores.rows)] * 3 + [int(size) for size in sizes]
-    made = [
-        Difference(
-            name=name,
-            a=defined(values[0][place]),
-            b=defined(values[1][place]),
-            difference=defined(values[0][place] - values[1][place]),
-            ci=ConfidenceInterval.of(intervals[place], "bca"),
-            p_value=p_values[place],
-            n=counts[place],
-        )
-        for place, name in enumerate([*FIGURES, *criteria])
-    ]
+    made = _differences(first, second, drawing)
     named = {found.name: found for found in made[: len(FIGURES)]}
     adjusted = holm([found.p_value for found in made[len(FIGURES) :]])
     each = [found.model_copy(update={"p_holm": p}) for found, p in zip(made[len(FIGURES) :], adjusted, strict=True)]
@@ -150,6 +125,35 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         n_replicates=n_replicates,
         warnings=list(dict.fromkeys((*first.warnings, *second.warnings))),
     )
+
+
+def _differences(first: Evidence, second: Evidence, drawing: Bootstrap) -> list[Difference]:
+    """The difference of each of `FIGURES`, then that of each criterion's κ."""
+    layout = Layout.of(first.table, first.modes)
+    sums = [contributions(found.table, found.points, found.scores, layout) for found in (first, second)]
+    width = sums[0].shape[1]
+
+    def difference(total: Floats) -> Floats:
+        return figures(total[..., :width], layout) - figures(total[..., width:], layout)
+
+    intervals = bootstrap_intervals(np.hstack(sums), difference, drawing)
+    p_values = _exchanged(sums[0], sums[1], layout, drawing)
+    values = [figures(total.sum(axis=0), layout) for total in sums]
+    criteria = [] if first.pooled else [column.name for column in first.table.columns]
+    sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
+    counts = [len(first.points)] * 3 + [len(first.scores.rows)] * 3 + [int(size) for size in sizes]
+    return [
+        Difference(
+            name=name,
+            a=defined(values[0][place]),
+            b=defined(values[1][place]),
+            difference=defined(values[0][place] - values[1][place]),
+            ci=ConfidenceInterval.of(intervals[place], "bca"),
+            p_value=p_values[place],
+            n=counts[place],
+        )
+        for place, name in enumerate([*FIGURES, *criteria])
+    ]
 
 
 def _exchanged(a: Floats, b: Floats, layout: Layout, drawing: Bootstrap) -> list[float | None]:

@@ -92,17 +92,29 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     checked_confidence(confidence_level)
     drawing = Bootstrap(n_bootstrap, confidence_level, seed) if bootstrap else None
     found = evidence(eval_result, dataset, Modes(cannot_assess, na_mode), per_item_metrics)
+    return result_of(found, confidence_level, drawing, per_judge=per_judge)
+
+
+def result_of(found: Evidence, confidence: float, drawing: Bootstrap | None, *, per_judge: bool) -> MetricsResult:
+    """Every figure of the evidence.
+
+    Args:
+        found: a run and its labels.
+        confidence: of the intervals.
+        drawing: how intervals are bootstrapped; None for none.
+        per_judge: also the figures of each judge.
+    """
     table, points, modes = found.table, found.points, found.modes
-    each = [] if found.pooled else _per_criterion(found, confidence_level)
+    each = [] if found.pooled else _per_criterion(found, confidence)
     intervals = _intervals(found, drawing) if drawing is not None else {}
     kinds = [column.kind for column in table.columns]
     return MetricsResult(
-        **_whole(found, each, confidence_level, intervals.get("accuracy")),
-        **score_agreement(found.scores, confidence_level),
+        **_whole(found, each, confidence, intervals.get("accuracy")),
+        **score_agreement(found.scores, confidence),
         per_criterion=[_with_interval(figures, intervals) for figures in each],
         pooled_by_scale=pooled_by_scale(table, points, modes) if found.pooled else None,
         bootstrap=_bootstrap_results(intervals, drawing),
-        per_judge=per_judge_metrics(table, modes, found.settings, confidence_level) if per_judge else None,
+        per_judge=per_judge_metrics(table, modes, found.settings, confidence) if per_judge else None,
         without_judge=without_each_judge(table, modes) if per_judge else [],
         n_items=table.rows,
         n_criteria=len(points) if found.pooled else len(table.columns),
@@ -111,8 +123,8 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
         n_nominal_criteria=kinds.count("nominal"),
         na_stats=na_stats(table),
         cannot_assess_stats=cannot_assess_stats(table),
-        cannot_assess_mode=cannot_assess,
-        na_mode=na_mode,
+        cannot_assess_mode=modes.cannot_assess,
+        na_mode=modes.na,
         n_samples=len(points),
         coverage_stats=coverage_of(table.points),
         n_scores=len(found.scores.rows),
