@@ -94,15 +94,17 @@ def settings() -> Iterator[tuple[str, dict[str, Coverage]]]:
 
 def run() -> None:
     """Print coverage (%) and mean width of nominal 95 % intervals, over 2,000 repetitions a row."""
-    print("corrected: labels/rest, figure, judge" + "".join(f"{method:>20}" for method in METHODS))
+    print("corrected: labels/rest, figure, judge" + "".join(f"{method:>22}" for method in METHODS))
     for name, table in settings():
         cells = [table.get(method) for method in METHODS]
-        shown = [
-            "none" if c is None else f"{100 * c.covered:.1f} ± {c.width:.3f}" + ("*" if c.given < 1 else " ")
-            for c in cells
-        ]
-        print(f"corrected: {name:<32}" + "".join(f"{text:>20}" for text in shown), flush=True)
-    print("corrected: * some repetitions had too few labels of a class for this interval, and got none")
+        shown = ["none" if cell is None else _shown(cell) for cell in cells]
+        print(f"corrected: {name:<32}" + "".join(f"{text:>22}" for text in shown), flush=True)
+    print("corrected: (share of the repetitions that had enough labels of each class for an interval)")
+
+
+def _shown(cell: Coverage) -> str:
+    given = "" if cell.given == 1.0 else f" ({cell.given:.0%})"
+    return f"{100 * cell.covered:.1f} ± {cell.width:.3f}{given}"
 
 
 if __name__ == "__main__":

@@ -255,7 +255,7 @@ async def test_a_ledger_that_cannot_write_stops_the_calls(tmp_path: Path) -> Non
     with Ledger.open(tmp_path) as ledger:
         executor = Executor(ledger)
         with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
-            connection.execute("ALTER TABLE payloads RENAME TO elsewhere")
+            connection.execute("ALTER TABLE calls RENAME TO elsewhere")
         for _ in range(3):
             with pytest.raises(LedgerError, match="cannot be written"):
                 await executor.ask(model, question())

@@ -52,12 +52,14 @@ def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
     table = np.asarray(values, dtype=float)
     if table.ndim != 2 or table.shape[0] < 10 or table.shape[1] < 3:
         return None
-    seen = ~np.isnan(table)
-    met, missed = np.where(seen, table, 0.0), np.where(seen, 1.0 - table, 0.0)
-    share = np.clip(met.sum(axis=0) / np.maximum(seen.sum(axis=0), 1), 0.02, 0.98)
+    # Items with the same verdicts are one row that counts several times: 2¹⁰ rows at most for ten binary criteria.
+    patterns, counts = np.unique(np.where(np.isnan(table), -1.0, table), axis=0, return_counts=True)
+    seen = patterns >= 0.0
+    met, missed = np.where(seen, patterns, 0.0), np.where(seen, 1.0 - patterns, 0.0)
+    share = np.clip(counts @ met / np.maximum(counts @ seen, 1), 0.02, 0.98)
     slope, level = np.ones(table.shape[1]), np.log(share / (1.0 - share))
     for _ in range(_MOST_ROUNDS):
-        posterior = _posterior(met, missed, slope, level)
+        posterior = _posterior(met, missed, slope, level) * counts[:, None]
         new_slope, new_level = _newton_step(met.T @ posterior, missed.T @ posterior, slope, level)
         moved = max(float(np.abs(new_slope - slope).max()), float(np.abs(new_level - level).max()))
         slope, level = new_slope, new_level

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault, error_fault
 from autorubric.llm.http.secrets import redacted
 from autorubric.llm.http.surrogates import clean
 from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request, Usage
-
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 SEED_PER_DRAW = 1000
 
@@ -89,11 +87,12 @@ def _response_format(schema: ReplySchema, terms: Terms) -> dict[str, Any] | None
 
 def encoded(body: Mapping[str, Any]) -> bytes:
     """`body` as JSON in UTF-8; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
-    text = _encode(body)
+    data = json_bytes(body)
     try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return clean(text).encode()
+        data.decode()
+    except UnicodeDecodeError:
+        return clean(data.decode("utf-8", "surrogatepass")).encode()
+    return data
 
 
 _FINISHES: dict[str, FinishReason] = {
@@ -122,7 +121,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         'the answer is not JSON: <html>'
     """
     try:
-        data = json.loads(raw)
+        data = json_value(raw)
     except (ValueError, RecursionError):
         start = " ".join(raw[:80].decode("utf-8", "replace").split())
         return Fault(

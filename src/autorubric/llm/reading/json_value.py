@@ -116,26 +116,37 @@ def strict_json(text: str, notes: list[str]) -> Any:
     """
     found: list[str] = []
 
-    def paired(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        value = dict(pairs)
-        if len(value) < len(pairs):
-            keys = [key for key, _ in pairs]
-            found.extend(f"key {key!r} was given twice; the last was taken" for key in value if keys.count(key) > 1)
-        return value
-
-    def refused(name: str) -> Any:
-        raise NotFiniteError(f"{name} is not a JSON number")
-
     try:
-        parsed = json.loads(text, strict=False, parse_constant=refused)
+        parsed = _DECODER.decode(text)
         if _keys_in(parsed) != text.count('":'):
             # A key may have been given twice, or a string holds the same signs: the slow way tells.
-            parsed = json.loads(text, strict=False, object_pairs_hook=paired, parse_constant=refused)
+            parsed = json.loads(
+                text,
+                strict=False,
+                object_pairs_hook=lambda pairs: _paired(pairs, found),
+                parse_constant=_refused,
+            )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     value = _cleaned(parsed, found) if _MAY_NEED_CLEANING.search(text) else parsed
     notes.extend(dict.fromkeys(found))
     return value
+
+
+def _paired(pairs: list[tuple[str, Any]], found: list[str]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        found.extend(f"key {key!r} was given twice; the last was taken" for key in value if keys.count(key) > 1)
+    return value
+
+
+def _refused(name: str) -> Any:
+    raise NotFiniteError(f"{name} is not a JSON number")
+
+
+# Making a decoder costs as much as reading a short reply with it.
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refused)
 
 
 def _keys_in(value: Any) -> int:

@@ -24,6 +24,8 @@ _INSERT_CALL = f"INSERT INTO calls({CALL_COLUMNS}) VALUES ({', '.join('?' * 18)}
 _UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id DESC"
 _INDEX = """INSERT OR IGNORE INTO replies
     SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY key, id"""
+_FIND = "SELECT call, data, digest FROM replies LEFT JOIN payloads ON id = call WHERE key = ?"
+_FIND_CALL = "SELECT id, data, digest FROM payloads WHERE id = ?"
 _MOST_UNINDEXED = 4096
 
 
@@ -100,15 +102,14 @@ class Ledger:
         self._commits.check()
         call = self._unindexed.get(key)
         with damage_named(self._place):
-            if call is None:
-                found = self._reading.execute("SELECT call FROM replies WHERE key = ?", (key,)).fetchall()
-                if not found:
-                    return None
-                call = found[0][0]
-            sealed = self._reading.execute("SELECT data, digest FROM payloads WHERE id = ?", (call,)).fetchall()
-        if not sealed:
-            raise LedgerError(f"{self._place} is damaged: call {call} has lost its reply")
-        return unpacked_reply(unseal(key, *sealed[0]), fresh=call >= self._first_fresh)
+            query, name = (_FIND, key) if call is None else (_FIND_CALL, call)
+            found = self._reading.execute(query, (name,)).fetchall()
+        if not found and call is None:
+            return None
+        if not found or found[0][1] is None:
+            raise LedgerError(f"{self._place} is damaged: call {call or found[0][0]} has lost its reply")
+        recorded, data, digest = found[0]
+        return unpacked_reply(unseal(key, data, digest), fresh=recorded >= self._first_fresh)
 
     async def record(self, row: CallRow) -> None:
         """Return when `row` is on the disk.

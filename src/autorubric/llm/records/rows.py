@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 import zstandard
 
 from autorubric.errors import LedgerError
+from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
 
 _INT64_MAX = 2**63 - 1
@@ -93,7 +93,7 @@ def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
         Traceback (most recent call last):
         autorubric.errors.LedgerError: ...
     """
-    data = _codec.pack(_compact(value).encode("utf-8", "surrogatepass"))
+    data = _codec.pack(json_bytes(value))
     return data, _digest(name, data)
 
 
@@ -104,7 +104,7 @@ def unseal(name: bytes, data: bytes, digest: bytes) -> Any:
             "the ledger is damaged: a recorded value does not match its digest; "
             "restore the run directory from a copy, or start again in a new one"
         )
-    return json.loads(_codec.unpack(data))
+    return json_value(_codec.unpack(data))
 
 
 def packed(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
@@ -165,4 +165,3 @@ class _Codec(threading.local):
 
 
 _codec = _Codec()
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from autorubric.errors import LedgerError
@@ -60,11 +58,18 @@ def prepare(connection: sqlite3.Connection, place: str) -> None:
     connection.execute("COMMIT")
 
 
-@contextmanager
-def damage_named(place: str) -> Iterator[None]:
+class damage_named:
     """Turns what SQLite says about a broken file into a `LedgerError` that says what to do."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        advice = "restore the run directory from a copy, or start again in a new one"
-        raise LedgerError(f"{place} cannot be read: {error}; {advice}") from error
+
+    __slots__ = ("_place",)
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            advice = "restore the run directory from a copy, or start again in a new one"
+            raise LedgerError(f"{self._place} cannot be read: {error}; {advice}") from error
