@@ -9,6 +9,7 @@ import typer
 
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
+from autorubric.cli.agree import agree
 from autorubric.cli.grade import grade
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 app.command("synthesize")(synthesize)
 app.command("grade")(grade)
+app.command("agree")(agree)
 
 
 @app.callback()

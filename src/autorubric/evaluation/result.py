@@ -18,6 +18,8 @@ from autorubric.evaluation.report_json import report_from, report_json
 
 if TYPE_CHECKING:
     from autorubric.llm.records.accounts import Totals
+    from autorubric.metrics import CannotAssessMode, MetricsResult, NAMode
+    from autorubric.metrics.evidence import PerItemMetrics
 
 
 @dataclass
@@ -140,6 +142,7 @@ class EvalResult:
         experiment_name: the directory's name.
         experiment_dir: the directory.
         stopped: why the run ended before every item was opened (budget, a refused key); None where it did not.
+        grader_config: what the grader is made of, as the manifest records it.
     """
 
     item_results: list[ItemResult]
@@ -155,6 +158,7 @@ class EvalResult:
     experiment_name: str | None = None
     experiment_dir: Path | None = None
     stopped: str | None = None
+    grader_config: dict[str, Any] | None = None
 
     def get_scores(self) -> list[float]:
         """The scores of the items that have one, in order."""
@@ -171,6 +175,35 @@ class EvalResult:
     def filter_failed(self) -> list[ItemResult]:
         """The items without one."""
         return [result for result in self.item_results if result.error is not None]
+
+    def compute_metrics(  # noqa: PLR0913 (published signature)
+        self,
+        dataset: RubricDataset,
+        *,
+        bootstrap: bool = False,
+        n_bootstrap: int = 1000,
+        per_judge: bool = False,
+        cannot_assess: CannotAssessMode = "exclude",
+        na_mode: NAMode = "exclude",
+        confidence_level: float = 0.95,
+        seed: int | None = None,
+        per_item_metrics: PerItemMetrics = "auto",
+    ) -> MetricsResult:
+        """How far this run agrees with the labels of its items; see `autorubric.metrics.compute_metrics`."""
+        from autorubric.metrics import compute_metrics
+
+        return compute_metrics(
+            self,
+            dataset,
+            bootstrap=bootstrap,
+            n_bootstrap=n_bootstrap,
+            per_judge=per_judge,
+            cannot_assess=cannot_assess,
+            na_mode=na_mode,
+            confidence_level=confidence_level,
+            seed=seed,
+            per_item_metrics=per_item_metrics,
+        )
 
     @classmethod
     def from_experiment(cls, experiment_path: Path | str) -> EvalResult:
@@ -214,6 +247,7 @@ def result_of(
         experiment_name=manifest.experiment_name,
         experiment_dir=directory,
         stopped=manifest.error,
+        grader_config=manifest.grader_config,
     )
 
 

@@ -1,1 +1,93 @@
 """From reports and ground truth to how far a judge can be trusted, and what that does to the score."""
+
+from __future__ import annotations
+
+from autorubric.metrics.abstentions import CannotAssessMode, NAMode, filter_cannot_assess, filter_na_multi_choice
+from autorubric.metrics.column import CriterionType, classify_criteria, classify_criterion
+from autorubric.metrics.compare import Difference, JudgeComparison, compare_judges
+from autorubric.metrics.compute import compute_metrics
+from autorubric.metrics.criterion_results import (
+    BinaryCriterionMetrics,
+    CannotAssessStats,
+    ConfusionMatrix,
+    CoverageStats,
+    CriterionMetrics,
+    CriterionMetricsUnion,
+    NAStats,
+    NominalCriterionMetrics,
+    OptionMetrics,
+    OrdinalCriterionMetrics,
+)
+from autorubric.metrics.distribution import (
+    earth_movers_distance,
+    ks_test,
+    score_distribution,
+    systematic_bias,
+    wasserstein_distance,
+)
+from autorubric.metrics.results import BootstrapResults, JudgeMetrics, MetricsResult, PooledScaleMetrics
+from autorubric.metrics.statistic_results import (
+    BiasResult,
+    BootstrapResult,
+    ConfidenceInterval,
+    CorrelationResult,
+    DistributionResult,
+    EMDResult,
+    KSTestResult,
+)
+from autorubric.metrics.verdicts import (
+    extract_all_verdicts_from_report,
+    extract_verdicts_from_report,
+    get_option_value,
+    is_na_option,
+    resolve_ground_truth,
+    verdict_to_binary,
+    verdict_to_string,
+)
+
+__all__ = [
+    "BiasResult",
+    "BinaryCriterionMetrics",
+    "BootstrapResult",
+    "BootstrapResults",
+    "CannotAssessMode",
+    "CannotAssessStats",
+    "ConfidenceInterval",
+    "ConfusionMatrix",
+    "CorrelationResult",
+    "CoverageStats",
+    "CriterionMetrics",
+    "CriterionMetricsUnion",
+    "CriterionType",
+    "Difference",
+    "DistributionResult",
+    "EMDResult",
+    "JudgeComparison",
+    "JudgeMetrics",
+    "KSTestResult",
+    "MetricsResult",
+    "NAMode",
+    "NAStats",
+    "NominalCriterionMetrics",
+    "OptionMetrics",
+    "OrdinalCriterionMetrics",
+    "PooledScaleMetrics",
+    "classify_criteria",
+    "classify_criterion",
+    "compare_judges",
+    "compute_metrics",
+    "earth_movers_distance",
+    "extract_all_verdicts_from_report",
+    "extract_verdicts_from_report",
+    "filter_cannot_assess",
+    "filter_na_multi_choice",
+    "get_option_value",
+    "is_na_option",
+    "ks_test",
+    "resolve_ground_truth",
+    "score_distribution",
+    "systematic_bias",
+    "verdict_to_binary",
+    "verdict_to_string",
+    "wasserstein_distance",
+]

@@ -1,0 +1,84 @@
+"""`autorubric agree`: how far a run agrees with its labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from autorubric.errors import InputError
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
+
+_Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of `autorubric grade`.")]
+_Dataset = Annotated[
+    Path | None, typer.Option("--dataset", help="Labels, where they are not in the dataset that was graded.")
+]
+_By = Annotated[str, typer.Option("--by", help="A row for each criterion, judge or tag.")]
+_Against = Annotated[Path | None, typer.Option("--against", help="Another run on the same items, to compare with.")]
+_Criteria = Annotated[bool, typer.Option("--criteria", help="What each criterion is worth; needs no labels.")]
+_Json = Annotated[bool, typer.Option("--json", help="All figures as JSON.")]
+_Csv = Annotated[bool, typer.Option("--csv", help="The table as CSV.")]
+_Markdown = Annotated[bool, typer.Option("--md", help="The table as Markdown.")]
+_Abstain = Annotated[str, typer.Option("--cannot-assess", help="CANNOT_ASSESS: exclude, as_unmet or as_category.")]
+_Na = Annotated[str, typer.Option("--na", help="Option that is not applicable: exclude, as_unmet or as_category.")]
+_Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
+_Replicates = Annotated[int, typer.Option(min=2, help="Of bootstrap and permutation.")]
+_Seed = Annotated[int, typer.Option(help="Of bootstrap and permutation.")]
+
+
+def agree(
+    run: _Run,
+    dataset: _Dataset = None,
+    by: _By = "criterion",
+    against: _Against = None,
+    criteria: _Criteria = False,
+    json: _Json = False,
+    csv: _Csv = False,
+    md: _Markdown = False,
+    cannot_assess: _Abstain = "exclude",
+    na: _Na = "exclude",
+    confidence: _Confidence = 0.95,
+    replicates: _Replicates = 1000,
+    seed: _Seed = 0,
+) -> int:
+    """Say how far a run agrees with the labels of its items: worst criteria first, with intervals."""
+    form = _form(json, csv, md)
+    if by not in ("criterion", "judge", "tag"):
+        raise InputError(f"--by {by!r} is not one of criterion, judge, tag")
+    if criteria and against is not None:
+        raise InputError("--criteria is about one run and --against about two; give one of them")
+    from autorubric.cli.agreement_report import Shown, agreement, comparison, worth
+
+    options = {"cannot_assess": cannot_assess, "na_mode": na, "confidence_level": confidence, "seed": seed}
+    result, labels = _read(run, dataset)
+    shown: Shown
+    if criteria:
+        shown = worth(result, labels, confidence)
+    elif against is not None:
+        shown = comparison(result, _read(against, None)[0], labels, replicates, options)
+    else:
+        shown = agreement(result, labels, by, replicates, options)
+    typer.echo(shown.text(form), nl=form != "csv")
+    return 0
+
+
+def _form(json: bool, csv: bool, md: bool) -> str:
+    chosen = [name for name, given in (("json", json), ("csv", csv), ("md", md)) if given]
+    if len(chosen) > 1:
+        raise InputError(f"--{' and --'.join(chosen)} exclude each other; give one of them")
+    return chosen[0] if chosen else "text"
+
+
+def _read(run: Path, dataset: Path | None) -> tuple[Any, RubricDataset]:
+    """The run, and the dataset with its labels: the one named, or the run's own copy."""
+    from autorubric.dataset import RubricDataset
+    from autorubric.evaluation import EvalResult
+    from autorubric.evaluation.experiment import DATASET_FILE
+
+    result = EvalResult.from_experiment(run)
+    if not result.item_results:
+        raise InputError(f"{run}: no item has been graded yet")
+    return result, RubricDataset.from_file(run / DATASET_FILE if dataset is None else dataset)

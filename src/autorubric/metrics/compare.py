@@ -1,0 +1,265 @@
+"""Whether one judge is closer to the labels than another, on the same items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from pydantic import Field
+
+from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError
+from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode
+from autorubric.metrics.arrays import Flags, Floats, Ints, defined
+from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
+from autorubric.metrics.evidence import Evidence, evidence
+from autorubric.metrics.holm import holm
+from autorubric.metrics.joining import GradedItems
+from autorubric.metrics.pooled import as_pooled
+from autorubric.metrics.statistic_results import ConfidenceInterval, Figures
+from autorubric.metrics.sums import FIGURES, Layout, contributions, figures
+from autorubric.metrics.table import Points, Table, signature
+
+_ROUNDING = 1e-12
+
+
+class Difference(Figures):
+    """A figure of two judges on the same items. Undefined is None.
+
+    Attributes:
+        name: of the figure, or of the criterion.
+        a: of the first judge.
+        b: of the second.
+        difference: a − b.
+        ci: its interval (BCa bootstrap over items).
+        p_value: two-sided, by exchanging the two judges item by item.
+        p_holm: that, adjusted for all criteria (Holm); None for figures of the whole.
+        n: pairs of verdicts, or of scores.
+    """
+
+    name: str
+    a: float | None
+    b: float | None
+    difference: float | None
+    ci: ConfidenceInterval | None = None
+    p_value: float | None = None
+    p_holm: float | None = None
+    n: int = 0
+
+
+class JudgeComparison(Figures):
+    """Two judges against the same labels.
+
+    Attributes:
+        accuracy: share of pairs that agree.
+        mean_kappa: mean κ over criteria.
+        micro_kappa: κ over all binary pairs.
+        score_error: mean size of the score's error; lower is better.
+        score_bias: mean of score − true score, so that the difference is that of the mean scores.
+        per_criterion: the κ of each criterion, with Holm's p-values.
+        n_items: items that both judged.
+        n_replicates: of bootstrap and permutation.
+        warnings: what a reader must know.
+    """
+
+    accuracy: Difference
+    mean_kappa: Difference
+    micro_kappa: Difference
+    score_error: Difference
+    score_bias: Difference
+    per_criterion: list[Difference] = Field(default_factory=list)
+    n_items: int
+    n_replicates: int
+    warnings: list[str] = Field(default_factory=list)
+
+    def summary(self) -> str:
+        """The differences as text, with a sentence where the interval leaves no doubt."""
+        return "\n".join(_lines(self))
+
+
+def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
+    a: GradedItems,
+    b: GradedItems,
+    dataset: RubricDataset,
+    *,
+    n_replicates: int = 1000,
+    confidence_level: float = 0.95,
+    seed: int | None = None,
+    cannot_assess: CannotAssessMode = "exclude",
+    na_mode: NAMode = "exclude",
+) -> JudgeComparison:
+    """How two runs differ in their agreement with the labels, over the pairs that both have.
+
+    Intervals resample items. P-values exchange the two judges item by item, which keeps what hangs together in an
+    item; the smallest possible one is 1 / (n_replicates + 1).
+
+    Args:
+        a: a run.
+        b: another over the same items.
+        dataset: the items with their ground truth.
+        n_replicates: of bootstrap and permutation.
+        confidence_level: of the intervals.
+        seed: for the same figures again.
+        cannot_assess: see `compute_metrics`.
+        na_mode: see `compute_metrics`.
+
+    Raises:
+        InputError: the runs have no labelled pair in common; or see `compute_metrics`.
+    """
+    drawing = Bootstrap(n_replicates, confidence_level, seed)
+    modes = Modes(cannot_assess, na_mode)
+    first, second = _in_common(evidence(a, dataset, modes), evidence(b, dataset, modes))
+    made = _differences(first, second, drawing)
+    named = {found.name: found for found in made[: len(FIGURES)]}
+    adjusted = holm([found.p_value for found in made[len(FIGURES) :]])
+    each = [found.model_copy(update={"p_holm": p}) for found, p in zip(made[len(FIGURES) :], adjusted, strict=True)]
+    return JudgeComparison(
+        accuracy=named["accuracy"],
+        mean_kappa=named["mean_kappa"],
+        micro_kappa=named["micro_kappa"],
+        score_error=named["mae"],
+        score_bias=named["bias"],
+        per_criterion=each,
+        n_items=first.table.rows,
+        n_replicates=n_replicates,
+        warnings=list(dict.fromkeys((*first.warnings, *second.warnings))),
+    )
+
+
+def _differences(first: Evidence, second: Evidence, drawing: Bootstrap) -> list[Difference]:
+    """The difference of each of `FIGURES`, then that of each criterion's κ."""
+    layout = Layout.of(first.table, first.modes)
+    sums = [contributions(found.table, found.points, found.scores, layout) for found in (first, second)]
+    width = sums[0].shape[1]
+
+    def difference(total: Floats) -> Floats:
+        return figures(total[..., :width], layout) - figures(total[..., width:], layout)
+
+    intervals = bootstrap_intervals(np.hstack(sums), difference, drawing)
+    p_values = _exchanged(sums[0], sums[1], layout, drawing)
+    values = [figures(total.sum(axis=0), layout) for total in sums]
+    criteria = [] if first.pooled else [column.name for column in first.table.columns]
+    sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
+    counts = [len(first.points)] * 3 + [len(first.scores.rows)] * 3 + [int(size) for size in sizes]
+    return [
+        Difference(
+            name=name,
+            a=defined(values[0][place]),
+            b=defined(values[1][place]),
+            difference=defined(values[0][place] - values[1][place]),
+            ci=ConfidenceInterval.of(intervals[place], "bca"),
+            p_value=p_values[place],
+            n=counts[place],
+        )
+        for place, name in enumerate([*FIGURES, *criteria])
+    ]
+
+
+def _exchanged(a: Floats, b: Floats, layout: Layout, drawing: Bootstrap) -> list[float | None]:
+    """The share of exchanges, this order included, in which each figure differs as much."""
+    rng = np.random.default_rng(drawing.seed)
+    total_a, total_b, gap = a.sum(axis=0), b.sum(axis=0), b - a
+    seen = figures(total_a, layout) - figures(total_b, layout)
+    as_much = np.ones(len(seen))
+    known = np.ones(len(seen))
+    block = max(1, 4_000_000 // len(a))
+    for start in range(0, drawing.replicates, block):
+        size = min(block, drawing.replicates - start)
+        moved = rng.integers(0, 2, (size, len(a))).astype(float) @ gap
+        differences = figures(total_a + moved, layout) - figures(total_b - moved, layout)
+        as_much += (np.abs(differences) >= np.abs(seen) - _ROUNDING).sum(axis=0)
+        known += (~np.isnan(differences)).sum(axis=0)
+    return [None if np.isnan(s) else float(m / k) for s, m, k in zip(seen, as_much, known, strict=True)]
+
+
+def _in_common(a: Evidence, b: Evidence) -> tuple[Evidence, Evidence]:
+    """The evidence on the items and the points that both have, in one order and with one set of columns."""
+    a, b = _same_columns(a, b)
+    items = np.intersect1d(a.table.items, b.table.items)
+    first, second = _on(a, items), _on(b, items)
+    keys = [_keys(found) for found in (first, second)]
+    shared = np.intersect1d(keys[0], keys[1])
+    if not len(shared):
+        raise InputError("the two runs have no labelled criterion in common that both judged")
+    rows = np.intersect1d(first.scores.rows, second.scores.rows)
+    first, second = _only(first, np.isin(keys[0], shared), rows), _only(second, np.isin(keys[1], shared), rows)
+    return (_pooled(first), _pooled(second)) if a.pooled or b.pooled else (first, second)
+
+
+def _same_columns(a: Evidence, b: Evidence) -> tuple[Evidence, Evidence]:
+    """The evidence with the columns of both, so that one number means one criterion."""
+    columns = list(a.table.columns)
+    places = {signature(column.criterion): column.index for column in columns}
+    for column in b.table.columns:
+        if places.setdefault(signature(column.criterion), len(columns)) == len(columns):
+            columns.append(replace(column, index=len(columns)))
+    moved = np.array([places[signature(column.criterion)] for column in b.table.columns], np.int64)
+    points = replace(b.points, column=moved[b.points.column])
+    tables = [replace(found.table, columns=tuple(columns)) for found in (a, b)]
+    return replace(a, table=tables[0]), replace(b, table=tables[1], points=points)
+
+
+def _pooled(found: Evidence) -> Evidence:
+    table, points = as_pooled(found.table, found.points)
+    return replace(found, table=table, points=points, pooled=True)
+
+
+def _on(found: Evidence, items: Ints) -> Evidence:
+    """The evidence on some items, whose rows follow the order of `items`."""
+    place = np.full(found.table.rows, -1, np.int64)
+    kept = np.isin(found.table.items, items)
+    place[kept] = np.searchsorted(items, found.table.items[kept])
+    points = found.points.where(place[found.points.row] >= 0)
+    points = Points(place[points.row], points.column, points.truth, points.judged, points.votes)
+    table = Table(found.table.columns, points, items, np.full(len(items), np.nan))
+    scored = place[found.scores.rows] >= 0
+    scores = found.scores._replace(
+        rows=place[found.scores.rows][scored], judged=found.scores.judged[scored], true=found.scores.true[scored]
+    )
+    return replace(found, table=table, points=points, scores=scores)
+
+
+def _keys(found: Evidence) -> Ints:
+    return found.points.row * len(found.table.columns) + found.points.column
+
+
+def _only(found: Evidence, chosen: Flags, rows: Ints) -> Evidence:
+    scored = np.isin(found.scores.rows, rows)
+    scores = found.scores._replace(
+        rows=found.scores.rows[scored], judged=found.scores.judged[scored], true=found.scores.true[scored]
+    )
+    return replace(found, points=found.points.where(chosen), scores=scores)
+
+
+def _lines(found: JudgeComparison) -> Iterator[str]:
+    from autorubric.metrics.summary import shown
+
+    yield f"{found.n_items} items that both judged; {found.n_replicates} replicates"
+    whole = (found.accuracy, found.mean_kappa, found.micro_kappa, found.score_error, found.score_bias)
+    titles = ("accuracy", "mean kappa", "kappa, binary", "score error", "score bias")
+    for title, figure in zip(titles, whole, strict=True):
+        yield (
+            f"  {title:<14} a {shown(figure.a)}, b {shown(figure.b)}, a − b {shown(figure.difference, figure.ci)}, "
+            f"p {shown(figure.p_value)}"
+        )
+    for figure in found.per_criterion:
+        yield (
+            f"  {figure.name}: kappa a {shown(figure.a)}, b {shown(figure.b)}, a − b "
+            f"{shown(figure.difference, figure.ci)}, p {shown(figure.p_value)}, Holm {shown(figure.p_holm)}, "
+            f"n={figure.n}"
+        )
+    yield verdict_on(found.accuracy)
+    yield from (f"  note: {warning}" for warning in found.warnings)
+
+
+def verdict_on(figure: Difference) -> str:
+    """A sentence on which judge agrees more with the labels, where the interval leaves no doubt.
+
+    Example:
+        >>> verdict_on(Difference(name="accuracy", a=0.5, b=0.5, difference=0.0))
+        'These items do not tell which of the two agrees more with the labels.'
+    """
+    if figure.ci is None or figure.ci.lower <= 0.0 <= figure.ci.upper or (figure.p_value or 0.0) > 0.05:
+        return "These items do not tell which of the two agrees more with the labels."
+    return f"{'a' if figure.ci.lower > 0 else 'b'} agrees more with the labels."

@@ -1,0 +1,259 @@
+"""What the agreement on a criterion comes to: the published result types, and what was added to them."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from autorubric.metrics.arrays import defined, ratio
+from autorubric.metrics.statistic_results import ConfidenceInterval, CorrelationResult, Figures
+
+
+class ConfusionMatrix(Figures):
+    """Counts of pairs: rows are the truth, columns what was judged. The first category is the positive one.
+
+    Attributes:
+        matrix: the counts.
+        labels: of rows and columns.
+
+    Example:
+        >>> table = ConfusionMatrix(matrix=[[8, 2], [1, 9]], labels=["MET", "UNMET"])
+        >>> table.tp, table.fnr, table.precision
+        (8, 0.2, 0.8888888888888888)
+    """
+
+    matrix: list[list[int]]
+    labels: list[str]
+
+    @property
+    def n_classes(self) -> int:
+        """How many categories."""
+        return len(self.labels)
+
+    @property
+    def total(self) -> int:
+        """How many pairs."""
+        return sum(map(sum, self.matrix))
+
+    @property
+    def tp(self) -> int:
+        """Positive on both sides."""
+        return self.matrix[0][0]
+
+    @property
+    def fn(self) -> int:
+        """Positive in truth only."""
+        return sum(self.matrix[0]) - self.tp
+
+    @property
+    def fp(self) -> int:
+        """Positive as judged only."""
+        return sum(row[0] for row in self.matrix) - self.tp
+
+    @property
+    def tn(self) -> int:
+        """Positive on neither side."""
+        return self.total - self.tp - self.fn - self.fp
+
+    @property
+    def fpr(self) -> float | None:
+        """The share of the truly negative that is judged positive; None where there is none."""
+        return defined(ratio(self.fp, self.fp + self.tn))
+
+    @property
+    def fnr(self) -> float | None:
+        """The share of the truly positive that is not judged so; None where there is none."""
+        return defined(ratio(self.fn, self.tp + self.fn))
+
+    @property
+    def precision(self) -> float | None:
+        """The share of those judged positive that are; None where none is judged so."""
+        return defined(ratio(self.tp, self.tp + self.fp))
+
+    @property
+    def recall(self) -> float | None:
+        """The share of the truly positive that is judged so; None where there is none."""
+        return defined(ratio(self.tp, self.tp + self.fn))
+
+
+class CoverageStats(Figures):
+    """How much of what was labelled has a category on both sides.
+
+    Attributes:
+        n_total: labelled points.
+        n_covered: those with a category on both sides.
+        coverage: n_covered / n_total.
+        judge_abstain_rate: share that the judge abstained on.
+        gt_abstain_rate: share that the labels abstain on.
+        union_exclusion_rate: 1 − coverage.
+        n_errored: points without a verdict.
+        error_rate: n_errored / n_total.
+    """
+
+    n_total: int
+    n_covered: int
+    coverage: float | None = None
+    judge_abstain_rate: float | None = None
+    gt_abstain_rate: float | None = None
+    union_exclusion_rate: float | None = None
+    n_errored: int = 0
+    error_rate: float | None = None
+
+
+class NAStats(Figures):
+    """How judge and labels agree on "not applicable"; failed judgments are left out."""
+
+    na_count_true: int
+    na_count_pred: int
+    na_kappa: float | None = None
+    na_kappa_interpretation: str | None = None
+    na_false_positive: int
+    na_false_negative: int
+
+
+class CannotAssessStats(Figures):
+    """How judge and labels agree on CANNOT_ASSESS; failed judgments are left out."""
+
+    ca_count_true: int
+    ca_count_pred: int
+    ca_kappa: float | None = None
+    ca_kappa_interpretation: str | None = None
+    ca_false_positive: int
+    ca_false_negative: int
+
+
+class OptionMetrics(Figures):
+    """Precision, recall and F1 of one option; None where undefined."""
+
+    label: str
+    index: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    support_true: int
+    support_pred: int
+
+
+class CriterionFigures(Figures):
+    """What the figures of every kind of criterion have.
+
+    Attributes:
+        name: of the criterion.
+        index: its place.
+        n_samples: pairs that the figures rest on.
+        kappa_interpretation: Landis and Koch's word for κ, or `undefined`.
+        krippendorff_alpha: among the judges; None for one judge.
+        fleiss_kappa: among the judges, over the items that all voted on.
+        is_degenerate: labels or verdicts are all one category, so that most figures say nothing.
+        coverage_stats: what became of the labelled points.
+        weight: of the criterion.
+        tags: of the criterion.
+        base_rate: the share of the commonest label: what guessing it would reach.
+        gwet: AC1, or AC2 with quadratic weights for ordered options.
+        balanced_accuracy: the mean recall over the labels that occur.
+        mcc: Matthews' correlation.
+        accuracy_ci: of the accuracy (Wilson).
+        kappa_ci: of κ (BCa bootstrap over items), where a bootstrap was asked for.
+        judge_gwet: AC1 (AC2) among the judges.
+        icc: among the judges, ICC(2,1) of the values; ordered options only.
+        n_judges: how many judges.
+    """
+
+    name: str
+    index: int
+    n_samples: int
+    kappa_interpretation: str
+    krippendorff_alpha: float | None = None
+    fleiss_kappa: float | None = None
+    is_degenerate: bool = False
+    coverage_stats: CoverageStats | None = None
+    weight: float = 1.0
+    tags: list[str] = Field(default_factory=list)
+    base_rate: float | None = None
+    gwet: float | None = None
+    balanced_accuracy: float | None = None
+    mcc: float | None = None
+    accuracy_ci: ConfidenceInterval | None = None
+    kappa_ci: ConfidenceInterval | None = None
+    judge_gwet: float | None = None
+    icc: float | None = None
+    n_judges: int = 1
+
+
+class CriterionMetrics(CriterionFigures):
+    """Agreement on a binary criterion; MET is the positive category."""
+
+    criterion_type: Literal["binary"] = "binary"
+    accuracy: float | None
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    kappa: float | None
+    support_true: int
+    support_pred: int
+    confusion_matrix: ConfusionMatrix | None = None
+    fpr: float | None = None
+    fnr: float | None = None
+    phi: float | None = None
+
+
+BinaryCriterionMetrics = CriterionMetrics
+
+
+class OrdinalCriterionMetrics(CriterionFigures):
+    """Agreement on a criterion whose options have an order.
+
+    Attributes:
+        n_options: options that are scored.
+        exact_accuracy: the share of pairs of one option.
+        adjacent_accuracy: the share at most one place apart in the order of values.
+        weighted_kappa: κ with quadratic weights on the options' values.
+        spearman: of the values.
+        kendall: of the values.
+        rmse: of the values.
+        mae: of the values.
+        per_option: each option against the rest.
+        confusion_matrix: rows are the truth, options as they are declared.
+    """
+
+    criterion_type: Literal["ordinal"] = "ordinal"
+    n_options: int
+    exact_accuracy: float | None
+    adjacent_accuracy: float | None
+    weighted_kappa: float | None
+    spearman: CorrelationResult
+    kendall: CorrelationResult
+    rmse: float | None
+    mae: float | None
+    per_option: list[OptionMetrics]
+    confusion_matrix: ConfusionMatrix
+
+    @property
+    def accuracy(self) -> float | None:
+        """The exact accuracy, by the name that binary criteria have for it."""
+        return self.exact_accuracy
+
+    @property
+    def kappa(self) -> float | None:
+        """The weighted κ, by the name that other criteria have for it."""
+        return self.weighted_kappa
+
+
+class NominalCriterionMetrics(CriterionFigures):
+    """Agreement on a criterion whose options have no order."""
+
+    criterion_type: Literal["nominal"] = "nominal"
+    n_options: int
+    exact_accuracy: float | None
+    kappa: float | None
+    per_option: list[OptionMetrics]
+    confusion_matrix: ConfusionMatrix
+
+    @property
+    def accuracy(self) -> float | None:
+        """The exact accuracy, by the name that binary criteria have for it."""
+        return self.exact_accuracy
+
+
+CriterionMetricsUnion: TypeAlias = CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics

@@ -1,0 +1,217 @@
+"""Reports and the items that they are about, brought together; whatever does not fit is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from autorubric.core.rubric import Rubric
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.errors import InputError
+from autorubric.metrics.verdicts import Entry, Report, criterion_of
+
+
+class GradedItem(Protocol):
+    """One item's report: what `ItemResult` of an evaluation has."""
+
+    @property
+    def item_idx(self) -> int:
+        """The item's place in the dataset, from 0."""
+        ...
+
+    @property
+    def report(self) -> Report:
+        """What the grader said."""
+        ...
+
+    @property
+    def error(self) -> str | None:
+        """Why the report does not count; None where it does."""
+        ...
+
+
+class GradedItems(Protocol):
+    """The reports of a run: what `EvalResult` has."""
+
+    @property
+    def item_results(self) -> Iterable[Any]:
+        """One `GradedItem` an item."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An item with ground truth and its report.
+
+    Attributes:
+        index: the item's place in the dataset.
+        item: the item.
+        rubric: what it is judged by.
+        report: what the grader said.
+        entries: the report's criteria in the rubric's order.
+    """
+
+    index: int
+    item: DataItem
+    rubric: Rubric
+    report: Report
+    entries: Sequence[Entry]
+
+
+@dataclass
+class Joined:
+    """The pairs of a run and a dataset, and what could not be paired.
+
+    Attributes:
+        pairs: in the order of the run.
+        errored: items that have labels, but no judged criterion.
+        unlabelled: graded items without labels.
+        extra: graded items that the dataset does not have.
+        missing: items with labels that the run did not grade.
+        warnings: sentences on all of these.
+    """
+
+    pairs: list[Pair] = field(default_factory=list)
+    errored: int = 0
+    unlabelled: int = 0
+    extra: int = 0
+    missing: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+
+def join(results: GradedItems, dataset: RubricDataset) -> Joined:
+    """The pairs of graded items and labelled items.
+
+    An item is the one at the same place of the dataset, if its text is the same; else the one with the same id or
+    the same text, so that labels may come in another order or for a part of the items only.
+
+    Raises:
+        InputError: no item fits, or reports are about other criteria than the labels.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> join(SimpleNamespace(item_results=[]), RubricDataset("Explain.")).pairs
+        []
+    """
+    found = Joined()
+    places = _Places(dataset)
+    problems: list[str] = []
+    graded: set[int] = set()
+    for result in results.item_results:
+        index = places.find(result)
+        if index is None:
+            found.extra += 1
+            continue
+        graded.add(index)
+        pair = _pair(index, result, dataset, found, problems)
+        if pair is not None:
+            found.pairs.append(pair)
+    total = found.extra + len(graded)
+    if total and not graded:
+        raise InputError(
+            f"none of the {total} graded items is in the dataset; its items have other ids and other submissions"
+        )
+    if problems:
+        raise InputError(problems)
+    found.missing = sum(item.ground_truth is not None for i, item in enumerate(dataset.items) if i not in graded)
+    _warn(found)
+    return found
+
+
+def _pair(index: int, result: GradedItem, dataset: RubricDataset, found: Joined, problems: list[str]) -> Pair | None:
+    item = dataset.items[index]
+    if item.ground_truth is None:
+        found.unlabelled += 1
+        return None
+    entries = result.report.report
+    failed = sum(entry.error is not None for entry in entries or ())
+    error = result.error or result.report.error
+    # A report that a failed criterion left without a score still has the verdicts on the others.
+    if not entries or failed == len(entries) or (error is not None and not failed):
+        found.errored += 1
+        return None
+    rubric = dataset.get_item_rubric(index)
+    ordered = in_rubric_order(entries, rubric)
+    if ordered is None:
+        problems.append(_other_criteria(index, item, entries, rubric))
+        return None
+    return Pair(index, item, rubric, result.report, ordered)
+
+
+def in_rubric_order(entries: Sequence[Entry], rubric: Rubric) -> Sequence[Entry] | None:
+    """The entries of a report in the order of a rubric; None where they are about other criteria.
+
+    A criterion is the same where its requirement or its name is.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> in_rubric_order([], Rubric([Criterion(requirement="Is brief")])) is None
+        True
+    """
+    criteria = rubric.rubric
+    if len(entries) != len(criteria):
+        return None
+    said = [criterion_of(entry) for entry in entries]
+    if all(a is b or a.requirement == b.requirement for a, b in zip(said, criteria, strict=True)):
+        return entries
+    if all(a.name is not None and a.name == b.name for a, b in zip(said, criteria, strict=True)):
+        return entries
+    by_requirement = {criterion.requirement: entry for criterion, entry in zip(said, entries, strict=True)}
+    ordered = [by_requirement.get(criterion.requirement) for criterion in criteria]
+    whole = [entry for entry in ordered if entry is not None]
+    return whole if len(whole) == len(criteria) and len(by_requirement) == len(criteria) else None
+
+
+def _other_criteria(index: int, item: DataItem, entries: Sequence[Entry], rubric: Rubric) -> str:
+    if len(entries) != len(rubric):
+        detail = f"the report has {len(entries)} criteria, its labels are for {len(rubric)}"
+    else:
+        known = {criterion.requirement for criterion in rubric}
+        other = next((c for c in map(criterion_of, entries) if c.requirement not in known), None)
+        detail = (
+            "criteria of one requirement cannot be told apart"
+            if other is None
+            else (f"the report judges {other.name or other.requirement!r}, which the labels' rubric does not have")
+        )
+    return f"item {item.id or index}: {detail}"
+
+
+class _Places:
+    """Where the dataset has the item of a result."""
+
+    def __init__(self, dataset: RubricDataset) -> None:
+        self.items = dataset.items
+        self._by_id: dict[str, int] | None = None
+        self._by_text: dict[str, int] = {}
+
+    def find(self, result: GradedItem) -> int | None:
+        index: int = result.item_idx
+        item: DataItem | None = getattr(result, "item", None)
+        inside = 0 <= index < len(self.items)
+        if item is None or not item.submission:
+            return index if inside else None
+        if inside and (self.items[index] is item or self.items[index].submission == item.submission):
+            return index
+        if self._by_id is None:
+            self._by_id = {known.id: place for place, known in enumerate(self.items) if known.id is not None}
+            # The first of several equal texts would be a guess.
+            repeated = {known.submission: place for place, known in enumerate(self.items)}
+            first = {known.submission: place for place, known in reversed(list(enumerate(self.items)))}
+            self._by_text = {text: place for text, place in first.items() if repeated[text] == place}
+        place = self._by_id.get(item.id) if item.id is not None else None
+        if place is not None and self.items[place].submission == item.submission:
+            return place
+        return self._by_text.get(item.submission)
+
+
+def _warn(found: Joined) -> None:
+    graded = len(found.pairs) + found.errored + found.unlabelled + found.extra
+    for count, sentence in (
+        (found.extra, "of {graded} graded items are not in the dataset and are left out"),
+        (found.unlabelled, "of {graded} graded items have no ground truth and are left out"),
+        (found.missing, "items with ground truth were not graded"),
+        (found.errored, "items have no judgment (every one failed) and are left out"),
+    ):
+        if count:
+            found.warnings.append(f"{count} {sentence.format(graded=graded)}")

@@ -1,0 +1,167 @@
+"""The agreement of each judge's own votes with the labels, and what the panel is without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import InputError
+from autorubric.metrics.abstentions import Modes, coverage_of, settled
+from autorubric.metrics.arrays import Ints, defined
+from autorubric.metrics.between_judges import between_judges
+from autorubric.metrics.cohen_kappa import kappas
+from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED
+from autorubric.metrics.confusion import confusion_counts
+from autorubric.metrics.criterion_agreement import kappa_weights
+from autorubric.metrics.criterion_results import ConfusionMatrix
+from autorubric.metrics.gwet import gwets
+from autorubric.metrics.mcc import mcc
+from autorubric.metrics.precision_recall import precision_recall
+from autorubric.metrics.results import JudgeInfluence, JudgeMetrics
+from autorubric.metrics.score_agreement import score_agreement
+from autorubric.metrics.score_pairs import score_pairs
+from autorubric.metrics.table import Points, Table
+
+
+def per_judge_metrics(
+    table: Table, modes: Modes, settings: Mapping[str, Any] | None, confidence: float
+) -> dict[str, JudgeMetrics]:
+    """The figures of each judge, by its id.
+
+    Raises:
+        InputError: a judge has votes on a criterion for some items and not for others, and no cascade says why.
+    """
+    _refuse_gaps(table)
+    found = {}
+    for place, judge in enumerate(table.judges):
+        votes = table.points.votes[place]
+        own = replace(table, points=replace(table.points, judged=votes))
+        asked = table.points.where(votes > ABSENT)
+        pairs = settled(own, modes)
+        scores = score_pairs(table, table.judge_scores[place], votes, settings)
+        whole = len(asked) == len(table.points)
+        found[judge] = JudgeMetrics(
+            judge_id=judge,
+            **_criterion_figures(own, pairs, modes),
+            **score_agreement(scores, confidence),
+            confusion_matrix=_confusion(own),
+            coverage="full" if whole or not table.escalated else "escalated",
+            n_pairs=len(pairs),
+            coverage_stats=coverage_of(replace(asked, judged=asked.votes[place])),
+        )
+    return found
+
+
+def without_each_judge(table: Table, modes: Modes) -> list[JudgeInfluence]:
+    """What the most frequent vote of the others agrees with, for each judge left out; empty for fewer than three."""
+    if len(table.judges) < 3:
+        return []
+    whole, _ = _agreement_of(table, modes, np.arange(len(table.judges)))
+    found = []
+    for place, judge in enumerate(table.judges):
+        others = np.delete(np.arange(len(table.judges)), place)
+        share, n = _agreement_of(table, modes, others)
+        found.append(
+            JudgeInfluence(
+                judge_id=judge,
+                accuracy_without=share,
+                accuracy_change=None if share is None or whole is None else share - whole,
+                alpha_without=_mean_alpha(table, modes, others),
+                n_pairs=n,
+            )
+        )
+    return found
+
+
+def _agreement_of(table: Table, modes: Modes, judges: Ints) -> tuple[float | None, int]:
+    panel = replace(table.points, judged=most_frequent(table, table.points.votes[judges]))
+    pairs = settled(replace(table, points=panel), modes)
+    return (float((pairs.truth == pairs.judged).mean()) if len(pairs) else None), len(pairs)
+
+
+def most_frequent(table: Table, votes: Ints) -> Ints:
+    """The most frequent category of each point; of equals the one that scores least.
+
+    Abstentions count where there is nothing else; a point without a vote is FAILED.
+    """
+    best = np.full(votes.shape[1], FAILED, np.int64)
+    best[(votes == ABSTAINED).any(axis=0)] = ABSTAINED
+    most = np.zeros(votes.shape[1], np.int64)
+    for column in table.columns:
+        here = np.flatnonzero(table.points.column == column.index)
+        cost = column.values if column.criterion.weight >= 0 else -column.values
+        # From the worst category up, so that another has to have more votes to replace it.
+        for code in np.argsort(cost, kind="stable"):
+            count = (votes[:, here] == code).sum(axis=0)
+            more = here[count > most[here]]
+            best[more] = code
+            most[here] = np.maximum(most[here], count)
+    return best
+
+
+def _mean_alpha(table: Table, modes: Modes, judges: Ints) -> float | None:
+    alphas = []
+    for column in table.columns:
+        votes = table.points.votes[judges][:, table.points.column == column.index]
+        alpha = between_judges(votes, column, len(modes.labels(column))).krippendorff_alpha
+        if alpha is not None:
+            alphas.append(alpha)
+    return float(np.mean(alphas)) if alphas else None
+
+
+def _criterion_figures(table: Table, pairs: Points, modes: Modes) -> dict[str, Any]:
+    binary = np.array([column.kind == "binary" for column in table.columns], bool)
+    flat = pairs.where(binary[pairs.column])
+    size = 3 if modes.cannot_assess == "as_category" else 2
+    counts = confusion_counts(flat.truth, flat.judged, size)
+    precision, recall, f1 = precision_recall(counts)
+    each = [_kappa(table, pairs, modes, place) for place in range(len(table.columns))]
+    known = [kappa for kappa in each if kappa is not None]
+    return {
+        "criterion_accuracy": float((pairs.truth == pairs.judged).mean()) if len(pairs) else None,
+        "criterion_precision": precision,
+        "criterion_recall": recall,
+        "criterion_f1": f1,
+        "mean_kappa": float(np.mean(known)) if known else None,
+        "phi": mcc(confusion_counts(flat.truth > 0, flat.judged > 0, 2)),
+        "gwet": defined(gwets(counts)),
+    }
+
+
+def _kappa(table: Table, pairs: Points, modes: Modes, place: int) -> float | None:
+    column, own = table.columns[place], pairs.where(pairs.column == place)
+    size = len(modes.labels(column))
+    return defined(kappas(confusion_counts(own.truth, own.judged, size), kappa_weights(column, size)))
+
+
+def _confusion(table: Table) -> ConfusionMatrix | None:
+    """Binary votes and labels before abstentions are settled."""
+    binary = np.array([column.kind == "binary" for column in table.columns], bool)
+    points = table.points
+    chosen = points.where(binary[points.column] & (points.judged > FAILED))
+    if not len(chosen):
+        return None
+    truth, judged = (np.where(codes == ABSTAINED, 2, codes) for codes in (chosen.truth, chosen.judged))
+    counts = confusion_counts(truth, judged, 3)
+    return ConfusionMatrix(matrix=counts.tolist(), labels=["MET", "UNMET", "CANNOT_ASSESS"])
+
+
+def _refuse_gaps(table: Table) -> None:
+    if table.escalated:
+        return
+    problems = []
+    for judge, votes in zip(table.judges, table.points.votes, strict=True):
+        asked = np.bincount(table.points.column[votes > ABSENT], minlength=len(table.columns))
+        every = np.bincount(table.points.column, minlength=len(table.columns))
+        part = np.flatnonzero((asked > 0) & (asked < every))
+        if len(part):
+            column = int(part[0])
+            problems.append(
+                f"judge {judge!r} voted on {table.columns[column].name!r} for {asked[column]} of {every[column]} "
+                "items; figures per judge need the same judges on every item"
+            )
+    if problems:
+        raise InputError(problems)

@@ -1,0 +1,268 @@
+"""What a run's agreement with its labels comes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from autorubric.metrics.criterion_results import (
+    CannotAssessStats,
+    ConfusionMatrix,
+    CoverageStats,
+    CriterionMetricsUnion,
+    NAStats,
+)
+from autorubric.metrics.statistic_results import BiasResult, ConfidenceInterval, CorrelationResult, Figures
+
+Mode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
+
+
+class BootstrapResults(Figures):
+    """Intervals by resampling items; None where a figure is undefined.
+
+    Attributes:
+        accuracy_ci: of `criterion_accuracy`.
+        kappa_ci: of `mean_kappa`.
+        rmse_ci: of `score_rmse`.
+        n_bootstrap: replicates.
+        confidence_level: of the intervals.
+        micro_kappa_ci: of `micro_kappa`.
+        bias_ci: of the mean bias.
+        mae_ci: of `score_mae`.
+        method: `bca`: bias-corrected and accelerated.
+    """
+
+    accuracy_ci: tuple[float, float] | None
+    kappa_ci: tuple[float, float] | None
+    rmse_ci: tuple[float, float] | None
+    n_bootstrap: int
+    confidence_level: float = 0.95
+    micro_kappa_ci: tuple[float, float] | None = None
+    bias_ci: tuple[float, float] | None = None
+    mae_ci: tuple[float, float] | None = None
+    method: str = "bca"
+
+
+class PooledScaleMetrics(Figures):
+    """Agreement over all points of one kind of criterion, for items with rubrics of their own.
+
+    Attributes:
+        scale_type: the kind.
+        n_points: pairs.
+        exact_accuracy: the share of pairs of one category.
+        value_rmse: of the categories' values; None where an abstention is a category without one.
+        value_mae: likewise.
+        value_spearman: likewise.
+        value_pearson: likewise.
+        kappa: binary only, as are the following.
+        phi: of MET against the rest.
+        precision: of MET.
+        recall: of MET.
+        f1: of MET.
+        confusion_matrix: rows are the truth.
+        n_abstain: labelled points that a side abstained on.
+        gwet: AC1, binary only.
+        balanced_accuracy: binary only.
+        accuracy_ci: by bootstrap over items, where one was asked for.
+        coverage_stats: what became of the labelled points.
+    """
+
+    scale_type: Literal["binary", "ordinal", "nominal"]
+    n_points: int
+    exact_accuracy: float | None
+    value_rmse: float | None
+    value_mae: float | None
+    value_spearman: float | None
+    value_pearson: float | None
+    kappa: float | None = None
+    phi: float | None = None
+    precision: float | None = None
+    recall: float | None = None
+    f1: float | None = None
+    confusion_matrix: ConfusionMatrix | None = None
+    n_abstain: int = 0
+    gwet: float | None = None
+    balanced_accuracy: float | None = None
+    accuracy_ci: ConfidenceInterval | None = None
+    coverage_stats: CoverageStats | None = None
+
+
+class JudgeInfluence(Figures):
+    """What a panel is without one of its judges.
+
+    Attributes:
+        judge_id: the judge left out.
+        accuracy_without: of the most frequent vote of the others; ties go to what scores least.
+        accuracy_change: that, less the same of the whole panel; above 0 the panel is better without the judge.
+        alpha_without: Krippendorff's α among the others, a mean over criteria.
+        n_pairs: points that the accuracy rests on.
+    """
+
+    judge_id: str
+    accuracy_without: float | None
+    accuracy_change: float | None
+    alpha_without: float | None
+    n_pairs: int
+
+
+class JudgeMetrics(Figures):
+    """The agreement of one judge's own votes with the labels.
+
+    Attributes:
+        judge_id: the judge.
+        criterion_accuracy: over all its votes.
+        criterion_precision: of MET, over binary criteria, as are recall and F1.
+        criterion_recall: of MET.
+        criterion_f1: of MET.
+        mean_kappa: the mean over criteria.
+        phi: of MET against the rest.
+        confusion_matrix: binary votes and labels as MET, UNMET and CANNOT_ASSESS; failed votes are left out.
+        score_rmse: of its own scores.
+        score_mae: of its own scores.
+        score_spearman: of its own scores.
+        score_kendall: of its own scores.
+        score_pearson: of its own scores.
+        bias: of its own scores.
+        coverage: `escalated` where it was asked about a part of the points only.
+        n_pairs: votes that the criterion figures rest on.
+        gwet: AC1, over binary votes.
+        coverage_stats: what became of its votes.
+    """
+
+    judge_id: str
+    criterion_accuracy: float | None
+    criterion_precision: float | None
+    criterion_recall: float | None
+    criterion_f1: float | None
+    mean_kappa: float | None
+    phi: float | None = None
+    confusion_matrix: ConfusionMatrix | None = None
+    score_rmse: float | None
+    score_mae: float | None
+    score_spearman: CorrelationResult | None
+    score_kendall: CorrelationResult | None
+    score_pearson: CorrelationResult | None
+    bias: BiasResult | None
+    coverage: Literal["full", "escalated"] = "full"
+    n_pairs: int | None = None
+    gwet: float | None = None
+    coverage_stats: CoverageStats | None = None
+
+
+class MetricsResult(Figures):
+    """How far a run agrees with the labels. What is undefined is None, never 0.
+
+    Attributes:
+        criterion_accuracy: the share of pairs that agree, all criteria alike (micro).
+        criterion_precision: of MET, over all binary pairs, as are recall and F1.
+        criterion_recall: of MET.
+        criterion_f1: of MET.
+        mean_kappa: the mean of the criteria's κ that are defined (macro).
+        per_criterion: the figures of each criterion; empty where items with rubrics of their own are pooled.
+        score_rmse: of the score against what the labels would have scored by the run's own rule.
+        score_mae: likewise.
+        score_spearman: likewise.
+        score_kendall: likewise.
+        score_pearson: likewise.
+        bias: likewise.
+        bootstrap: intervals, where a bootstrap was asked for.
+        per_judge: the figures of each judge, where they were asked for.
+        n_items: items with labels and a judgment.
+        n_criteria: distinct criteria; where they are pooled, the number of points.
+        n_binary_criteria: of them.
+        n_ordinal_criteria: of them.
+        n_nominal_criteria: of them.
+        na_stats: on "not applicable"; None without multi-choice criteria.
+        cannot_assess_stats: on CANNOT_ASSESS; None without binary criteria.
+        cannot_assess_mode: what CANNOT_ASSESS counted as.
+        na_mode: what "not applicable" counted as.
+        n_samples: pairs that `criterion_accuracy` rests on.
+        mean_krippendorff_alpha: among the judges, a mean over criteria.
+        criterion_phi: φ of MET against the rest, over all binary pairs.
+        macro_accuracy: the mean of the criteria's accuracies.
+        micro_kappa: κ over all binary pairs.
+        coverage_stats: what became of the labelled points.
+        pooled_by_scale: where items with rubrics of their own are pooled.
+        warnings: what a reader must know.
+        criterion_gwet: AC1 over all binary pairs.
+        criterion_balanced_accuracy: over all binary pairs.
+        base_rate: the share of the commonest label over all binary pairs: what guessing it would reach.
+        accuracy_ci: of `criterion_accuracy`: by bootstrap where there is one, else Wilson's with items for n, which
+            is wide enough however the criteria of an item hang together.
+        n_scores: pairs of scores.
+        n_kappa_criteria: criteria that `mean_kappa` rests on.
+        score_rule: how scores are made of verdicts: `skip, normalized`, say.
+        without_judge: what the panel is without each judge, where judges were asked for.
+    """
+
+    criterion_accuracy: float | None
+    criterion_precision: float | None
+    criterion_recall: float | None
+    criterion_f1: float | None
+    mean_kappa: float | None
+    per_criterion: list[CriterionMetricsUnion]
+    score_rmse: float | None
+    score_mae: float | None
+    score_spearman: CorrelationResult
+    score_kendall: CorrelationResult
+    score_pearson: CorrelationResult
+    bias: BiasResult
+    bootstrap: BootstrapResults | None = None
+    per_judge: dict[str, JudgeMetrics] | None = None
+    n_items: int
+    n_criteria: int
+    n_binary_criteria: int = 0
+    n_ordinal_criteria: int = 0
+    n_nominal_criteria: int = 0
+    na_stats: NAStats | None = None
+    cannot_assess_stats: CannotAssessStats | None = None
+    cannot_assess_mode: Mode = "exclude"
+    na_mode: Mode = "exclude"
+    n_samples: int | None = None
+    mean_krippendorff_alpha: float | None = None
+    criterion_phi: float | None = None
+    macro_accuracy: float | None = None
+    micro_kappa: float | None = None
+    coverage_stats: CoverageStats | None = None
+    pooled_by_scale: list[PooledScaleMetrics] | None = None
+    warnings: list[str] = Field(default_factory=list)
+    criterion_gwet: float | None = None
+    criterion_balanced_accuracy: float | None = None
+    base_rate: float | None = None
+    accuracy_ci: ConfidenceInterval | None = None
+    n_scores: int = 0
+    n_kappa_criteria: int = 0
+    score_rule: str = "skip, normalized"
+    without_judge: list[JudgeInfluence] = Field(default_factory=list)
+
+    def summary(self, *, verbose: bool = False) -> str:
+        """The figures as text that a person reads.
+
+        Args:
+            verbose: also the scores' correlations, the judges and what became of every labelled point.
+        """
+        from autorubric.metrics.summary import summary_text
+
+        return summary_text(self, verbose=verbose)
+
+    def to_dataframe(self) -> Any:
+        """The figures as a pandas DataFrame: a row for the whole and one for each criterion.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        from autorubric.metrics.summary import dataframe
+
+        return dataframe(self)
+
+    def to_file(self, path: str | Path) -> None:
+        """Write the figures to a JSON file, wholly or not at all.
+
+        Raises:
+            ValueError: the file cannot be written.
+        """
+        from autorubric.files import write_atomically
+
+        write_atomically(path, [self.model_dump_json(indent=2), "\n"])

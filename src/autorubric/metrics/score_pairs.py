@@ -1,0 +1,137 @@
+"""The scores that the labels would have given, by the rule of the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
+from autorubric.metrics.arrays import Floats, Ints
+from autorubric.metrics.column import ABSTAINED, Column
+from autorubric.metrics.table import Table
+
+_CLOSE = 1e-9
+
+
+class ScoreRule(NamedTuple):
+    """How a run makes scores of verdicts.
+
+    Attributes:
+        abstentions: what an abstention does.
+        normalize: scores in [0, 1]; False for bare sums.
+    """
+
+    abstentions: CannotAssessConfig = CannotAssessConfig()
+    normalize: bool = True
+
+
+class ScorePairs(NamedTuple):
+    """Scores and true scores of the rows that have both.
+
+    Attributes:
+        rows: which rows.
+        judged: the run's scores.
+        true: what the labels would have scored.
+        rule: by which rule.
+        warnings: what a reader should know.
+    """
+
+    rows: Ints
+    judged: Floats
+    true: Floats
+    rule: ScoreRule
+    warnings: tuple[str, ...] = ()
+
+
+def score_rows(table: Table, codes: Ints, rule: ScoreRule) -> Floats:
+    """The score of every row by the rule of `autorubric.core.scoring`, all at once; NaN for nothing to score.
+
+    Args:
+        table: which item and criterion each code belongs to.
+        codes: a category or an abstention for each point; anything else is not scored.
+        rule: how verdicts become scores.
+    """
+    values, weights = _worths(table.columns, rule.abstentions)
+    column, row = table.points.column, table.points.row
+    # The last place of a row of `values` is the abstention's, which code −1 finds.
+    value = np.where(codes >= ABSTAINED, values[column, codes], np.nan)
+    scored = ~np.isnan(value)
+    row, value, weight = row[scored], value[scored], weights[column[scored]]
+    points = np.bincount(row, value * weight, table.rows)
+    counted = np.bincount(row, minlength=table.rows)
+    if not rule.normalize:
+        return np.where(counted > 0, points, np.nan)
+    positive = np.bincount(row, np.maximum(weight, 0.0), table.rows)
+    negative = np.bincount(row, np.maximum(-weight, 0.0), table.rows)
+    score = np.zeros(table.rows)
+    np.divide(points, positive, out=score, where=positive > 0)
+    only_negative = (positive == 0) & (negative > 0)
+    score[only_negative] = 1.0 + points[only_negative] / negative[only_negative]
+    return np.where(counted > 0, np.clip(score, 0.0, 1.0), np.nan)
+
+
+def _worths(columns: Sequence[Column], config: CannotAssessConfig) -> tuple[Floats, Floats]:
+    """The value of each code in each column, the abstention's last; and the columns' weights."""
+    most = max((len(column.values) for column in columns), default=0)
+    values = np.full((len(columns), most + 1), np.nan)
+    for place, column in enumerate(columns):
+        values[place, : len(column.values)] = column.values
+        values[place, -1] = _abstention(column, config)
+    return values, np.array([column.criterion.weight for column in columns])
+
+
+def _abstention(column: Column, config: CannotAssessConfig) -> float:
+    strategy = config.strategy
+    if strategy is CannotAssessStrategy.SKIP:
+        return np.nan
+    if strategy is CannotAssessStrategy.PARTIAL:
+        return config.partial_credit if column.criterion.weight > 0 else 0.0
+    return column.worst_value if strategy is CannotAssessStrategy.FAIL else 0.0
+
+
+def score_pairs(table: Table, scores: Floats, codes: Ints, settings: Mapping[str, Any] | None) -> ScorePairs:
+    """The run's scores beside what the labels would have scored by the run's own rule.
+
+    The rule is what the run recorded of its grader; without a record, the published default, unless another rule
+    is the one that makes every score of its verdicts. Where the grader has a length penalty, the true score of a
+    submission is lowered by as much as its score was.
+
+    Args:
+        table: the labelled items.
+        scores: of each row; NaN for none.
+        codes: the verdicts that these scores were made of.
+        settings: the grader's, as an experiment's manifest has them; None where they are not known.
+    """
+    rule, plain = _rule(table, scores, codes, settings)
+    true = score_rows(table, table.points.truth, rule)
+    warnings = []
+    both = ~np.isnan(scores) & ~np.isnan(true)
+    apart = np.where(both, plain - scores, 0.0)
+    apart[np.isnan(apart)] = 0.0
+    off = int((np.abs(apart) > _CLOSE).sum())
+    if off and settings is not None and settings.get("length_penalty"):
+        true = np.maximum(true - apart, 0.0) if rule.normalize else true - apart
+        warnings.append(f"{off} scores carry a length penalty; the true scores were lowered by as much")
+    elif off:
+        warnings.append(f"{off} scores are not what their verdicts make them under any known rule")
+    rows = np.flatnonzero(both)
+    return ScorePairs(rows, scores[rows], true[rows], rule, tuple(warnings))
+
+
+def _rule(table: Table, scores: Floats, codes: Ints, settings: Mapping[str, Any] | None) -> tuple[ScoreRule, Floats]:
+    """The run's rule, and the scores that it makes of the run's verdicts."""
+    if settings is not None and "normalize" in settings:
+        config = CannotAssessConfig.model_validate(settings.get("cannot_assess") or {})
+        recorded = ScoreRule(config, bool(settings["normalize"]))
+        return recorded, score_rows(table, codes, recorded)
+    default = ScoreRule()
+    made = score_rows(table, codes, default)
+    for normalize in (True, False):
+        for strategy in CannotAssessStrategy:
+            rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
+            by_rule = score_rows(table, codes, rule)
+            if np.allclose(by_rule[~np.isnan(scores)], scores[~np.isnan(scores)], rtol=0.0, atol=_CLOSE):
+                return rule, by_rule
+    return default, made

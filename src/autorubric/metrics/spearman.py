@@ -1,0 +1,34 @@
+"""Spearman's correlation: how closely the order of one series follows another's."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from autorubric.metrics.arrays import Floats, numbers
+from autorubric.metrics.pearson import pearson
+
+
+def mean_ranks(values: ArrayLike) -> Floats:
+    """The rank of each value from 1; equal values share the mean of their ranks.
+
+    Example:
+        >>> mean_ranks([0.5, 0.1, 0.5]).tolist()
+        [2.5, 1.0, 2.5]
+    """
+    _, place, counts = np.unique(numbers(values), return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return np.asarray((ends - (counts - 1) / 2.0)[place])
+
+
+def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
+    """ρ, Pearson's correlation of the ranks, and its two-sided p-value by Student's t with n − 2.
+
+    None for fewer than three pairs or a series that is constant.
+
+    Example:
+        >>> rho, p = spearman([1, 2, 3, 4], [1, 2, 4, 3])
+        >>> round(rho, 12), round(p, 12)
+        (0.8, 0.2)
+    """
+    return pearson(mean_ranks(x), mean_ranks(y))

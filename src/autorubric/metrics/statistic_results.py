@@ -1,0 +1,293 @@
+"""What single statistics come to: the published result types of intervals, correlations, bias and distributions."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from autorubric.metrics.interval import Interval
+
+INSUFFICIENT = "insufficient data"
+UNDEFINED = "undefined"
+
+
+class Figures(BaseModel):
+    """A result that does not change."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class ConfidenceInterval(Figures):
+    """A confidence interval.
+
+    Attributes:
+        lower: its lower end.
+        upper: its upper end.
+        confidence: the share of such intervals that hold the true value.
+        method: how it was made: `wilson`, `bca`, `percentile`, `t`, `fisher-z`, …
+
+    Example:
+        >>> ConfidenceInterval(lower=0.25, upper=0.75).width
+        0.5
+    """
+
+    lower: float
+    upper: float
+    confidence: float = 0.95
+    method: str = "normal"
+
+    @property
+    def width(self) -> float:
+        """The distance between its ends."""
+        return self.upper - self.lower
+
+    @classmethod
+    def of(cls, interval: Interval | None, method: str) -> ConfidenceInterval | None:
+        """The interval in its published form; None for None."""
+        if interval is None:
+            return None
+        return cls(lower=interval.low, upper=interval.high, confidence=interval.confidence, method=method)
+
+
+class KappaResult(Figures):
+    """Cohen's κ with what it is made of.
+
+    Attributes:
+        kappa: the coefficient.
+        observed_agreement: the share of pairs that agree, near misses weighed where κ is weighted.
+        expected_agreement: the same by chance.
+        standard_error: of κ, large-sample.
+        ci: its interval.
+        interpretation: Landis and Koch's word for it.
+        n_samples: pairs of verdicts.
+    """
+
+    kappa: float
+    observed_agreement: float
+    expected_agreement: float
+    standard_error: float | None = None
+    ci: ConfidenceInterval | None = None
+    interpretation: str
+    n_samples: int
+
+    @staticmethod
+    def interpret_kappa(kappa: float) -> str:
+        """Landis and Koch's (1977) word for a κ.
+
+        Example:
+            >>> KappaResult.interpret_kappa(0.5)
+            'moderate'
+        """
+        if kappa < 0:
+            return "poor (worse than chance)"
+        steps = ((0.21, "slight"), (0.41, "fair"), (0.61, "moderate"), (0.81, "substantial"))
+        return next((word for limit, word in steps if kappa < limit), "almost perfect")
+
+
+def kappa_word(kappa: float | None) -> str:
+    """`KappaResult.interpret_kappa`, or "undefined".
+
+    Example:
+        >>> kappa_word(None), kappa_word(0.9)
+        ('undefined', 'almost perfect')
+    """
+    return UNDEFINED if kappa is None else KappaResult.interpret_kappa(kappa)
+
+
+class CorrelationResult(Figures):
+    """A correlation.
+
+    Attributes:
+        coefficient: in [−1, 1]; None for fewer than three pairs or a side that is constant.
+        p_value: two-sided, of no correlation.
+        ci: its interval.
+        interpretation: a word for it, or why there is none.
+        n_samples: pairs.
+        method: pearson, spearman or kendall.
+    """
+
+    coefficient: float | None
+    p_value: float | None = None
+    ci: ConfidenceInterval | None = None
+    interpretation: str
+    n_samples: int
+    method: str = "spearman"
+
+    @staticmethod
+    def interpret_correlation(r: float) -> str:
+        """A word for the size of a correlation.
+
+        Example:
+            >>> CorrelationResult.interpret_correlation(-0.75)
+            'strong'
+        """
+        steps = ((0.9, "very strong"), (0.7, "strong"), (0.5, "moderate"), (0.3, "weak"))
+        return next((word for limit, word in steps if abs(r) >= limit), "very weak")
+
+
+class BiasResult(Figures):
+    """How much higher a judge scores than the truth.
+
+    Attributes:
+        mean_bias: the mean of predicted − true.
+        std_bias: the standard deviation of the differences (n − 1).
+        is_significant: whether the p-value is below 1 − confidence.
+        p_value: two-sided, of no bias; None where it is undefined.
+        direction: `positive`, `negative`, or `none` within ±0.001.
+        effect_size: Cohen's d; None where the differences do not vary.
+        ci: of the mean.
+        n_samples: pairs.
+    """
+
+    mean_bias: float | None
+    std_bias: float | None
+    is_significant: bool
+    p_value: float | None = None
+    direction: Literal["positive", "negative", "none"]
+    effect_size: float | None = None
+    ci: ConfidenceInterval | None = None
+    n_samples: int
+
+    @staticmethod
+    def interpret_effect_size(d: float) -> str:
+        """Cohen's (1988) word for an effect size.
+
+        Example:
+            >>> BiasResult.interpret_effect_size(0.6)
+            'medium'
+        """
+        steps = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"))
+        return next((word for limit, word in steps if abs(d) < limit), "large")
+
+
+class DistributionResult(Figures):
+    """The shape of a set of scores; what too few values leave undefined is None.
+
+    Attributes:
+        n: how many scores.
+        mean: of the scores, as all that follows.
+        std: with n − 1.
+        variance: with n − 1.
+        min: the least.
+        max: the greatest.
+        median: the middle.
+        q25: a quarter lies below.
+        q75: three quarters lie below.
+        iqr: q75 − q25.
+        skewness: from three values on that differ.
+        kurtosis: excess over the normal distribution, from four values on that differ.
+        histogram: counts, and the edges of their bins.
+    """
+
+    n: int
+    mean: float | None
+    std: float | None
+    variance: float | None
+    min: float | None
+    max: float | None
+    median: float | None
+    q25: float | None
+    q75: float | None
+    iqr: float | None
+    skewness: float | None
+    kurtosis: float | None
+    histogram: tuple[list[float], list[float]] | None = None
+
+
+class EMDResult(Figures):
+    """How far one distribution has to be moved to become another.
+
+    Attributes:
+        emd: the earth mover's distance.
+        mean_diff: mean of the first − mean of the second, in the same units.
+        std_diff: the same of the standard deviations.
+        bias_direction: `higher` where the first lies higher by more than 0.01, `lower`, or `none`.
+        bias_magnitude: the size of `mean_diff`.
+        interpretation: a sentence on the distance.
+    """
+
+    emd: float | None
+    mean_diff: float | None
+    std_diff: float | None
+    bias_direction: Literal["higher", "lower", "none"]
+    bias_magnitude: float | None
+    interpretation: str
+
+    @staticmethod
+    def interpret_emd(emd: float) -> str:
+        """A word for a distance on a scale of length 1.
+
+        Example:
+            >>> EMDResult.interpret_emd(0.07)
+            'small differences'
+        """
+        steps = ((0.05, "negligible differences"), (0.10, "small differences"), (0.20, "moderate differences"))
+        return next((word for limit, word in steps if emd < limit), "substantial differences")
+
+
+class KSTestResult(Figures):
+    """A Kolmogorov-Smirnov test.
+
+    Attributes:
+        statistic: the largest distance of the two distribution functions; None for an empty sample.
+        p_value: two-sided.
+        is_significant: whether it is below 0.05.
+    """
+
+    statistic: float | None
+    p_value: float | None
+    is_significant: bool
+
+
+class BootstrapResult(Figures):
+    """A bootstrapped figure.
+
+    Attributes:
+        estimate: from the data itself.
+        ci: its interval.
+        standard_error: the standard deviation over replicates.
+        n_bootstrap: replicates.
+        bootstrap_distribution: the figure of each replicate, where it was kept.
+    """
+
+    estimate: float
+    ci: ConfidenceInterval
+    standard_error: float
+    n_bootstrap: int
+    bootstrap_distribution: list[float] | None = None
+
+
+class MetricWithCI(Figures):
+    """A named figure and its interval."""
+
+    metric_name: str
+    value: float
+    ci: ConfidenceInterval
+    n_samples: int
+
+
+class ScoreCorrelationResult(Figures):
+    """How scores and true scores go together, and how far they lie apart."""
+
+    spearman: CorrelationResult
+    kendall: CorrelationResult
+    pearson: CorrelationResult
+    rmse: float
+    mae: float
+    n_samples: int
+
+
+class ClassificationReport(Figures):
+    """The figures of a classification, by class and on average."""
+
+    accuracy: float
+    per_class: dict[str, dict[str, float]]
+    macro_avg: dict[str, float]
+    weighted_avg: dict[str, float]
+    confusion_matrix: list[list[int]]
+    labels: list[str]
+    n_samples: int
+
+
+CorrelationMethod: TypeAlias = Literal["pearson", "spearman", "kendall"]

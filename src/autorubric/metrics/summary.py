@@ -1,0 +1,165 @@
+"""The figures of a run as text, and as a table of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from autorubric.metrics.criterion_results import CoverageStats, CriterionMetricsUnion
+from autorubric.metrics.results import MetricsResult
+from autorubric.metrics.statistic_results import ConfidenceInterval
+
+
+def shown(value: float | None, interval: ConfidenceInterval | None = None) -> str:
+    """A figure with three places and its interval; a dash where it is undefined.
+
+    Example:
+        >>> shown(0.5, ConfidenceInterval(lower=0.25, upper=0.75)), shown(None)
+        ('0.500 [0.250, 0.750]', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:.3f}" + ("" if interval is None else f" [{interval.lower:.3f}, {interval.upper:.3f}]")
+
+
+def worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
+    """The criteria, the least κ first; those without one at the end."""
+    return sorted(found.per_criterion, key=lambda c: (c.kappa is None, c.kappa if c.kappa is not None else 0.0))
+
+
+def summary_text(found: MetricsResult, *, verbose: bool = False) -> str:
+    """The figures as lines of text; see `MetricsResult.summary`."""
+    return "\n".join(_lines(found, verbose))
+
+
+def _lines(found: MetricsResult, verbose: bool) -> Iterator[str]:
+    yield (
+        f"{found.n_items} labelled items, {found.n_samples} pairs of label and verdict "
+        f"(abstentions: binary {found.cannot_assess_mode}, options {found.na_mode})"
+    )
+    yield _coverage(found.coverage_stats)
+    yield f"  accuracy        {shown(found.criterion_accuracy, found.accuracy_ci)}; guessing {shown(found.base_rate)}"
+    yield f"  mean kappa      {shown(found.mean_kappa, _kappa_ci(found))} over {found.n_kappa_criteria} criteria"
+    balanced = shown(found.criterion_balanced_accuracy)
+    yield f"  Gwet's AC1      {shown(found.criterion_gwet)}; balanced accuracy {balanced}"
+    yield (
+        f"  MET             precision {shown(found.criterion_precision)}, recall {shown(found.criterion_recall)}, "
+        f"F1 {shown(found.criterion_f1)}"
+    )
+    yield (
+        f"  score           RMSE {shown(found.score_rmse)}, MAE {shown(found.score_mae)}, bias "
+        f"{shown(found.bias.mean_bias, found.bias.ci)} over {found.n_scores} items ({found.score_rule})"
+    )
+    for figures in worst_first(found):
+        yield (
+            f"  {figures.name}: kappa {shown(figures.kappa, figures.kappa_ci)} ({figures.kappa_interpretation}), "
+            f"accuracy {shown(figures.accuracy, figures.accuracy_ci)}, n={figures.n_samples}"
+        )
+    for scale in found.pooled_by_scale or []:
+        yield (
+            f"  {scale.scale_type}: accuracy {shown(scale.exact_accuracy)}, kappa {shown(scale.kappa)}, "
+            f"n={scale.n_points}"
+        )
+    yield from _more(found) if verbose else ()
+    for warning in found.warnings:
+        yield f"  note: {warning}"
+
+
+def _more(found: MetricsResult) -> Iterator[str]:
+    for name, correlation in (
+        ("Spearman", found.score_spearman),
+        ("Kendall", found.score_kendall),
+        ("Pearson", found.score_pearson),
+    ):
+        yield (
+            f"  {name}: {shown(correlation.coefficient, correlation.ci)}, p {shown(correlation.p_value)} "
+            f"({correlation.interpretation}, n={correlation.n_samples})"
+        )
+    for figures in found.per_criterion:
+        yield f"  {figures.name} —{_coverage(figures.coverage_stats)}"
+    if found.mean_krippendorff_alpha is not None:
+        yield f"  among judges: mean alpha {shown(found.mean_krippendorff_alpha)}"
+    for judge in (found.per_judge or {}).values():
+        yield (
+            f"  judge {judge.judge_id}: accuracy {shown(judge.criterion_accuracy)}, mean kappa "
+            f"{shown(judge.mean_kappa)}, n={judge.n_pairs} ({judge.coverage})"
+        )
+    for influence in found.without_judge:
+        yield f"  panel without {influence.judge_id}: accuracy {shown(influence.accuracy_without)}"
+
+
+def _coverage(found: CoverageStats | None) -> str:
+    if found is None or not found.n_total:
+        return "  coverage: –"
+    return (
+        f"  coverage {shown(found.coverage)}: {found.n_covered} of {found.n_total} labelled points compared; "
+        f"judge abstains {shown(found.judge_abstain_rate)}, labels abstain {shown(found.gt_abstain_rate)}, "
+        f"failed {found.n_errored}"
+    )
+
+
+def _kappa_ci(found: MetricsResult) -> ConfidenceInterval | None:
+    if found.bootstrap is None or found.bootstrap.kappa_ci is None:
+        return None
+    low, high = found.bootstrap.kappa_ci
+    return ConfidenceInterval(lower=low, upper=high, confidence=found.bootstrap.confidence_level)
+
+
+def dataframe(found: MetricsResult) -> Any:
+    """The figures as a table of pandas; see `MetricsResult.to_dataframe`."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        raise ImportError("to_dataframe needs pandas; install it, or use to_file or model_dump") from None
+    return pandas.DataFrame(rows_of(found))
+
+
+def rows_of(found: MetricsResult) -> list[dict[str, Any]]:
+    """A row for the whole and one for each criterion, all with the same keys."""
+    spearman = found.score_spearman.coefficient
+    whole = {
+        "name": "all",
+        "type": None,
+        "n": found.n_samples,
+        "accuracy_micro": found.criterion_accuracy,
+        "accuracy_macro": found.macro_accuracy,
+        "precision_micro": found.criterion_precision,
+        "recall_micro": found.criterion_recall,
+        "f1_micro": found.criterion_f1,
+        "kappa_micro": found.micro_kappa,
+        "mean_kappa_macro": found.mean_kappa,
+        "gwet": found.criterion_gwet,
+        "phi": found.criterion_phi,
+        "balanced_accuracy": found.criterion_balanced_accuracy,
+        "base_rate": found.base_rate,
+        "krippendorff_alpha": found.mean_krippendorff_alpha,
+        "coverage": found.coverage_stats.coverage if found.coverage_stats else None,
+        "score_rmse": found.score_rmse,
+        "score_mae": found.score_mae,
+        "score_spearman": spearman,
+        "bias": found.bias.mean_bias,
+    }
+    return [whole, *(_criterion_row(figures, dict.fromkeys(whole)) for figures in found.per_criterion)]
+
+
+def _criterion_row(figures: CriterionMetricsUnion, empty: dict[str, Any]) -> dict[str, Any]:
+    row = {
+        **empty,
+        "name": figures.name,
+        "type": figures.criterion_type,
+        "n": figures.n_samples,
+        "accuracy_micro": figures.accuracy,
+        "kappa_micro": figures.kappa,
+        "gwet": figures.gwet,
+        "phi": figures.mcc,
+        "balanced_accuracy": figures.balanced_accuracy,
+        "base_rate": figures.base_rate,
+        "krippendorff_alpha": figures.krippendorff_alpha,
+        "coverage": figures.coverage_stats.coverage if figures.coverage_stats else None,
+    }
+    if figures.criterion_type == "binary":
+        row |= {"precision_micro": figures.precision, "recall_micro": figures.recall, "f1_micro": figures.f1}
+    if figures.criterion_type == "ordinal":
+        row |= {"score_rmse": figures.rmse, "score_mae": figures.mae, "score_spearman": figures.spearman.coefficient}
+    return row

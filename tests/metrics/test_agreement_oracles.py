@@ -1,0 +1,207 @@
+"""Coefficients of agreement against scikit-learn, statsmodels and krippendorff."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+from statsmodels.stats import inter_rater
+
+from autorubric.metrics.accuracy import accuracies, accuracy
+from autorubric.metrics.balanced_accuracy import balanced_accuracy
+from autorubric.metrics.cohen_kappa import agreement_weights, cohen_kappa, kappa_standard_error, kappas
+from autorubric.metrics.confusion import confusion_counts
+from autorubric.metrics.fleiss_kappa import fleiss_kappa
+from autorubric.metrics.gwet import gwet_ac, gwets
+from autorubric.metrics.icc import IccForm, icc
+from autorubric.metrics.krippendorff_alpha import Level, krippendorff_alpha
+from autorubric.metrics.mcc import mcc
+from autorubric.metrics.precision_recall import precision_recall
+from autorubric.metrics.ratings import rating_counts
+
+
+def close(expected: Any) -> Any:
+    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def pairs(seed: int, categories: int, n: int = 60) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Codes of two raters who agree on two items of three."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, categories, n)
+    return truth, np.where(rng.random(n) < 0.65, truth, rng.integers(0, categories, n))
+
+
+@pytest.mark.parametrize(("seed", "categories"), list(itertools.product(range(4), (2, 3, 5))))
+@pytest.mark.parametrize(("ours", "theirs"), [("nominal", None), ("linear", "linear"), ("quadratic", "quadratic")])
+def test_kappa_is_that_of_scikit_learn(seed: int, categories: int, ours: Any, theirs: str | None) -> None:
+    truth, judged = pairs(seed, categories)
+    expected = sk.cohen_kappa_score(truth, judged, labels=range(categories), weights=theirs)
+    assert cohen_kappa(truth, judged, range(categories), ours) == close(expected)
+
+
+@pytest.mark.parametrize("weights", ["nominal", "linear", "quadratic"])
+def test_kappa_counts_an_option_that_nobody_chose(weights: Any) -> None:
+    truth, judged = np.array([0, 0, 3, 3, 1, 1]), np.array([0, 1, 3, 3, 1, 0])
+    expected = sk.cohen_kappa_score(truth, judged, labels=range(4), weights=None if weights == "nominal" else weights)
+    assert cohen_kappa(truth, judged, range(4), weights) == close(expected)
+
+
+def test_weighted_kappa_goes_by_the_options_values_and_not_by_where_they_are_declared() -> None:
+    # The same judgments on options declared Low, Mid, High and High, Low, Mid.
+    in_order = cohen_kappa([0, 1, 2, 2], [0, 2, 2, 1], [0.0, 0.5, 1.0], "quadratic")
+    declared = cohen_kappa([1, 2, 0, 0], [1, 0, 0, 2], [1.0, 0.0, 0.5], "quadratic")
+    assert in_order == close(declared)
+
+
+@pytest.mark.parametrize("weights", ["nominal", "linear", "quadratic"])
+def test_the_error_of_kappa_is_that_of_statsmodels(weights: Any) -> None:
+    counts = confusion_counts(*pairs(7, 4), 4)
+    kind = {"nominal": None, "linear": "linear", "quadratic": "quadratic"}[weights]
+    expected = inter_rater.cohens_kappa(counts, wt=kind)
+    found = kappa_standard_error(counts, agreement_weights(range(4), weights))
+    assert found == close(expected.std_kappa)
+
+
+def test_kappa_is_undefined_where_both_sides_are_one_and_the_same_category() -> None:
+    assert cohen_kappa([1, 1, 1], [1, 1, 1], [0, 1]) is None
+    assert cohen_kappa([], [], [0, 1]) is None
+    # One side varies: agreement is what chance gives, so 0 and not undefined.
+    assert cohen_kappa([1, 1, 1], [1, 0, 1], [0, 1]) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_many_tables_at_once_give_what_each_gives_alone() -> None:
+    tables = np.stack([confusion_counts(*pairs(seed, 3), 3) for seed in range(5)])
+    assert kappas(tables).tolist() == [float(kappas(table)) for table in tables]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("categories", [2, 4])
+def test_accuracies_and_mcc_are_those_of_scikit_learn(seed: int, categories: int) -> None:
+    truth, judged = pairs(seed, categories)
+    counts = confusion_counts(truth, judged, categories)
+    assert counts.tolist() == sk.confusion_matrix(truth, judged, labels=range(categories)).tolist()
+    assert accuracy(counts) == pytest.approx(sk.accuracy_score(truth, judged))
+    assert balanced_accuracy(counts) == close(sk.balanced_accuracy_score(truth, judged))
+    assert mcc(counts) == close(sk.matthews_corrcoef(truth, judged))
+    found = precision_recall(counts, 1)
+    expected = sk.precision_recall_fscore_support(truth, judged, labels=[1], zero_division=0)
+    assert found == close(tuple(float(value[0]) for value in expected[:3]))
+
+
+def test_adjacent_goes_by_rank_of_value() -> None:
+    # Options High, Low, Mid: taking High for Low is two places off, and High for Mid one.
+    high_for_low = confusion_counts([1], [0], 3)
+    high_for_mid = confusion_counts([2], [0], 3)
+    ranks = [2, 0, 1]
+    assert accuracies(high_for_low, ranks, within=1) == 0.0
+    assert accuracies(high_for_mid, ranks, within=1) == 1.0
+
+
+def test_what_was_never_given_has_no_precision_and_what_was_never_true_no_recall() -> None:
+    assert precision_recall([[0, 3], [0, 2]]) == (None, 0.0, 0.0)
+    assert precision_recall([[0, 0], [3, 2]]) == (0.0, None, 0.0)
+    assert precision_recall([[0, 0], [0, 2]]) == (None, None, None)
+    assert mcc([[3, 0], [2, 0]]) is None
+    assert balanced_accuracy([[3, 1], [0, 0]]) is None
+    assert accuracy([[0, 0], [0, 0]]) is None
+
+
+def votes(seed: int, judges: int, categories: int, missing: float) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, categories, 40)
+    said = np.where(rng.random((judges, 40)) < 0.7, truth, rng.integers(0, categories, (judges, 40)))
+    return np.where(rng.random((judges, 40)) < missing, -1, said)
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+@pytest.mark.parametrize(("judges", "categories", "missing"), [(2, 2, 0.0), (3, 4, 0.3), (6, 3, 0.6)])
+def test_alpha_is_that_of_the_krippendorff_package(
+    level: Level, judges: int, categories: int, missing: float
+) -> None:
+    codes = votes(judges, judges, categories, missing)
+    with_gaps = np.where(codes < 0, np.nan, codes)
+    expected = krippendorff.alpha(with_gaps, level_of_measurement=level, value_domain=list(range(categories)))
+    found = krippendorff_alpha(rating_counts(codes, categories), level)
+    assert found == close(expected)
+
+
+def test_alpha_of_options_declared_out_of_order_is_that_of_the_ordered_ones() -> None:
+    codes = votes(1, 3, 3, 0.2)
+    swapped = np.where(codes < 0, -1, np.array([2, 0, 1])[codes])
+    in_order = krippendorff_alpha(rating_counts(codes, 3), "ordinal")
+    declared = krippendorff_alpha(rating_counts(swapped, 3), "ordinal", [0.5, 1.0, 0.0])
+    assert declared == close(in_order)
+
+
+def test_alpha_is_undefined_where_all_votes_are_alike_or_no_item_has_two() -> None:
+    assert krippendorff_alpha([[3, 0], [2, 0]]) is None
+    assert krippendorff_alpha([[1, 0], [0, 1]]) is None
+
+
+@pytest.mark.parametrize(("judges", "categories"), [(2, 2), (3, 4), (5, 3)])
+def test_fleiss_is_that_of_statsmodels_on_complete_items(judges: int, categories: int) -> None:
+    counts = rating_counts(votes(judges, judges, categories, 0.0), categories)
+    assert fleiss_kappa(counts, judges) == close(inter_rater.fleiss_kappa(counts))
+    with_gap = np.vstack([counts, [1] + [0] * (categories - 1)])
+    assert fleiss_kappa(with_gap, judges) == close(inter_rater.fleiss_kappa(counts))
+
+
+def test_fleiss_is_undefined_where_all_votes_are_alike() -> None:
+    assert fleiss_kappa([[3, 0], [3, 0]], 3) is None
+    assert fleiss_kappa([[1, 0]], 1) is None
+
+
+def test_ac1_of_two_raters_by_hand() -> None:
+    # 125 items: p_o = 118/125 = 0.944; mean share of the first category (123 + 120)/250 = 0.972;
+    # p_e = 2 · 0.972 · 0.028 = 0.054432; AC1 = (0.944 − 0.054432)/(1 − 0.054432) = 0.940776…
+    expected = (0.944 - 0.054432) / (1 - 0.054432)
+    assert float(gwets([[118, 5], [2, 0]])) == close(expected)
+    counts = [[2, 0]] * 118 + [[1, 1]] * 7
+    assert gwet_ac(counts) == close(expected)
+
+
+def test_ac2_with_quadratic_weights_by_hand() -> None:
+    # Values 0, 1, 2; pairs (0,0), (1,2), (2,0). w = 1, 0.75, 0 → p_o = 1.75/3.
+    # Shares: 0: 3/6, 1: 1/6, 2: 2/6. Σπ(1−π) = 1/4 + 5/36 + 2/9 = 22/36.
+    # Σw = 3 + 4·0.75 + 0 = 6; p_e = 6/(3·2)·22/36 = 22/36.
+    counts = confusion_counts([0, 1, 2], [0, 2, 0], 3)
+    expected = (1.75 / 3 - 22 / 36) / (1 - 22 / 36)
+    weights = agreement_weights(range(3), "quadratic")
+    assert float(gwets(counts, weights)) == close(expected)
+    assert gwet_ac([[2, 0, 0], [0, 1, 1], [1, 0, 1]], weights) == close(expected)
+
+
+def test_ac1_without_a_pair_of_votes_is_undefined() -> None:
+    assert gwet_ac([[1, 0], [0, 1]]) is None
+
+
+FORMS: tuple[IccForm, ...] = ("one-way", "agreement", "consistency")
+
+
+def test_icc_is_the_published_example() -> None:
+    # Shrout and Fleiss 1979, table 2 and table 4: four judges, six targets.
+    scores: list[list[float]] = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+    found = [round(icc(scores, form) or 0, 2) for form in FORMS]
+    averaged = [round(icc(scores, form, averaged=True) or 0, 2) for form in FORMS]
+    assert found == [0.17, 0.29, 0.71]
+    assert averaged == [0.44, 0.62, 0.91]
+
+
+def test_icc_without_spread_is_undefined() -> None:
+    assert icc([[1, 1], [1, 1]]) is None
+    assert icc([[1, 2]]) is None
+    assert icc([[1.0, np.nan], [1.0, 2.0], [2.0, 2.0]], "consistency") is not None
+
+
+def test_no_statistic_warns_on_an_empty_table() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cohen_kappa([], [], [0, 1]) is None
+        assert fleiss_kappa(np.zeros((0, 2)), 2) is None
+        assert krippendorff_alpha(np.zeros((0, 2))) is None
+        assert gwet_ac(np.zeros((0, 2))) is None

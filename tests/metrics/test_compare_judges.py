@@ -1,0 +1,128 @@
+"""Two judges against the same labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from autorubric import Criterion, InputError, Rubric
+from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
+from autorubric.metrics.compare import compare_judges
+
+CRITERIA = [Criterion(name="Brief", requirement="Is brief"), Criterion(name="Kind", requirement="Is kind")]
+WORDS = np.array(["MET", "UNMET"])
+
+
+def run(graded: Callable[..., Any], error: float, seed: int, n: int = 80) -> Any:
+    """A judge that errs with this probability, on the same items whatever the seed."""
+    truth = np.random.default_rng(0).integers(0, 2, (n, 2))
+    said = np.where(np.random.default_rng(seed).random((n, 2)) < error, 1 - truth, truth)
+    made = graded(CRITERIA)
+    for labels, words in zip(truth, said, strict=True):
+        made.add(WORDS[labels].tolist(), WORDS[words].tolist())
+    return made
+
+
+def test_a_better_judge_is_found_out(graded: Callable[..., Any]) -> None:
+    good, bad = run(graded, 0.05, 1), run(graded, 0.35, 2)
+    found = compare_judges(good.run, bad.run, good.dataset, n_replicates=500, seed=1)
+    assert found.accuracy.ci is not None
+    assert found.accuracy.ci.lower > 0
+    assert found.accuracy.p_value == pytest.approx(1 / 501)
+    assert found.score_error.difference is not None and found.score_error.difference < 0
+    assert "a agrees more with the labels." in found.summary()
+    assert found.n_items == 80
+
+
+def test_two_judges_alike_are_not_told_apart(graded: Callable[..., Any]) -> None:
+    one, other = run(graded, 0.2, 1), run(graded, 0.2, 5)
+    found = compare_judges(one.run, other.run, one.dataset, n_replicates=300, seed=1)
+    assert found.accuracy.p_value is not None and found.accuracy.p_value > 0.05
+    assert "do not tell" in found.summary()
+    same = compare_judges(one.run, one.run, one.dataset, n_replicates=50, seed=1)
+    assert (same.accuracy.difference, same.accuracy.p_value) == (0.0, 1.0)
+
+
+def test_the_p_value_of_the_accuracy_is_the_sign_flip_test_of_scipy(graded: Callable[..., Any]) -> None:
+    one, other = run(graded, 0.1, 1, n=30), run(graded, 0.3, 2, n=30)
+    found = compare_judges(one.run, other.run, one.dataset, n_replicates=4000, seed=1)
+
+    def right(made: Any) -> np.ndarray[Any, Any]:
+        return np.array([np.mean(np.array(a) == np.array(b)) for a, b in zip(made.labels, made.said, strict=True)])
+
+    expected = stats.permutation_test(
+        (right(one), right(other)), lambda a, b: np.mean(a - b), permutation_type="samples", n_resamples=4000, rng=0
+    )
+    assert found.accuracy.p_value == pytest.approx(expected.pvalue, abs=0.03)
+
+
+def test_criteria_have_the_p_value_of_holm(graded: Callable[..., Any]) -> None:
+    one, other = run(graded, 0.1, 1), run(graded, 0.25, 2)
+    found = compare_judges(one.run, other.run, one.dataset, n_replicates=200, seed=1)
+    raw = [figure.p_value or 0 for figure in found.per_criterion]
+    adjusted = [figure.p_holm for figure in found.per_criterion]
+    assert adjusted == [pytest.approx(min(1, 2 * p) if p == min(raw) else max(p, 2 * min(raw))) for p in raw]
+
+
+def test_only_what_both_judged_is_compared(graded: Callable[..., Any]) -> None:
+    one, other = run(graded, 0.1, 1), run(graded, 0.1, 2)
+    other.said[0] = ["failed", "MET"]
+    found = compare_judges(one.run, other.run, one.dataset, n_replicates=50, seed=1)
+    assert (found.accuracy.n, found.per_criterion[0].n, found.score_error.n) == (159, 79, 79)
+
+
+def test_runs_without_an_item_in_common_are_refused(graded: Callable[..., Any]) -> None:
+    one = run(graded, 0.1, 1, n=4)
+    first, second = one.run, one.run
+    first.item_results, second.item_results = first.item_results[:2], second.item_results[2:]
+    with pytest.raises(InputError, match="no labelled criterion in common"):
+        compare_judges(first, second, one.dataset)
+
+
+def test_bca_intervals_are_those_of_scipy_up_to_chance() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.exponential(size=60)
+    made = np.column_stack([values, np.ones(60)])
+    expected = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="BCa", rng=1).confidence_interval
+    [found] = bootstrap_intervals(made, lambda sums: sums[..., :1] / sums[..., 1:], Bootstrap(20_000, seed=1))
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=0.01)
+
+
+def test_bootstrap_intervals_of_a_mean_cover_it_as_often_as_they_say() -> None:
+    # 400 samples of 40 items with three correlated criteria each: 95 % ± 3.3 % (three standard errors).
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(400):
+        ability = rng.random((40, 1))
+        hits = (rng.random((40, 3)) < ability).sum(axis=1).astype(float)
+        made = np.column_stack([hits, np.full(40, 3.0)])
+        [found] = bootstrap_intervals(made, lambda s: s[..., :1] / s[..., 1:], Bootstrap(400, seed=1))
+        assert found is not None
+        covered += found.holds(0.5)
+    assert covered / 400 == pytest.approx(0.95, abs=0.033)
+
+
+def test_a_single_item_or_an_undefined_figure_has_no_interval() -> None:
+    share = lambda sums: sums[..., :1] / np.where(sums[..., 1:] > 0, sums[..., 1:], np.nan)  # noqa: E731
+    assert bootstrap_intervals(np.ones((1, 2)), share, Bootstrap(10)) == [None]
+    assert bootstrap_intervals(np.zeros((5, 2)), share, Bootstrap(10)) == [None]
+    with pytest.raises(InputError, match="n_bootstrap=1"):
+        Bootstrap(1)
+
+
+def test_items_with_rubrics_of_their_own_are_compared_point_by_point(graded: Callable[..., Any]) -> None:
+    made = []
+    for wrong in (0, 5):
+        one = graded([], shared=False)
+        for n in range(10):
+            rubric = Rubric([Criterion(name=f"A{n}", requirement=f"Has {n}"), CRITERIA[0]])
+            one.add(["MET", "UNMET"], ["UNMET" if n < wrong else "MET", "UNMET"], rubric)
+        made.append(one)
+    found = compare_judges(made[0].run, made[1].run, made[0].dataset, n_replicates=200, seed=1)
+    # Five of the second judge's twenty verdicts are wrong.
+    assert (found.accuracy.a, found.accuracy.b, found.per_criterion) == (1.0, 0.75, [])

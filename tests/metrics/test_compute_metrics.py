@@ -1,0 +1,407 @@
+"""Agreement of runs with labels: the published figures, and each published fault shown to be absent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+from autorubric import (
+    Criterion,
+    CriterionReport,
+    DataItem,
+    EvaluationReport,
+    InputError,
+    Rubric,
+    RubricDataset,
+)
+from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
+from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, compute_metrics
+from autorubric.metrics.evidence import evidence
+from autorubric.metrics.joining import Joined, Pair
+from autorubric.metrics.score_pairs import ScoreRule, score_rows
+from autorubric.metrics.table import build_table
+
+Make = Callable[..., Any]
+
+BRIEF = Criterion(name="Brief", weight=10, requirement="Is brief")
+LIES = Criterion(name="Lies", weight=-4, requirement="Invents a source")
+
+
+def scale(*labels: tuple[str, float], kind: Any = "ordinal", na: bool = False, name: str = "Quality") -> Criterion:
+    options: list[Any] = [{"label": label, "value": value} for label, value in labels]
+    if na:
+        options.append({"label": "N/A", "value": 0.0, "na": True})
+    return Criterion(name=name, weight=5, requirement=f"How good is the {name}?", options=options, scale_type=kind)
+
+
+IN_ORDER = scale(("Low", 0.0), ("Mid", 0.5), ("High", 1.0))
+OUT_OF_ORDER = scale(("High", 1.0), ("Low", 0.0), ("Mid", 0.5))
+
+
+def test_binary_figures_by_hand(graded: Make) -> None:
+    # Truth M M M U U, judged M M U M U: TP 2, FN 1, FP 1, TN 1.
+    made = graded([BRIEF])
+    for label, said in zip("MMMUU", "MMUMU", strict=True):
+        made.add(["MET" if label == "M" else "UNMET"], ["MET" if said == "M" else "UNMET"])
+    found = compute_metrics(made.run, made.dataset)
+    [criterion] = found.per_criterion
+    assert criterion.confusion_matrix is not None
+    assert criterion.confusion_matrix.matrix == [[2, 1], [1, 1]]
+    assert found.criterion_accuracy == pytest.approx(0.6)
+    assert found.criterion_precision == pytest.approx(2 / 3)
+    assert found.criterion_recall == pytest.approx(2 / 3)
+    # p_o = 0.6, p_e = 0.6·0.6 + 0.4·0.4 = 0.52; κ = 0.08/0.48.
+    assert found.mean_kappa == pytest.approx(0.08 / 0.48)
+    assert found.base_rate == pytest.approx(0.6)
+    assert (found.n_items, found.n_samples, found.n_criteria, found.n_scores) == (5, 5, 1, 5)
+    # Scores 1 1 0 1 0 against 1 1 1 0 0: two errors of 1 in five.
+    assert found.score_rmse == pytest.approx((2 / 5) ** 0.5)
+    assert found.bias.mean_bias == pytest.approx(0.0)
+
+
+def test_kappa_counts_the_options_that_nobody_chose(graded: Make) -> None:
+    # Four options; nobody chooses "Poor". scikit-learn with all labels given is the reference.
+    criterion = scale(("Bad", 0.0), ("Poor", 1 / 3), ("Fair", 2 / 3), ("Good", 1.0))
+    truth, said = ["Bad", "Fair", "Good", "Good", "Bad"], ["Bad", "Good", "Good", "Fair", "Fair"]
+    made = graded([criterion])
+    for label, word in zip(truth, said, strict=True):
+        made.add([label], [word])
+    places = {option.label: place for place, option in enumerate(criterion.options or [])}
+    expected = sk.cohen_kappa_score(
+        [places[t] for t in truth], [places[s] for s in said], labels=range(4), weights="quadratic"
+    )
+    [found] = compute_metrics(made.run, made.dataset).per_criterion
+    assert found.kappa == pytest.approx(expected, abs=1e-9)
+
+
+def test_ordinal_figures_go_by_value_and_not_by_the_order_of_declaration(graded: Make) -> None:
+    pairs = [("High", "Low"), ("Low", "High"), ("Mid", "Mid"), ("High", "Mid")]
+    results = []
+    for criterion in (IN_ORDER, OUT_OF_ORDER):
+        made = graded([criterion])
+        for label, word in pairs:
+            made.add([label], [word])
+        [found] = compute_metrics(made.run, made.dataset).per_criterion
+        assert isinstance(found, OrdinalCriterionMetrics)
+        results.append((found.adjacent_accuracy, found.weighted_kappa, found.rmse, found.spearman.coefficient))
+    # High for Low is two places off in either rubric: two of four pairs lie within one place.
+    assert results[0][0] == 0.5
+    assert results[0] == pytest.approx(results[1])
+
+
+def test_a_mixed_rubric_counts_every_criterion(graded: Make) -> None:
+    made = graded([BRIEF, IN_ORDER])
+    made.add(["MET", "Low"], ["MET", "High"]).add(["UNMET", "High"], ["UNMET", "Low"])
+    found = compute_metrics(made.run, made.dataset)
+    assert found.criterion_accuracy == 0.5
+    assert found.macro_accuracy == 0.5
+    assert (found.n_binary_criteria, found.n_ordinal_criteria, found.n_samples) == (1, 1, 4)
+
+
+def test_excluded_options_are_excluded_from_every_accuracy(graded: Make) -> None:
+    made = graded([scale(("Low", 0.0), ("High", 1.0), kind="nominal", na=True)])
+    made.add(["Low"], ["Low"]).add(["N/A"], ["High"]).add(["High"], ["High"]).add(["High"], ["N/A"])
+    found = compute_metrics(made.run, made.dataset)
+    assert found.criterion_accuracy == 1.0
+    assert found.per_criterion[0].accuracy == 1.0
+    assert found.coverage_stats is not None
+    assert (found.coverage_stats.n_covered, found.coverage_stats.n_total) == (2, 4)
+    assert found.na_stats is not None
+    assert (found.na_stats.na_count_true, found.na_stats.na_false_positive, found.na_stats.na_false_negative) == (
+        1,
+        1,
+        1,
+    )
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("strategy", list(CannotAssessStrategy))
+def test_a_perfect_judge_has_no_score_error_whatever_the_runs_rule(
+    graded: Make, normalize: bool, strategy: CannotAssessStrategy
+) -> None:
+    made = graded([BRIEF, LIES], normalize, CannotAssessConfig(strategy=strategy))
+    for words in (["MET", "MET"], ["MET", "CANNOT_ASSESS"], ["CANNOT_ASSESS", "UNMET"], ["UNMET", "MET"]):
+        made.add(words, words)
+    found = compute_metrics(made.run, made.dataset)
+    assert found.score_rmse == pytest.approx(0.0, abs=1e-12)
+    run = made.run
+    run.grader_config = {"normalize": normalize, "cannot_assess": {"strategy": strategy.value}}
+    assert compute_metrics(run, made.dataset).score_rmse == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_length_penalty_lowers_the_true_score_too(graded: Make) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"]).add(["UNMET"], ["UNMET"])
+    run = made.run
+    run.item_results[0].report.score = 0.75
+    run.grader_config = {"normalize": True, "cannot_assess": {}, "length_penalty": {"free_budget": 1}}
+    found = compute_metrics(run, made.dataset)
+    assert found.score_rmse == pytest.approx(0.0)
+    assert any("length penalty" in warning for warning in found.warnings)
+
+
+WORDS = st.sampled_from(["MET", "UNMET", "CANNOT_ASSESS"])
+
+
+@given(
+    rows=st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["Low", "Mid", "High", "N/A"])), min_size=1, max_size=6),
+    weights=st.tuples(*[st.sampled_from([-4.0, 0.0, 2.5])] * 3),
+    strategy=st.sampled_from(list(CannotAssessStrategy)),
+    normalize=st.booleans(),
+)
+def test_scores_of_many_items_at_once_are_those_of_the_scoring_core(
+    rows: Any, weights: Any, strategy: CannotAssessStrategy, normalize: bool
+) -> None:
+    options = scale(("Low", 0.0), ("Mid", 0.5), ("High", 1.0), na=True)
+    criteria = [c.model_copy(update={"weight": w}) for c, w in zip((BRIEF, LIES, options), weights, strict=True)]
+    rubric = Rubric(criteria)
+    entry = CriterionReport(requirement="x", verdict="MET", reason=None)
+    pairs = [
+        Pair(n, DataItem("x", "", list(row), rubric=rubric), rubric, EvaluationReport(score=1.0), [entry] * 3)
+        for n, row in enumerate(rows)
+    ]
+    table = build_table(Joined(pairs), RubricDataset("Explain."))
+    config = CannotAssessConfig(strategy=strategy)
+    made = score_rows(table, table.points.truth, ScoreRule(config, normalize))
+    expected = [pair.rubric.compute_score(pair.item.ground_truth or [], normalize, strategy) for pair in pairs]
+    assert [None if np.isnan(score) else float(score) for score in made] == expected
+
+
+def own(*names: str) -> Rubric:
+    return Rubric([Criterion(name=name, requirement=f"Has {name}") for name in names])
+
+
+def test_the_pooled_path_honours_abstentions_modes_bootstrap_and_judges(graded: Make) -> None:
+    made = graded([], shared=False)
+    made.add(["MET", "CANNOT_ASSESS"], {"a": ["MET", "UNMET"], "b": ["MET", "MET"]}, own("A", "B"))
+    made.add(["UNMET"], {"a": ["UNMET"], "b": ["MET"]}, own("C"))
+    made.add(["MET"], {"a": ["MET"], "b": ["MET"]}, own("D"))
+    excluded = compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=50, per_judge=True, seed=1)
+    assert excluded.pooled_by_scale is not None
+    [binary] = excluded.pooled_by_scale
+    # The abstention leaves the pair out: the other three agree.
+    assert (binary.n_points, binary.exact_accuracy, binary.kappa, binary.n_abstain) == (3, 1.0, 1.0, 1)
+    assert (excluded.per_criterion, excluded.n_criteria) == ([], 3)
+    assert excluded.bootstrap is not None and excluded.bootstrap.rmse_ci is not None
+    assert excluded.per_judge is not None
+    assert excluded.per_judge["a"].criterion_accuracy == 1.0
+    assert excluded.per_judge["b"].criterion_accuracy == pytest.approx(2 / 3)
+    category = compute_metrics(made.run, made.dataset, cannot_assess="as_category").pooled_by_scale
+    assert category is not None and category[0].exact_accuracy == 0.75
+    unmet = compute_metrics(made.run, made.dataset, cannot_assess="as_unmet").pooled_by_scale
+    assert unmet is not None and unmet[0].exact_accuracy == 1.0
+
+
+def test_pooled_f1_is_zero_and_not_undefined_where_nothing_is_found(graded: Make) -> None:
+    made = graded([], shared=False)
+    made.add(["MET"], ["UNMET"], own("A")).add(["UNMET"], ["MET"], own("B"))
+    [binary] = compute_metrics(made.run, made.dataset).pooled_by_scale or []
+    assert (binary.precision, binary.recall, binary.f1) == (0.0, 0.0, 0.0)
+
+
+def test_an_item_with_a_rubric_of_its_own_is_read_with_that_rubric(graded: Make) -> None:
+    # Both rubrics have one criterion: the item's own must not be read as the dataset's.
+    made = graded([BRIEF])
+    made.add(["MET"], ["MET"]).add(["UNMET"], ["UNMET"]).add(["High"], ["High"], Rubric([IN_ORDER]))
+    found = compute_metrics(made.run, made.dataset)
+    assert [(c.name, c.n_samples) for c in found.per_criterion] == [("Brief", 2), ("Quality", 1)]
+    assert (found.criterion_accuracy, found.n_items) == (1.0, 3)
+
+
+def test_what_is_undefined_is_none_and_never_zero(graded: Make) -> None:
+    made = graded([BRIEF]).add(["UNMET"], ["UNMET"]).add(["UNMET"], ["UNMET"])
+    found = compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=20)
+    [criterion] = found.per_criterion
+    assert isinstance(criterion, CriterionMetrics)
+    assert (criterion.precision, criterion.recall, criterion.f1, criterion.kappa) == (None, None, None, None)
+    assert (criterion.phi, criterion.balanced_accuracy, criterion.mcc) == (None, None, None)
+    assert criterion.kappa_interpretation == "undefined"
+    assert (criterion.is_degenerate, criterion.accuracy, criterion.base_rate) == (True, 1.0, 1.0)
+    assert (found.mean_kappa, found.score_spearman.interpretation) == (None, "insufficient data")
+    assert found.bootstrap is not None and found.bootstrap.kappa_ci is None
+    assert any("Brief" in warning for warning in found.warnings)
+
+
+def test_failed_judgments_are_counted_and_never_verdicts(graded: Make) -> None:
+    made = graded([BRIEF, LIES])
+    made.add(["MET", "UNMET"], ["MET", "failed"]).add(["UNMET", "MET"], ["UNMET", "MET"])
+    made.add(["MET", "MET"], ["failed", "failed"])
+    found = compute_metrics(made.run, made.dataset)
+    assert found.coverage_stats is not None
+    # The third item has no judgment at all; of the four points of the others one failed.
+    assert (found.n_items, found.n_samples, found.n_scores) == (2, 3, 1)
+    assert (found.coverage_stats.n_total, found.coverage_stats.n_errored) == (4, 1)
+    assert found.criterion_accuracy == 1.0
+    assert any("every one failed" in warning for warning in found.warnings)
+    assert any("1 of 4 labelled judgments failed" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(("mode", "accuracy"), [("exclude", 1.0), ("as_unmet", 2 / 3), ("as_category", 2 / 3)])
+def test_cannot_assess_modes(graded: Make, mode: Any, accuracy: float) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"]).add(["MET"], ["CANNOT_ASSESS"])
+    made.add(["CANNOT_ASSESS"], ["UNMET" if mode == "as_unmet" else "CANNOT_ASSESS"])
+    found = compute_metrics(made.run, made.dataset, cannot_assess=mode)
+    assert found.criterion_accuracy == pytest.approx(accuracy)
+    assert found.cannot_assess_mode == mode
+
+
+def test_an_option_that_is_not_applicable_counts_as_the_worst_by_the_sign_of_the_weight(graded: Make) -> None:
+    options = scale(("Low", 0.0), ("High", 1.0), na=True)
+    for weight, agrees in ((5.0, "Low"), (-5.0, "High")):
+        made = graded([options.model_copy(update={"weight": weight})])
+        made.add(["N/A"], [agrees]).add([agrees], [agrees])
+        assert compute_metrics(made.run, made.dataset, na_mode="as_unmet").criterion_accuracy == 1.0
+    made = graded([options]).add(["N/A"], ["Low"]).add(["Low"], ["Low"])
+    with pytest.raises(InputError, match="no place among the ordered options of 'Quality'"):
+        compute_metrics(made.run, made.dataset, na_mode="as_category")
+
+
+def test_unknown_modes_are_refused(graded: Make) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"])
+    with pytest.raises(InputError, match="as_worst"):
+        compute_metrics(made.run, made.dataset, na_mode=cast("Any", "as_worst"))
+    with pytest.raises(InputError, match="per_item_metrics"):
+        compute_metrics(made.run, made.dataset, per_item_metrics=cast("Any", "each"))
+    with pytest.raises(InputError, match="confidence"):
+        compute_metrics(made.run, made.dataset, confidence_level=95)
+
+
+def test_a_run_on_other_items_is_named(graded: Make) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"])
+    other = graded([BRIEF]).add(["MET"], ["MET"]).dataset
+    other.items[0].submission = "Another text."
+    with pytest.raises(InputError, match="none of the 1 graded items is in the dataset"):
+        compute_metrics(made.run, other)
+
+
+def test_labels_in_another_order_or_for_a_part_of_the_items_find_their_reports(graded: Make) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"]).add(["UNMET"], ["UNMET"]).add(["MET"], ["UNMET"])
+    dataset = made.dataset
+    dataset.items = [dataset.items[2], dataset.items[0]]
+    found = compute_metrics(made.run, dataset)
+    assert (found.n_items, found.criterion_accuracy) == (2, 0.5)
+    assert any("1 of 3 graded items are not in the dataset" in warning for warning in found.warnings)
+
+
+def test_labels_of_other_criteria_are_named(graded: Make) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"])
+    other = graded([LIES]).add(["MET"], ["MET"]).dataset
+    with pytest.raises(InputError, match="item 0: the report judges 'Brief', which the labels' rubric does not have"):
+        compute_metrics(made.run, other)
+
+
+def test_a_run_without_labels_is_refused(graded: Make) -> None:
+    made = graded([BRIEF]).add(None, ["MET"])
+    with pytest.raises(InputError, match="no graded item has both ground truth and a judgment"):
+        compute_metrics(made.run, made.dataset)
+
+
+def test_judges_that_differ_between_items_are_refused(graded: Make) -> None:
+    made = graded([BRIEF])
+    made.add(["MET"], {"a": ["MET"], "b": ["MET"]}).add(["MET"], {"a": ["MET"], "c": ["MET"]})
+    with pytest.raises(InputError, match="judge 'b' voted on 'Brief' for 1 of 2 items"):
+        compute_metrics(made.run, made.dataset, per_judge=True)
+
+
+def test_each_judge_and_the_panel_without_it(graded: Make) -> None:
+    made = graded([BRIEF])
+    for label, a, b, c in ("MMMU", "UUUM", "MMUM", "UUUU"):
+        word = {"M": "MET", "U": "UNMET"}
+        made.add([word[label]], {"a": [word[a]], "b": [word[b]], "c": [word[c]]})
+    found = compute_metrics(made.run, made.dataset, per_judge=True)
+    assert found.per_judge is not None
+    assert [found.per_judge[judge].criterion_accuracy for judge in "abc"] == [1.0, 0.75, 0.5]
+    # c says U M M U to the labels M U M U. Votes of a, b, c: M M U, U U M, M U M, U U U →
+    # the panel says M U M U: all right. Without a: b and c are
+    # M U, U M, U M, U U, and ties go to UNMET: U U U U, two of four right.
+    change = {influence.judge_id: influence.accuracy_change for influence in found.without_judge}
+    assert change["a"] == pytest.approx(-0.5)
+
+
+def test_agreement_among_judges_is_in_the_criterion(graded: Make) -> None:
+    made = graded([IN_ORDER])
+    for label, a, b in (("Low", "Low", "Low"), ("Mid", "Mid", "High"), ("High", "High", "High")):
+        made.add([label], {"a": [a], "b": [b]})
+    [found] = compute_metrics(made.run, made.dataset).per_criterion
+    import krippendorff
+
+    expected = krippendorff.alpha([[0, 1, 2], [0, 2, 2]], level_of_measurement="ordinal", value_domain=[0, 1, 2])
+    assert found.krippendorff_alpha == pytest.approx(expected)
+    assert found.n_judges == 2
+
+
+def noisy(made: Any, n: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    words = np.array(["MET", "UNMET"])
+    for _ in range(n):
+        truth = rng.integers(0, 2, len(made.criteria))
+        said = np.where(rng.random(len(truth)) < 0.8, truth, 1 - truth)
+        made.add(words[truth].tolist(), words[said].tolist())
+    return made
+
+
+def test_intervals_repeat_with_a_seed_and_hold_the_estimate(graded: Make) -> None:
+    made = noisy(graded([BRIEF, LIES]), 60)
+    first, second, other = (
+        compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=200, seed=seed) for seed in (3, 3, 4)
+    )
+    assert first.bootstrap == second.bootstrap != other.bootstrap
+    assert first.bootstrap is not None and first.bootstrap.accuracy_ci is not None
+    low, high = first.bootstrap.accuracy_ci
+    assert low < (first.criterion_accuracy or 0) < high
+    assert first.per_criterion[0].kappa_ci is not None
+
+
+def test_verdicts_that_are_all_right_have_an_interval_that_is_no_point(graded: Make) -> None:
+    made = graded([BRIEF, LIES])
+    for words in (["MET", "UNMET"], ["UNMET", "MET"]) * 5:
+        made.add(words, words)
+    found = compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=50, seed=1)
+    # Resampling right verdicts shows only right ones. Wilson's lower end for 10 of 10: 1/(1 + 1.96²/10) = 0.7225.
+    assert found.bootstrap is not None and found.bootstrap.accuracy_ci is None
+    assert found.accuracy_ci is not None
+    assert (found.accuracy_ci.lower, found.accuracy_ci.upper) == pytest.approx((0.7225, 1.0), abs=1e-4)
+
+
+def test_figures_from_sums_are_the_figures_themselves(graded: Make) -> None:
+    from autorubric.metrics.sums import Layout, contributions, figures
+
+    made = noisy(graded([BRIEF, LIES]), 30)
+    found = compute_metrics(made.run, made.dataset)
+    whole = evidence(made.run, made.dataset)
+    layout = Layout.of(whole.table, whole.modes)
+    sums = contributions(whole.table, whole.points, whole.scores, layout).sum(axis=0)
+    expected = [found.criterion_accuracy, found.mean_kappa, found.micro_kappa, found.score_rmse, found.bias.mean_bias]
+    assert figures(sums, layout)[:5].tolist() == pytest.approx(expected)
+
+
+def test_the_summary_the_file_and_the_table_hold_the_figures(graded: Make, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is an option of the user's")
+    found = compute_metrics(noisy(graded([BRIEF, LIES]), 20).run, noisy(graded([BRIEF, LIES]), 20).dataset)
+    text = found.summary(verbose=True)
+    assert text.startswith("20 labelled items, 40 pairs of label and verdict")
+    assert "Brief" in text and "Lies" in text
+    found.to_file(tmp_path / "metrics.json")
+    assert json.loads((tmp_path / "metrics.json").read_text())["n_items"] == 20
+    frame = found.to_dataframe()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame["name"]) == ["all", "Brief", "Lies"]
+    assert frame["accuracy_micro"][0] == found.criterion_accuracy
+
+
+def test_a_run_needs_no_more_than_item_results(graded: Make) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"])
+    bare = SimpleNamespace(
+        item_results=[
+            SimpleNamespace(item_idx=r.item_idx, report=r.report, error=None) for r in made.run.item_results
+        ]
+    )
+    assert compute_metrics(bare, made.dataset).criterion_accuracy == 1.0

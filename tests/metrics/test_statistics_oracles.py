@@ -1,0 +1,199 @@
+"""Correlations, tests and distributions against scipy and statsmodels."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+from autorubric.metrics.correlation import correlation
+from autorubric.metrics.distribution import (
+    earth_movers_distance,
+    ks_test,
+    score_distribution,
+    systematic_bias,
+    wasserstein_distance,
+)
+from autorubric.metrics.error_size import mae, rmse
+from autorubric.metrics.holm import holm
+from autorubric.metrics.kendall import inversions, kendall
+from autorubric.metrics.pearson import pearson
+from autorubric.metrics.spearman import spearman
+from autorubric.metrics.statistic_results import CorrelationResult
+from autorubric.metrics.wilson import wilson_interval
+
+
+def close(expected: Any) -> Any:
+    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+Samples = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def samples(seed: int, n: int, ties: bool) -> Samples:
+    rng = np.random.default_rng(seed)
+    x = rng.random(n)
+    y = x + rng.normal(0, 0.5, n)
+    return (np.round(x, 1), np.round(y, 1)) if ties else (x, y)
+
+
+@pytest.mark.parametrize("ties", [True, False])
+@pytest.mark.parametrize("n", [3, 4, 10, 33, 34, 200])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_correlations_and_p_values_are_those_of_scipy(seed: int, n: int, ties: bool) -> None:
+    x, y = samples(seed, n, ties)
+    for ours, theirs in ((pearson, stats.pearsonr), (spearman, stats.spearmanr), (kendall, stats.kendalltau)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scipy warns of constant series, which small rounded samples are
+            expected = theirs(x, y)
+        found = ours(x, y)
+        if np.isnan(expected[0]):
+            assert found is None
+        else:
+            assert found == close((expected[0], expected[1]))
+
+
+def test_a_perfect_order_has_the_exact_p_value() -> None:
+    # 2 of 5! orders are as extreme.
+    assert kendall([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]) == close((1.0, 2 / 120))
+
+
+def test_inversions_are_what_counting_pairs_gives() -> None:
+    values = np.random.default_rng(3).integers(0, 9, 60)
+    expected = sum(values[i] > values[j] for i in range(60) for j in range(i + 1, 60))
+    assert inversions(values) == expected
+
+
+def test_too_little_or_constant_data_has_no_correlation() -> None:
+    assert correlation([1, 2], [1, 2]).interpretation == "insufficient data"
+    # 0.1 + 0.2 and 0.3 differ by rounding alone.
+    constant = correlation([0.1 + 0.2, 0.3, 0.3], [1, 2, 3], "pearson")
+    assert (constant.coefficient, constant.p_value, constant.interpretation) == (None, None, "undefined")
+
+
+def test_the_interval_of_pearson_is_that_of_scipy() -> None:
+    x, y = samples(5, 50, False)
+    expected = stats.pearsonr(x, y).confidence_interval(0.9)
+    found = correlation(x, y, "pearson", 0.9).ci
+    assert found is not None
+    assert (found.lower, found.upper) == close(tuple(expected))
+
+
+def test_words_for_correlations_are_the_published_ones() -> None:
+    words = [CorrelationResult.interpret_correlation(r) for r in (0.9, 0.7, -0.5, 0.3, 0.1)]
+    assert words == ["very strong", "strong", "moderate", "weak", "very weak"]
+
+
+@pytest.mark.parametrize("n", [2, 5, 80])
+def test_bias_is_the_paired_t_test(n: int) -> None:
+    x, y = samples(n, n, False)
+    found, expected = systematic_bias(x, y, confidence=0.9), stats.ttest_rel(x, y)
+    difference = x - y
+    interval = expected.confidence_interval(0.9)
+    assert found.p_value == close(expected.pvalue)
+    assert found.effect_size == close(difference.mean() / difference.std(ddof=1))
+    assert found.ci is not None
+    assert (found.ci.lower, found.ci.upper) == close((interval.low, interval.high))
+
+
+def test_independent_bias_is_welchs_t_test() -> None:
+    x, y = samples(2, 30, False)
+    found, expected = systematic_bias(x, y[:20], paired=False), stats.ttest_ind(x, y[:20], equal_var=False)
+    assert found.p_value == close(expected.pvalue)
+
+
+def test_a_constant_shift_has_no_effect_size() -> None:
+    found = systematic_bias([0.3, 0.4, 0.8], [0.2, 0.3, 0.7])
+    assert found.mean_bias == close(0.1)
+    assert (found.effect_size, found.direction, found.is_significant) == (None, "positive", True)
+
+
+def test_bias_of_nothing_and_of_one_pair() -> None:
+    assert systematic_bias([], []).mean_bias is None
+    single = systematic_bias([0.5], [0.25])
+    assert (single.mean_bias, single.std_bias, single.p_value, single.n_samples) == (0.25, None, None, 1)
+    same = systematic_bias([0.5, 0.5], [0.5, 0.5])
+    assert (same.mean_bias, same.p_value, same.is_significant, same.direction) == (0.0, None, False, "none")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_earth_movers_distance_is_that_of_scipy(seed: int) -> None:
+    x, y = samples(seed, 40, False)
+    assert wasserstein_distance(x, y[:25], normalize=False) == pytest.approx(stats.wasserstein_distance(x, y[:25]))
+
+
+def test_the_earth_movers_distance_is_on_the_scale_of_scores_and_not_of_the_sample() -> None:
+    # All three scores move by 0.1 on a scale of length 1.
+    found = earth_movers_distance([0.5, 0.6, 0.7], [0.6, 0.7, 0.8])
+    assert found.emd == close(0.1)
+    assert (found.bias_direction, found.interpretation) == ("lower", "moderate differences")
+    assert earth_movers_distance([0.5] * 3, [0.501] * 3).emd == pytest.approx(0.001)
+    # The scale of raw sums from 0 to 50 is 50 long, and all move by 10.
+    assert wasserstein_distance([0, 20, 40], [10, 30, 50]) == pytest.approx(0.2)
+    assert earth_movers_distance([], [0.5]).emd is None
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (4, 4), (7, 12), (60, 41)])
+@pytest.mark.parametrize("ties", [True, False])
+def test_the_two_sample_ks_test_is_that_of_scipy(n: int, m: int, ties: bool) -> None:
+    x, y = samples(n, max(n, m), ties)
+    expected = stats.ks_2samp(x[:n], y[:m], method="exact")
+    found = ks_test(x[:n], y[:m])
+    assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+@pytest.mark.parametrize("n", [1, 5, 50, 400])
+def test_the_one_sample_ks_test_is_against_the_uniform_distribution(n: int) -> None:
+    x = np.random.default_rng(n).random(n) ** 1.2
+    expected = stats.kstest(x, "uniform", method="exact")
+    found = ks_test(x)
+    assert (found.statistic, found.p_value) == close((expected.statistic, expected.pvalue))
+
+
+def test_the_ks_test_of_nothing_is_undefined() -> None:
+    assert ks_test([]).statistic is None
+    assert ks_test([0.5], []).p_value is None
+
+
+@pytest.mark.parametrize("n", [4, 30])
+def test_the_shape_of_scores_is_that_of_scipy(n: int) -> None:
+    x, _ = samples(n, n, False)
+    found = score_distribution(x)
+    assert found.skewness == close(stats.skew(x))
+    assert found.kurtosis == close(stats.kurtosis(x))
+    assert found.variance == close(np.var(x, ddof=1))
+
+
+def test_too_few_or_equal_scores_leave_the_shape_undefined() -> None:
+    assert score_distribution([]).mean is None
+    one = score_distribution([0.5])
+    assert (one.mean, one.std, one.skewness) == (0.5, None, None)
+    assert score_distribution([0.5] * 5).skewness is None
+    assert score_distribution([0.5, 0.6], include_histogram=False).histogram is None
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 5), (5, 5), (8, 10), (1, 1000)])
+def test_the_wilson_interval_is_that_of_statsmodels(hits: int, n: int) -> None:
+    found = wilson_interval(hits, n, 0.9)
+    assert found is not None
+    expected = proportion_confint(hits, n, alpha=0.1, method="wilson")
+    assert (found.low, found.high) == close(expected)
+    assert wilson_interval(0, 0) is None
+
+
+def test_holm_is_that_of_statsmodels() -> None:
+    p_values = [0.01, 0.2, 0.03, 0.04, 0.005]
+    assert holm(p_values) == close(multipletests(p_values, method="holm")[1].tolist())
+
+
+def test_errors_of_values() -> None:
+    # Differences 0.5 and −1: √((0.25 + 1)/2) and 1.5/2.
+    assert rmse([1.0, 0.0], [0.5, 1.0]) == pytest.approx((1.25 / 2) ** 0.5)
+    assert mae([1.0, 0.0], [0.5, 1.0]) == pytest.approx(0.75)
+    assert rmse([], []) is None
+    assert mae([], []) is None
