@@ -202,7 +202,9 @@ def ifeval(folder: Path) -> Path:
     return path
 
 
-def test_checks_alone_reproduce_the_official_verdicts_of_ifeval_without_a_judge(tmp_path: Path) -> None:
+def test_checks_alone_reproduce_the_official_verdicts_of_ifeval_without_a_judge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "run"
     assert run(["grade", str(ifeval(tmp_path)), "-o", str(out)]) == 0
     verdicts = 0
@@ -211,6 +213,10 @@ def test_checks_alone_reproduce_the_official_verdicts_of_ifeval_without_a_judge(
         assert [found.final_verdict for found in result.report.report or []] == result.item.ground_truth
         verdicts += len(result.item.ground_truth or [])
     assert verdicts == 834
+    capsys.readouterr()
+    assert run(["agree", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["n_samples"], said["criterion_accuracy"], said["score_mae"]) == (834, 1.0, 0.0)
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:
