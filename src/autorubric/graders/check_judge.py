@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from autorubric.checks import CheckContext, CheckFailure, run_check, validate_check
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import Judgment, Mistake, Opinion
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.errors import InputError
 from autorubric.graders.case import Case
 from autorubric.graders.judge import Ask, Judge
+
+if TYPE_CHECKING:
+    from autorubric.checks import CheckContext
 
 CHECK = "check"
 """The judge id of a verdict that no model gave."""
@@ -58,6 +61,8 @@ class ChecksFirst:
             Traceback (most recent call last):
             autorubric.errors.InputError: criterion 'Tone' has no check and there is no judge; name a judge model
         """
+        from autorubric.checks import validate_check
+
         problems: list[str] = []
         for index, criterion in enumerate(criteria):
             name = f"criterion {(criterion.name or index)!r}"
@@ -89,6 +94,8 @@ class ChecksFirst:
         return [checked[index] for index in wanted]
 
     def _checked(self, case: Case, index: int) -> Opinion:
+        from autorubric.checks import CheckFailure, run_check
+
         check = case.criteria[index].check or {}
         found = run_check(check["name"], check.get("parameters"), case.submission, context=self.context)
         if isinstance(found, CheckFailure):

@@ -11,7 +11,8 @@ from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.endpoints import Endpoints
 from autorubric.llm.http.providers import resolve
 from autorubric.llm.model import Model
-from autorubric.llm.offline import LABEL, OfflineModel
+
+OFFLINE = "builtin/offline"
 
 
 @asynccontextmanager
@@ -49,13 +50,19 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
 
 def stand_ins(models: Iterable[Model]) -> tuple[str, ...]:
     """What has to be said about models that only stand in for real ones, before anything else."""
-    return (LABEL,) if any(isinstance(model, OfflineModel) for model in models) else ()
+    if all(model.name != OFFLINE for model in models):
+        return ()
+    from autorubric.llm.offline import LABEL
+
+    return (LABEL,)
 
 
 def _model(config: LLMConfig, endpoints: Endpoints) -> Model:
     endpoint = resolve(config)
     if not endpoint.is_builtin:
         return ChatModel(config, endpoints)
-    if endpoint.name != "builtin/offline":
-        raise ConfigError(f"unknown model {endpoint.name!r}; the built-in model is 'builtin/offline'")
+    if endpoint.name != OFFLINE:
+        raise ConfigError(f"unknown model {endpoint.name!r}; the built-in model is {OFFLINE!r}")
+    from autorubric.llm.offline import OfflineModel
+
     return OfflineModel()
