@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +16,12 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.testing import LoopbackProcess
+from benchmarks.command import Figures, measured
 
 ITEMS, CRITERIA, IN_FLIGHT = 2000, 10, 256
 CALLS = ITEMS * CRITERIA
 
 _SENTENCE = "The essay names the cause, gives one worked example, and says where it stops to hold. "
-
-# The test oracles bring pandas, which pyarrow loads wherever it finds it; users need not have it.
-_CHILD = """
-import json, resource, sys
-
-class NoPandas:
-    def find_spec(self, name, path=None, target=None):
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, NoPandas())
-from autorubric.cli.app import run
-status = run(sys.argv[1:])
-usage = resource.getrusage(resource.RUSAGE_SELF)
-print(json.dumps([status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What one command took: seconds, CPU seconds, peak memory in MB."""
-
-    wall: float
-    cpu: float
-    memory: float
 
 
 def dataset_file(folder: Path, items: int, characters: int = 1000) -> Path:
@@ -65,14 +38,7 @@ def dataset_file(folder: Path, items: int, characters: int = 1000) -> Path:
 def grade(source: Path, out: Path, base_url: str, *more: str) -> Figures:
     """Run `autorubric grade` in a process of its own."""
     flags = ["-o", str(out), "--judge", f"judge@{base_url}", "-j", str(IN_FLIGHT), *more]
-    started = time.perf_counter()
-    command = [sys.executable, "-c", _CHILD, "grade", str(source), *flags]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-    wall = time.perf_counter() - started
-    status, cpu, memory = json.loads(done.stdout.splitlines()[-1])
-    if status != 0:
-        raise SystemExit(f"the run ended with status {status}:\n{done.stdout}")
-    return Figures(wall, cpu, memory)
+    return measured(["grade", str(source), *flags])
 
 
 async def floor(base_url: str, calls: int) -> tuple[float, float]:

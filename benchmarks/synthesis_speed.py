@@ -4,68 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from autorubric.testing import LoopbackProcess
+from benchmarks.command import Figures, measured
 
 CALLS_A_QUERY = 7
 IN_FLIGHT = 64
 SLOTS = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge", "augment")
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What one run took: seconds, CPU seconds, bytes written to the disk, bytes it left, peak memory in MB."""
-
-    wall: float
-    cpu: float
-    written: int
-    left: int
-    memory: float
-
-
-# The test oracles bring pandas, which pyarrow loads wherever it finds it; users need not have it.
-_CHILD = """
-import json, resource, sys
-
-class NoPandas:
-    def find_spec(self, name, path=None, target=None):
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, NoPandas())
-from autorubric.cli.app import run
-status = run(sys.argv[1:])
-usage = resource.getrusage(resource.RUSAGE_SELF)
-written = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())["write_bytes"]
-print(json.dumps([status, usage.ru_utime + usage.ru_stime, int(written), usage.ru_maxrss / 1024]))
-"""
-
-
-def synthesis(queries: int, base_url: str, folder: Path, in_flight: int = IN_FLIGHT) -> Figures:
-    """Run `autorubric synthesize` in a process of its own."""
+def synthesis(queries: int, base_url: str, folder: Path, in_flight: int = IN_FLIGHT) -> tuple[Figures, int]:
+    """What `autorubric synthesize` takes, and the bytes it leaves."""
     source, out = folder / "queries.jsonl", folder / "out"
     source.write_text("".join(json.dumps({"question": f"Query {i}: {_PADDING}"}) + "\n" for i in range(queries)))
-    command = [sys.executable, "-c", _CHILD, "synthesize", str(source), "--out", str(out), "-j", str(in_flight)]
+    command = ["synthesize", str(source), "--out", str(out), "-j", str(in_flight)]
     for slot in SLOTS:
         part, _, letter = slot.partition("-")
         command += [f"--{part}-model" + (f"-{letter}" if letter else ""), slot, f"--{slot}-base-url", base_url]
-    started = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-    wall = time.perf_counter() - started
-    status, cpu, written, memory = json.loads(done.stdout.splitlines()[-1])
-    if status != 0:
-        raise SystemExit(f"the run ended with status {status}:\n{done.stdout}")
+    figures = measured(command)
     left = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    return Figures(wall, cpu, written, left, memory)
+    return figures, left
 
 
 _PADDING = "explain how tides arise, why there are two a day, and what the moon and the sun have to do with it. " * 2
@@ -112,29 +76,29 @@ def run() -> None:
     print(f"{'latency':<26}{'floor s':>9}{'ours s':>9}{'ratio':>7}{'floor us/call':>15}{'ours us/call':>14}", end="")
     print(f"{'written/left':>14}{'MB':>7}")
     for latency in ("fixed:0", "fixed:0.2", "lognormal:0.2,0.8", "lognormal:0.2,0.8+0.002@20"):
-        ours, (wall, cpu) = _measured(1000, latency)
+        ours, left, (wall, cpu) = _measured(1000, latency)
         calls = 1000 * CALLS_A_QUERY
         print(
             f"{latency:<26}{wall:>9.1f}{ours.wall:>9.1f}{ours.wall / wall:>7.2f}{cpu / calls * 1e6:>15.0f}"
-            f"{(ours.cpu - start) / calls * 1e6:>14.0f}{ours.written / ours.left:>14.2f}{ours.memory:>7.0f}",
+            f"{(ours.cpu - start) / calls * 1e6:>14.0f}{ours.written / left:>14.2f}{ours.memory:>7.0f}",
             flush=True,
         )
     print("\nMemory at no latency, as the input grows")
     for queries in (1000, 5000, 20_000):
-        ours, _ = _measured(queries, "fixed:0")
+        ours, _, _ = _measured(queries, "fixed:0")
         print(f"{queries:>8,} queries: {ours.memory:.0f} MB, {ours.wall:.1f} s", flush=True)
 
 
-def _measured(queries: int, latency: str) -> tuple[Figures, tuple[float, float]]:
+def _measured(queries: int, latency: str) -> tuple[Figures, int, tuple[float, float]]:
     options = ("--latency", latency, "--reply-chars", "1200")
     with LoopbackProcess(*options) as endpoint:
         least = asyncio.run(floor(queries, endpoint.base_url))
     with LoopbackProcess(*options) as endpoint, tempfile.TemporaryDirectory() as folder:
-        figures = synthesis(queries, endpoint.base_url, Path(folder))
+        figures, left = synthesis(queries, endpoint.base_url, Path(folder))
         calls = endpoint.stats()["completed_calls"]
         if calls != queries * CALLS_A_QUERY:
             raise SystemExit(f"{calls} calls were made; expected {queries * CALLS_A_QUERY}")
-    return figures, least
+    return figures, left, least
 
 
 if __name__ == "__main__":

@@ -115,6 +115,13 @@ def test_keys_come_from_the_slots_variable_or_the_named_one() -> None:
         configs(settings, {})
 
 
+def test_a_role_may_keep_to_a_rate() -> None:
+    config = {"roles": {"merge": {"model": "openai/a", "requests_per_minute": 60, "tokens_per_minute": 9000}}}
+    made = configs(settings_from(tree(config, models="openai/a")), {})
+    assert (made["merge"].requests_per_minute, made["merge"].tokens_per_minute) == (60, 9000)
+    assert made["augment"].requests_per_minute is None
+
+
 def test_each_role_gets_its_own_temperature_and_length() -> None:
     made = configs(settings_from(tree(models="openai/a")), {})
     assert (made["response_a"].temperature, made["reference"].temperature) == (1.0, 0.2)

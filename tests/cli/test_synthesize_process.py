@@ -142,6 +142,7 @@ def test_the_script_runs_with_nothing_filled_in_and_says_that_no_model_was_asked
     assert done.stdout.startswith("builtin/offline is a stand-in")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert set(manifest["models"].values()) == {"builtin/offline"}
+    assert manifest["stand_ins"][0].startswith("builtin/offline is a stand-in")
     assert len(lines(tmp_path / "out" / "final.jsonl")) >= 25
 
 

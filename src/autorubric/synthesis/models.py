@@ -63,6 +63,8 @@ def _config(settings: SynthesisSettings, slot: str, role: RoleSettings, environ:
         max_tokens=longest if role.max_tokens is None else role.max_tokens,
         top_p=role.top_p,
         seed=role.seed,
+        requests_per_minute=role.requests_per_minute,
+        tokens_per_minute=role.tokens_per_minute,
         extra_params=dict(role.extra),
         timeout=settings.timeout,
         max_retries=settings.retry,

@@ -29,6 +29,8 @@ class RoleSettings(_Strict):
         max_tokens: overrides the role's.
         top_p: nucleus sampling, in (0, 1].
         seed: sent where the endpoint takes one.
+        requests_per_minute: kept by all roles at the same endpoint together; the strictest counts.
+        tokens_per_minute: likewise.
         extra: further parameters of the request body, sent as they are.
     """
 
@@ -39,6 +41,8 @@ class RoleSettings(_Strict):
     max_tokens: int | None = Field(None, gt=0)
     top_p: float | None = Field(None, gt=0, le=1)
     seed: int | None = None
+    requests_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
+    tokens_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
     extra: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from autorubric import __version__
 from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
+from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
@@ -177,6 +178,7 @@ class SynthesisRun:
             "status": status,
             "versions": {"autorubric": __version__, "python": platform.python_version()},
             "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
+            "stand_ins": list(stand_ins(self.models.values())),
             "models": {slot: model.name for slot, model in self.models.items()},
             "templates": prepared.prompts.fingerprints(),
             "steps": list(STEPS[: prepared.plan.last_step + 1]),

@@ -1,0 +1,50 @@
+"""One `autorubric` command in a process of its own, and what it took."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one command took: seconds, CPU seconds, bytes written to the disk, peak memory in MB."""
+
+    wall: float
+    cpu: float
+    written: int
+    memory: float
+
+
+# The test oracles bring pandas, which pyarrow loads wherever it finds it; users need not have it.
+_CHILD = """
+import json, resource, sys
+
+class NoPandas:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NoPandas())
+from autorubric.cli.app import run
+status = run(sys.argv[1:])
+usage = resource.getrusage(resource.RUSAGE_SELF)
+written = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())["write_bytes"]
+print(json.dumps([status, usage.ru_utime + usage.ru_stime, int(written), usage.ru_maxrss / 1024]))
+"""
+
+
+def measured(words: Sequence[str]) -> Figures:
+    """Run `autorubric` with `words`; a status other than 0 ends the benchmark."""
+    started = time.perf_counter()
+    command = [sys.executable, "-c", _CHILD, *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    wall = time.perf_counter() - started
+    status, cpu, written, memory = json.loads(done.stdout.splitlines()[-1])
+    if status != 0:
+        raise SystemExit(f"the run ended with status {status}:\n{done.stdout}")
+    return Figures(wall, cpu, written, memory)
