@@ -103,7 +103,7 @@ class GradingSession:
         return 0
 
     async def _announced(self) -> tuple[str, ...]:
-        labels = stand_ins((await self.grader.desk()).models.values())
+        labels = stand_ins(model.name for model in (await self.grader.desk()).models.values())
         for sentence in labels:
             print(sentence)
         return labels

@@ -109,7 +109,7 @@ class Session:
         return 0
 
     def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:
-        for sentence in stand_ins(models.values()):
+        for sentence in stand_ins(model.name for model in models.values()):
             print(sentence)
         for problem in prepared.report.skipped:
             print(f"left out: {problem}", file=sys.stderr)

@@ -31,6 +31,7 @@ from autorubric.graders.reporting import OnFailure, Scoring, report_on, with_len
 from autorubric.graders.suspicion import suspicions
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
+from autorubric.llm.models import stand_ins
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import ReplySchema
@@ -282,6 +283,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         penalty = self.length_penalty
         return {
             **self.recipe.described(),
+            "stand_ins": list(stand_ins(spec.llm_config.model for spec in self.recipe.specs)),
             "cannot_assess": self.scoring.cannot_assess.model_dump(mode="json"),
             "normalize": self.normalize,
             "on_failure": self.scoring.on_failure,

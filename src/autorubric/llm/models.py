@@ -9,7 +9,7 @@ from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.endpoints import Endpoints
-from autorubric.llm.http.providers import resolve
+from autorubric.llm.http.providers import canonical, resolve
 from autorubric.llm.model import Model
 
 OFFLINE = "builtin/offline"
@@ -48,9 +48,16 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
                 await model.close()
 
 
-def stand_ins(models: Iterable[Model]) -> tuple[str, ...]:
-    """What has to be said about models that only stand in for real ones, before anything else."""
-    if all(model.name != OFFLINE for model in models):
+def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
+    """What has to be said where a model of these names only stands in for a real one, before anything else.
+
+    Example:
+        >>> stand_ins(["openai/gpt-5.1"])
+        ()
+        >>> stand_ins(["builtin/offline"])[0].startswith("builtin/offline is a stand-in")
+        True
+    """
+    if all(canonical(name) != OFFLINE for name in names):
         return ()
     from autorubric.llm.offline import LABEL
 

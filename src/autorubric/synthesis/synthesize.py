@@ -178,7 +178,7 @@ class SynthesisRun:
             "status": status,
             "versions": {"autorubric": __version__, "python": platform.python_version()},
             "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
-            "stand_ins": list(stand_ins(self.models.values())),
+            "stand_ins": list(stand_ins(model.name for model in self.models.values())),
             "models": {slot: model.name for slot, model in self.models.items()},
             "templates": prepared.prompts.fingerprints(),
             "steps": list(STEPS[: prepared.plan.last_step + 1]),
