@@ -59,6 +59,11 @@ def test_a_wrong_column_is_named_with_the_ones_there_are(tmp_path: Path) -> None
     assert "did you mean --question-column prompt?" in message
 
 
+def test_an_id_is_not_offered_as_the_column_of_the_query(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question_id": 81, "turns": ["Hello"]})
+    assert "did you mean --question-column turns?" in refused(QueryFile(path))
+
+
 def test_every_bad_row_is_named_before_anything_is_spent(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question": "a"}, "{broken", '["no object"]', {"question": "  "})
     message = refused(QueryFile(path))

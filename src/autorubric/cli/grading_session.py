@@ -105,7 +105,7 @@ class GradingSession:
     async def _announced(self) -> tuple[str, ...]:
         labels = stand_ins(model.name for model in (await self.grader.desk()).models.values())
         for sentence in labels:
-            print(sentence)
+            print(sentence, flush=True)
         return labels
 
     def _write_results(self) -> None:

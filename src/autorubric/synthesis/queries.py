@@ -162,6 +162,7 @@ def _not_text(column: str, value: Any) -> str:
 
 
 def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None]) -> str:
-    near = nearest(column, list(columns)) or next((name for name in _LIKELY[purpose] if name in columns), None)
+    candidates = [name for name in columns if purpose == "id" or not name.endswith("id")]
+    near = nearest(column, candidates) or next((name for name in _LIKELY[purpose] if name in columns), None)
     guess = f"; did you mean --{purpose}-column {near}?" if near else ""
     return f"{path}: no column {column!r}; the rows have {_listed(columns)}{guess}"
