@@ -1,0 +1,1 @@
+"""The thirteen principles of good rubrics as numbers: one measure a file."""

@@ -1,0 +1,1 @@
+"""From reports to training data and rewards."""
