@@ -165,8 +165,8 @@ def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[Candidate], 
     candidates: list[Candidate] = []
     if not given["sample"]:
         file = given["candidates"]
-        candidates = own_answers(queries) if file is None else read_candidates(file, queries)
-        if queries and not candidates:
+        candidates = own_answers(queries) if file is None else read_candidates(file, queries, problems)
+        if file is None and queries and not candidates:
             raise InputError("nothing to select from; pass --candidates FILE, or --sample MODEL")
         origin = str(file or given["data"])
     queries = queries[: given["limit"]]
@@ -177,5 +177,14 @@ def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[Candidate], 
         raise InputError(problems, "mend these rows, or pass --skip-bad-rows to go on without them")
     if not queries:
         raise InputError([f"{given['data']}: no query can be used", *problems])
+    _check_judged(given, queries)
     wanted = {query.id for query in queries}
     return queries, [candidate for candidate in candidates if candidate.query in wanted], problems
+
+
+def _check_judged(given: dict[str, Any], queries: Sequence[RubricQuery]) -> None:
+    """Without a judge every criterion needs a check; said once, not once a criterion."""
+    bare = [query for query in queries if any(criterion.check is None for criterion in query.rubric)]
+    if bare and not given["judge"]:
+        count = f"{len(bare)} of {len(queries)} queries"
+        raise InputError(f"{count} have criteria without a check, the first in {bare[0].where}; pass --judge MODEL")

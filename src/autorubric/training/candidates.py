@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.files import iter_jsonl, nearest
+from autorubric.files import iter_jsonl
 from autorubric.training.queries import RubricQuery, first_of, text_of, turns_of
 
 _ID = ("id", "query_id", "prompt_id")
@@ -35,23 +35,27 @@ class Candidate:
     model: str = ""
 
 
-def read_candidates(path: Path, queries: Sequence[RubricQuery]) -> list[Candidate]:
+def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[str]) -> list[Candidate]:
     """The candidates in a JSONL file, in the order of the file.
 
     A row names its query by id (`id`, `query_id`, `prompt_id`) or by text (`query`, `question`, `prompt`), and
     holds one answer (`answer`, `response`, `submission`, `completion`) or several (`answers`, `responses`,
     `candidates`: a list, or a mapping from model to answer).
 
+    Args:
+        path: the file.
+        queries: what the answers are to.
+        problems: takes a sentence for each row that names no query of the data, or holds no answer.
+
     Raises:
-        InputError: rows that name no query of the data, or hold no answer; all of them at once.
+        InputError: the file cannot be read.
 
     Example:
-        >>> read_candidates(Path("no-such.jsonl"), [])
+        >>> read_candidates(Path("no-such.jsonl"), [], [])
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: Candidates not found: no-such.jsonl
     """
     directory = _Directory(queries)
-    problems: list[str] = []
     counts: dict[str, int] = {}
     found = []
     for number, row in iter_jsonl(path, problems=problems, what="Candidates"):
@@ -67,8 +71,6 @@ def read_candidates(path: Path, queries: Sequence[RubricQuery]) -> list[Candidat
             found.append(Candidate(query.id, answer, own or f"{query.id}-{place}", model))
     if not found and not problems:
         problems.append(f"{path}: the file holds no candidates")
-    if problems:
-        raise InputError(problems)
     return found
 
 
@@ -107,9 +109,7 @@ class _Directory:
         if asked is None:
             if own is None:
                 raise InputError(f"{where}: names no query; expected one of {', '.join((*_ID, *_QUERY))}")
-            near = nearest(str(own), self._by_id)
-            advice = f"; did you mean {near!r}?" if near else ""
-            raise InputError(f"{where}: the data has no query of the id {str(own)!r}{advice}")
+            raise InputError(f"{where}: the data has no query of the id {str(own)!r}")
         text = text_of(turns_of(asked, where)).strip()
         held = self._by_text.get(text, [])
         if not held:
