@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NoReturn, TypeAlias, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, get_args
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.report import (
@@ -164,6 +164,28 @@ def reward_of(
         >>> reward_of(EvaluationReport(score=None, report=[met, failed])).value is None
         True
     """
+    return settled(_undecided(report, rule, length), rule)
+
+
+def settled(reward: Reward, rule: RewardRule) -> Reward:
+    """The reward with the rule's answer in the place of a value that is missing because of a failure.
+
+    Raises:
+        RewardFailed: there is no value, and the policy is `raise`.
+
+    Example:
+        >>> settled(Reward(None, {}, "timeout"), RewardRule(on_failure="neutral", neutral=0.5)).value
+        0.5
+    """
+    if reward.failure is None:
+        return reward
+    if rule.on_failure == "raise":
+        raise RewardFailed(f"no reward: {reward.failure}")
+    return replace(reward, value=math.nan if rule.on_failure == "nan" else rule.neutral)
+
+
+def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
+    """The reward before the policy: its value is None where a judgment failed that it depends on."""
     judged: Sequence[Judged] = report.report or ()
     names = criterion_names([_criterion(one) for one in judged])
     criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
@@ -172,8 +194,7 @@ def reward_of(
     value = 0.0 if closed else _value(judged, gates, rule)
     coverage = sum(not one.is_error for one in judged) / len(judged) if judged else None
     if value is None:
-        failure = _failure(report, judged, names)
-        return Reward(_answer(failure, rule), criteria, failure, coverage=coverage)
+        return Reward(None, criteria, _failure(report, judged, names), coverage=coverage)
     penalty = 0.0
     if rule.overlong is not None:
         if length is None:
@@ -241,15 +262,3 @@ def _failure(
     if judged:
         return "no criterion of positive weight, or a gate, could be assessed"
     return report.error or "the report has no criteria"
-
-
-def _answer(failure: str, rule: RewardRule) -> float | None:
-    if rule.on_failure == "raise":
-        _refuse(failure)
-    if rule.on_failure == "nan":
-        return math.nan
-    return rule.neutral
-
-
-def _refuse(failure: str) -> NoReturn:
-    raise RewardFailed(f"no reward: {failure}")
