@@ -25,8 +25,14 @@ from autorubric.training.rewarder import Rewarder, rewarder_of
 
 MET = '{"explanation": "Yes.", "criterion_status": "MET"}'
 UNMET = '{"explanation": "No.", "criterion_status": "UNMET"}'
-RUBRIC = [{"criterion": "Holds an even number of characters.", "points": 3}, {"criterion": "Holds an a.", "points": 1}]
-CHAT = "{% for turn in messages %}{{ turn['role'] }}:{{ turn['content'] }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
+RUBRIC = [
+    {"criterion": "Holds an even number of characters.", "points": 3},
+    {"criterion": "Holds an a.", "points": 1},
+]
+CHAT = (
+    "{% for turn in messages %}{{ turn['role'] }}:{{ turn['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}"
+)
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
@@ -44,7 +50,14 @@ def tokenizer() -> PreTrainedTokenizerFast:
 def tiny_model() -> GPT2LMHeadModel:
     torch.manual_seed(0)
     config = GPT2Config(
-        vocab_size=259, n_positions=512, n_embd=16, n_layer=1, n_head=2, bos_token_id=1, eos_token_id=1, pad_token_id=0
+        vocab_size=259,
+        n_positions=512,
+        n_embd=16,
+        n_layer=1,
+        n_head=2,
+        bos_token_id=1,
+        eos_token_id=1,
+        pad_token_id=0,
     )
     return GPT2LMHeadModel(config)
 
@@ -158,7 +171,14 @@ def selection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     answers = [{"id": f"q{n}", "answers": ["Because it is.", "Nobody has ever found that out."]} for n in range(4)]
     for name, found in (("final.jsonl", rows), ("answers.jsonl", answers)):
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in found))
-    command = ["select", str(folder / "final.jsonl"), "--candidates", str(folder / "answers.jsonl"), "--keep", "pairs"]
+    command = [
+        "select",
+        str(folder / "final.jsonl"),
+        "--candidates",
+        str(folder / "answers.jsonl"),
+        "--keep",
+        "pairs",
+    ]
     assert run([*command, "--judge", "builtin/offline", "-o", str(folder / "run")]) == 0
     return folder / "run"
 
