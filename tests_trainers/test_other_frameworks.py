@@ -39,17 +39,24 @@ def rewarder() -> Rewarder:
 def test_inspect_ai_scores_samples_and_leaves_failed_ones_out(tmp_path: Path) -> None:
     from inspect_ai import Task, eval
     from inspect_ai.dataset import Sample
-    from inspect_ai.model import ModelOutput, get_model
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.solver import solver
 
     from autorubric.training.adapters.inspect_ai import rubric_scorer
 
-    said = ["right", "wrong", "down"]
-    model = get_model(
-        "mockllm/model", custom_outputs=[ModelOutput.from_content("mockllm/model", text) for text in said]
-    )
-    samples = [Sample(input=f"Why {n}?", metadata={"rubrics": RUBRIC}) for n in range(3)]
-    task = Task(dataset=samples, scorer=rubric_scorer(rewarder()))
-    [log] = eval(task, model=model, log_dir=str(tmp_path), display="none", max_samples=1)
+    said = {"Why 0?": "right", "Why 1?": "wrong", "Why 2?": "down"}
+
+    @solver
+    def answers() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            state.output = ModelOutput.from_content("none", said[state.input_text])
+            return state
+
+        return solve
+
+    samples = [Sample(input=asked, metadata={"rubrics": RUBRIC}) for asked in said]
+    task = Task(dataset=samples, solver=answers(), scorer=rubric_scorer(rewarder()))
+    [log] = eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
     assert log.status == "success", log.error
     assert log.samples is not None and log.results is not None
     values = [sample.scores["rubric"].value for sample in log.samples]

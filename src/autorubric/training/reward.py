@@ -51,8 +51,8 @@ class RewardRule:
         on_failure: what a trainer gets where a judgment failed: `raise` an error, `none`, `nan`, or `neutral`.
         neutral: the value of `neutral`; there is no default.
         cannot_assess: what an abstention does; by default its criterion is left out.
-        gates: names or ids of criteria that must be met, else the reward is 0 (a pitfall must not be met). A
-            criterion tagged `gate` is one without being named here.
+        gates: names (as rewards show them) or ids of criteria that must be met, else the reward is 0 (a pitfall
+            must not be met). A criterion tagged `gate` is one without being named here.
         overlong: what long responses lose; needs their length in tokens.
 
     Raises:
@@ -104,7 +104,7 @@ class RewardRule:
             autorubric.errors.InputError: no criterion has a positive weight; a reward is a share of positive weights
         """
         known = list(criteria)
-        names = {name for criterion in known for name in (criterion.name, criterion.id)}
+        names = {name for criterion in known for name in (criterion.name, criterion.id)} | {*criterion_names(known)}
         problems = [f"gate {gate!r} is no criterion of the rubric" for gate in self.gates if gate not in names]
         if not any(criterion.weight > 0 for criterion in known):
             problems.append("no criterion has a positive weight; a reward is a share of positive weights")
@@ -189,7 +189,7 @@ def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: Reward
     judged: Sequence[Judged] = report.report or ()
     names = criterion_names([_criterion(one) for one in judged])
     criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
-    gates = [_gate(one, rule) for one in judged]
+    gates = [_gate(one, name, rule) for name, one in zip(names, judged, strict=True)]
     closed = tuple(name for name, open_ in zip(names, gates, strict=True) if open_ is False)
     value = 0.0 if closed else _value(judged, gates, rule)
     coverage = sum(not one.is_error for one in judged) / len(judged) if judged else None
@@ -225,10 +225,10 @@ def _criterion(judged: Judged) -> Criterion:
     return judged.criterion if isinstance(judged, EnsembleCriterionReport) else judged
 
 
-def _gate(judged: Judged, rule: RewardRule) -> bool | None:
+def _gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
     """Whether a gate is open; None where nobody can say, True for a criterion that is no gate."""
     criterion = _criterion(judged)
-    if GATE_TAG not in criterion.tags and not ({criterion.name, criterion.id} & set(rule.gates)):
+    if GATE_TAG not in criterion.tags and not ({name, criterion.name, criterion.id} & set(rule.gates)):
         return True
     if judged.is_error:
         return None
