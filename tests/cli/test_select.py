@@ -90,6 +90,7 @@ def test_the_best_above_the_threshold_is_written_for_every_trainer_and_nothing_i
     assert [one["score"] for one in decisions[1]["candidates"]] == [0.6, 0.6]
     summary = json.loads((out / "selection.json").read_text())
     assert [(one["source"], one["share"]) for one in summary["by_source"]] == [("d0", 1.0), ("d1", 0.0)]
+    assert summary["by_model"] == {}
     # K=1: means 0.8, 0.6 and 1.0; K=2: best 1.0 and 0.6 of the two queries that have two.
     assert [one["score"] for one in summary["curve"]] == pytest.approx([0.8, 0.8])
 
@@ -261,6 +262,15 @@ def test_a_judge_that_nobody_can_reach_is_wrong_input(tmp_path: Path) -> None:
     assert run([*command, "--judge", "judge@http://127.0.0.1:9/v1", "--retry", "0"]) == 2
 
 
+def test_a_judge_that_fails_after_paid_answers_is_not_told_as_nothing_spent(tmp_path: Path) -> None:
+    with LoopbackEndpoint(replier=lambda body: GOOD).in_thread() as endpoint:
+        command = ["select", str(data(tmp_path)), "--sample", f"writer@{endpoint.base_url}", "-k", "1"]
+        command += ["--judge", "judge@http://127.0.0.1:9/v1", "--retry", "0", "-o", str(tmp_path / "run")]
+        assert run(command) == 1
+        assert endpoint.counts.requests == 3
+    assert [one["status"] for one in rows(tmp_path / "run" / "decisions.jsonl")] == ["undecided"] * 3
+
+
 def test_checks_alone_select_without_a_judge(tmp_path: Path) -> None:
     tags = {"verifier": "rule", "function": "CommaChecker", "parameters": {}}
     rubric = [{"criterion": "punctuation:no_comma", "points": 10, "tags": tags}]
@@ -316,4 +326,6 @@ def test_real_answers_of_three_models_are_selected_by_the_offline_judge(tmp_path
     kept = rows(tmp_path / "run" / "selected.jsonl")
     assert kept and all(len(row["answer"].split()) <= 200 for row in kept)
     decided = rows(tmp_path / "run" / "decisions.jsonl")
+    summary = json.loads((tmp_path / "run" / "selection.json").read_text())
+    assert sum(summary["by_model"].values()) == len(kept)
     assert {one["model"] for row in decided for one in row["candidates"]} == set(first[0]["answers"])

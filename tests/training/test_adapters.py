@@ -257,7 +257,7 @@ def test_a_busy_service_is_asked_again_and_a_dead_one_is_a_failure() -> None:
 
 
 def test_a_reward_of_null_follows_the_policy_and_is_never_zero() -> None:
-    failed = {"reward": None, "criteria": {}, "coverage": 0.0, "failure": "server: HTTP 503"}
+    failed: dict[str, Any] = {"reward": None, "criteria": {}, "coverage": 0.0, "failure": "server: HTTP 503"}
     [found] = over_http([(200, failed)], [], rule=RewardRule(on_failure="neutral", neutral=0.5))
     assert (found.value, found.failure) == (0.5, "server: HTTP 503")
     with pytest.raises(RewardFailed):

@@ -22,7 +22,8 @@ def print_selection(written: Written, totals: Iterable[Totals], reasons: Mapping
         f"\n{total.selected} of {total.queries} queries have an answer above {keep.threshold:g}; "
         f"{total.dropped} dropped, {total.undecided} undecided; {summary.answers} answers kept"
     )
-    for line in (*_curve_lines(summary), *_source_lines(summary), *_length_lines(summary)):
+    lines = (*_curve_lines(summary), *_source_lines(summary), *_model_lines(summary), *_length_lines(summary))
+    for line in lines:
         print(f"  {line}")
     if written.flagged:
         print(f"  {written.flagged} kept answers look as if they addressed the judge; see 'flags' in items.jsonl")
@@ -56,6 +57,11 @@ def _source_lines(summary: SelectionSummary) -> Iterable[str]:
     for found in summary.by_source:
         share = "none decided" if found.share is None else f"{found.share:.1%} of those decided"
         yield f"{found.source or '(no source)'}: {found.selected} of {found.queries} selected, {share}"
+
+
+def _model_lines(summary: SelectionSummary) -> Iterable[str]:
+    if len(summary.by_model) > 1:
+        yield "kept by model: " + ", ".join(f"{model} {count}" for model, count in summary.by_model.items())
 
 
 def _length_lines(summary: SelectionSummary) -> Iterable[str]:

@@ -56,18 +56,20 @@ class _Ending:
 
     Attributes:
         interrupted: a person stopped it.
-        refused: a wrong key, model name or address stopped it, and nothing was paid for.
+        refused: a wrong key, model name or address stopped it.
         stopped: why it stopped early; None where it did not.
+        paid: whether a call was paid for.
     """
 
     interrupted: bool = False
     refused: bool = False
     stopped: str | None = None
+    paid: bool = False
 
     @classmethod
     def of(cls, run: SamplingRun | EvaluationRun) -> _Ending:
         paid = run.executor is not None and any(a.paid for a in run.executor.snapshot().values())
-        return cls(run.interrupted, run.refused and not paid, run.stopped)
+        return cls(run.interrupted, run.refused, run.stopped, paid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +112,16 @@ class SelectionSession:
         make_folder(self.out)
         unsampled: list[Scored] = []
         candidates: Sequence[Candidate]
+        sampled = _Ending()
         if isinstance(self.candidates, Sampling):
-            candidates, unsampled, ending = await self._sampled(self.candidates)
-            if ending.interrupted or ending.stopped:
-                return self._stopped(ending)
+            candidates, unsampled, sampled = await self._sampled(self.candidates)
+            if sampled.interrupted or sampled.stopped:
+                return self._stopped(sampled)
         else:
             candidates = self.candidates
         scored, reasons, ending, totals = await self._graded(candidates, labels)
-        if ending.interrupted or ending.refused:
+        ending.paid |= sampled.paid
+        if ending.interrupted or (ending.refused and not ending.paid):
             return self._stopped(ending)
         written = write_selection(
             self.out, self.queries, [*scored, *unsampled], self.keep, self.trainers, skipped=self.skipped
@@ -288,7 +292,7 @@ class SelectionSession:
         if ending.interrupted:
             print(f"interrupted; go on with:\n  {self.again}")
             return EXIT_INTERRUPTED
-        if ending.refused:
+        if ending.refused and not ending.paid:
             print(f"autorubric: {ending.stopped}", file=sys.stderr)
             return EXIT_INPUT
         print(f"stopped: {ending.stopped}\ngo on with:\n  {self.again}")

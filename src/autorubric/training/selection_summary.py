@@ -46,6 +46,7 @@ class SelectionSummary:
         total: of all queries together.
         by_source: the same by domain, in alphabetical order.
         answers: answers kept.
+        by_model: how many of them each model wrote, most first; empty where nothing says who did.
         unjudged: candidates without a score.
         lengths: of the answers kept and of the others, over the queries that have both.
         curve: the best score by number of candidates.
@@ -55,6 +56,7 @@ class SelectionSummary:
     total: Acceptance
     by_source: tuple[Acceptance, ...]
     answers: int
+    by_model: dict[str, int]
     unjudged: int
     lengths: Lengths
     curve: tuple[BestOfK, ...]
@@ -82,11 +84,13 @@ def summarize(
     sources: dict[str, list[Decision]] = {}
     for query, decision in zip(queries, decisions, strict=True):
         sources.setdefault(query.source, []).append(decision)
+    models = Counter(one.candidate.model for found in decisions for one in found.chosen if one.candidate.model)
     judged = [[one.score for one in own if one.score is not None] for own in scored]
     return SelectionSummary(
         total=_acceptance("all", decisions),
         by_source=tuple(_acceptance(name, sources[name]) for name in sorted(sources)),
         answers=sum(len(decision.chosen) for decision in decisions),
+        by_model=dict(models.most_common()),
         unjudged=sum(one.score is None for own in scored for one in own),
         lengths=_lengths(scored, decisions),
         curve=tuple(best_of_k(judged, keep.threshold)),

@@ -78,8 +78,13 @@ class HttpRewards:
         connector = aiohttp.TCPConnector(limit=self._in_flight)
         timeout = aiohttp.ClientTimeout(total=self._timeout)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=token) as session:
-            found = await asyncio.gather(*(self._one(session, sample) for sample in samples))
-        return [settled(self._told(reward), self.rule) for reward in found]
+            found = await asyncio.gather(*(self._one(session, sample) for sample in samples), return_exceptions=True)
+        rewards = []
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one
+            rewards.append(self._told(one))
+        return [settled(reward, self.rule) for reward in rewards]
 
     def _told(self, reward: Reward) -> Reward:
         if reward.failure is not None:

@@ -6,14 +6,14 @@ completion. A completion whose reward is None is left out of the group's baselin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
 from autorubric.training.samples import completion_text, conversation, rubric_column, rubric_of
 
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
-AsyncRewardFunction: TypeAlias = Callable[..., Awaitable[list[float | None]]]
+AsyncRewardFunction: TypeAlias = Callable[..., Coroutine[Any, Any, list[float | None]]]
 
 
 def reward_function(

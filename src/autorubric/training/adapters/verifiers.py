@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
@@ -13,7 +13,7 @@ from autorubric.training.samples import rubric_of
 
 def trace_reward(
     source: RewardSource, *, rubric: str = "rubric", query: str = ""
-) -> Callable[[Any, Any], Awaitable[float]]:
+) -> Callable[[Any, Any], Coroutine[Any, Any, float]]:
     """A coroutine function of task data and trace that returns the reward of the trace's last reply.
 
     Where there is no reward it raises, as verifiers wants it, so that the sample is tried again instead of being

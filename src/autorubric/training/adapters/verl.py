@@ -62,12 +62,11 @@ async def compute_score(
     source = _source(tuple(sorted((key, _frozen(value)) for key, value in settings.items() if key not in _VERL)))
     info = extra_info or {}
     held = (info.get("reward_model") or {}).get("rubrics")
-    if held is None or len(held) == 0:
-        held = ground_truth
-    if not held:
+    held = ground_truth if _is_empty(held) else held
+    if _is_empty(held):
         raise InputError("the row has no rubric: expected extra_info['reward_model']['rubrics']")
     prompt = info.get("prompt")
-    query = None if prompt is None or len(prompt) == 0 else conversation(prompt)
+    query = None if _is_empty(prompt) else conversation(prompt)
     [reward] = await source.rewards([Sample(solution_str, rubric_of(held, "the row"), query)])
     if reward.value is None:
         raise InputError("verl takes no None; set on_failure to raise, nan or neutral")
@@ -142,6 +141,11 @@ def _tags(criterion: Criterion) -> list[str]:
         return ["verifier:llm", *criterion.tags]
     parameters = dump_json(check.get("parameters") or {}, None)
     return ["verifier:rule", f"function:{check['name']}", f"parameters:{parameters}"]
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a field holds nothing; arrays have no truth of their own."""
+    return value is None or len(value) == 0
 
 
 def _frozen(value: Any) -> Any:
