@@ -15,6 +15,7 @@ from autorubric.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from autorubric.cli.grading_session import GradingSession
+    from autorubric.core.length_penalty import LengthPenalty
     from autorubric.graders.criterion_grader import CriterionGrader
 
 _Dataset = Annotated[Path | None, typer.Argument(metavar="DATASET", help="Dataset: JSON, YAML or JSONL.")]
@@ -35,6 +36,20 @@ _Ordinal = Annotated[str, typer.Option(help="Panel, ordered options: mean, media
 _Nominal = Annotated[str, typer.Option(help="Panel, other options: mode, weighted_mode, unanimous.")]
 _Quorum = Annotated[int | None, typer.Option(help="Judges of a panel that must not fail; all by default.")]
 _Calls = Annotated[str, typer.Option(help="per_criterion, or per_item for one call an item.")]
+_EscalateTo = Annotated[
+    list[str] | None,
+    typer.Option("--escalate-to", help="Stronger judge, asked where the others fail, abstain or split; repeatable."),
+]
+_EscalateBelow = Annotated[
+    float | None,
+    typer.Option("--escalate-below", help="Ask it also where their confidence is below this, in [0, 1]."),
+]
+_LengthPenalty = Annotated[
+    str | None,
+    typer.Option(
+        "--length-penalty", metavar="FREE,CAP,POINTS", help="Words that cost nothing, words that cost most."
+    ),
+]
 _Evidence = Annotated[bool, typer.Option("--evidence", help="Ask for quotes and find them in the submission.")]
 _FewShot = Annotated[int, typer.Option(min=0, help="Labelled examples in each prompt; needs --training-data.")]
 _Training = Annotated[Path | None, typer.Option("--training-data", help="Labelled dataset for --few-shot.")]
@@ -79,6 +94,9 @@ def grade(
     nominal_aggregation: _Nominal = "mode",
     quorum: _Quorum = None,
     calls: _Calls = "per_criterion",
+    escalate_to: _EscalateTo = None,
+    escalate_below: _EscalateBelow = None,
+    length_penalty: _LengthPenalty = None,
     evidence: _Evidence = False,
     few_shot: _FewShot = 0,
     training_data: _Training = None,
@@ -143,6 +161,7 @@ def _grader(given: dict[str, Any]) -> CriterionGrader:
     from autorubric.cli.grading_inputs import judges_of
     from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
     from autorubric.dataset import RubricDataset
+    from autorubric.graders.assembly import EscalationConfig
     from autorubric.graders.criterion_grader import CriterionGrader
     from autorubric.graders.few_shot import FewShotConfig
     from autorubric.prompts.judging import load_judge_prompts
@@ -153,7 +172,14 @@ def _grader(given: dict[str, Any]) -> CriterionGrader:
     scoring = {
         "on_failure": given["on_failure"],
         "cannot_assess_config": CannotAssessConfig(strategy=CannotAssessStrategy(given["cannot_assess"])),
+        "length_penalty": _length_penalty(given["length_penalty"]),
     }
+    if given["escalate_to"] and not given["judge"]:
+        raise ConfigError("--escalate-to names who is asked after --judge; pass --judge MODEL too")
+    if given["escalate_below"] is not None and not given["escalate_to"]:
+        raise ConfigError(
+            "--escalate-below says when the judge of --escalate-to is asked; pass --escalate-to MODEL too"
+        )
     if not given["judge"]:
         return CriterionGrader.of_checks(**scoring)
     if bool(given["few_shot"]) != (given["training_data"] is not None):
@@ -167,8 +193,10 @@ def _grader(given: dict[str, Any]) -> CriterionGrader:
         "max_parallel_requests": given["concurrency"],
     }
     training = given["training_data"] and RubricDataset.from_file(given["training_data"])
+    strong = judges_of(given["escalate_to"] or (), common, given["prices"])
     return CriterionGrader(
         judges=judges_of(given["judge"], common, given["prices"]),
+        escalation=EscalationConfig(strong, given["escalate_below"]) if strong else None,
         aggregation=given["aggregation"],
         ordinal_aggregation=given["ordinal_aggregation"],
         nominal_aggregation=given["nominal_aggregation"],
@@ -184,3 +212,19 @@ def _grader(given: dict[str, Any]) -> CriterionGrader:
         prompts=None if given["prompts"] is None else load_judge_prompts(given["prompts"]),
         **scoring,
     )
+
+
+def _length_penalty(given: str | None) -> LengthPenalty | None:
+    """The penalty that `FREE,CAP,POINTS` describes."""
+    from autorubric.core.length_penalty import LengthPenalty
+
+    if given is None:
+        return None
+    try:
+        free, cap, points = given.split(",")
+        return LengthPenalty(free_budget=int(free), max_cap=int(cap), penalty_at_cap=float(points))
+    except ValueError:
+        raise ConfigError(
+            f"--length-penalty {given!r}: expected FREE,CAP,POINTS such as 6000,8000,0.5: two numbers of words, "
+            "the second not below the first, and the points lost from CAP on"
+        ) from None
