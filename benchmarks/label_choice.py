@@ -58,8 +58,8 @@ def interval_of(scene: Scene, k: int, rng: np.random.Generator, *, chosen: bool)
     errors = (scene.truth - table.values) * shares
     figures = (table.values * shares + errors * weights).sum(axis=1)
     labelled = int((weights > 0).any(axis=1).sum())
-    largest = float((np.abs(shares) * weights).max())
-    interval = item_mean(figures, labelled, largest).interval
+    steps = (np.abs(shares) * weights)[(weights > 0) & free]
+    interval = item_mean(figures, labelled, float(np.sqrt(np.mean(steps**2)))).interval
     assert interval is not None
     return interval
 

@@ -32,3 +32,11 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
         env=environment,
     )
     assert found.stdout.strip() == "[]"
+
+
+def test_the_published_module_of_evaluation_works() -> None:
+    from autorubric import eval as published
+    from autorubric import evaluation
+
+    assert set(published.__all__) == set(evaluation.__all__)
+    assert published.EvalRunner is evaluation.EvalRunner

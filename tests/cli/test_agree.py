@@ -119,6 +119,7 @@ def test_criteria_are_shown_with_what_to_do(one: Path, capsys: pytest.CaptureFix
     [
         (["--by", "colour"], "--by 'colour' is not one of criterion, judge, tag"),
         (["--json", "--csv"], "--json and --csv exclude each other"),
+        (["--criteria", "--corrected"], "--criteria and --corrected are different questions"),
         (["--dataset", "none.json"], "none.json"),
         (["--cannot-assess", "drop"], "cannot_assess='drop' is not one of"),
     ],
@@ -156,3 +157,60 @@ def test_the_essays_are_graded_and_held_against_their_labels(
     out = capsys.readouterr().out
     for name in ("Causes", "Effects", "Structure", "Britain", "Errors"):
         assert name in out
+
+
+def test_labels_are_asked_for_filled_in_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made, sheet = graded(tmp_path, labels=False, items=40), tmp_path / "to_label.csv"
+    capsys.readouterr()
+    assert run(["agree", str(made), "--label-next", "12", "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == 12 and {row["batch"] for row in rows} == {"0"}
+    # A person agrees with every check: the corrected mean is the mean as judged.
+    for row in rows:
+        short = int(row["item"]) % 2 == 0
+        row["verdict"] = "MET" if short == (row["name"] == "Short") else "unmet"
+    with sheet.open("w", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    assert run(["agree", str(made), "--labels", str(sheet), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # Weights 10 and 2: short texts score 10/12, long ones 2/12; there are as many of either.
+    assert found["labels"] == 12 and found["value"] == pytest.approx(0.5)
+    assert run(["agree", str(made), "--labels", str(sheet), "--label-next", "3", "--csv"]) == 0
+    more = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {row["batch"] for row in more} == {"1"}
+    known = {(row["item"], row["criterion"]) for row in rows}
+    assert not known & {(row["item"], row["criterion"]) for row in more}
+
+
+def test_scores_are_corrected_with_the_labels(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["agree", str(one), "--corrected", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # 6 of 12 are short; labels turn items 3, 7 and 11 into short ones.
+    assert found["criteria"]["Short"]["raw"]["value"] == 0.5
+    assert found["criteria"]["Short"]["labels_only"]["value"] == 0.75
+    assert run(["agree", str(one), "--corrected"]) == 0
+    assert "labels alone" in capsys.readouterr().out
+
+
+HEAD = "item,id,criterion,name,probability,batch,verdict\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a,b\n", "no column item, id, criterion"),
+        (f"{HEAD}0,,0,Short,0.5,0,\n", "no row has a verdict"),
+        (f"{HEAD}x,,0,Short,0.5,0,MET\n", ":2: item, criterion"),
+        (f"{HEAD}0,,9,Short,0.5,0,MET\n", "no such pair"),
+        (f"{HEAD}0,,0,Short,7,0,MET\n", "probability=7.0"),
+        (f"{HEAD}0,,0,Short,0.5,0,perhaps\n", "perhaps"),
+    ],
+)
+def test_a_label_file_that_cannot_be_used_is_named(
+    one: Path, tmp_path: Path, content: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "labels.csv").write_text(content)
+    assert run(["agree", str(one), "--labels", str(tmp_path / "labels.csv")]) == 2
+    assert says in capsys.readouterr().err

@@ -116,6 +116,21 @@ def test_submissions_come_in_every_format(tmp_path: Path, kind: str) -> None:
         (["{data}", "--judge", "m@http://127.0.0.1:9/v1", "--budget-usd", "1"], "no price is known"),
         (["{data}", "--judge", "builtin/offline", "--cannot-assess", "skipp"], "is not one of skip, zero"),
         (["{data}", "--judge", "builtin/offline", "--on-failure", "zero"], "a failure is never a zero"),
+        (["{data}", "--escalate-to", "builtin/offline"], "pass --judge MODEL too"),
+        (["{data}", "--judge", "builtin/offline", "--escalate-below", "0.5"], "pass --escalate-to MODEL too"),
+        (
+            [
+                "{data}",
+                "--judge",
+                "builtin/offline",
+                "--escalate-to",
+                "m@http://127.0.0.1:9/v1",
+                "--escalate-below",
+                "2",
+            ],
+            "expected a number from 0 to 1",
+        ),
+        (["{data}", "--judge", "builtin/offline", "--length-penalty", "9,3,1"], "expected FREE,CAP,POINTS"),
     ],
 )
 def test_wrong_input_is_told_before_anything_is_spent(
@@ -179,6 +194,27 @@ def test_several_judges_sit_as_a_panel(tmp_path: Path) -> None:
     report = EvalResult.from_experiment(tmp_path / "run").item_results[0].report
     assert isinstance(report, EnsembleEvaluationReport)
     assert set(report.judge_scores) == {"a", "b", "c"}
+
+
+def test_a_stronger_judge_is_asked_where_the_first_one_abstains(tmp_path: Path) -> None:
+    said = '{"explanation": "x", "criterion_status": "%s"}'
+    with (
+        LoopbackEndpoint(replier=lambda body: said % "CANNOT_ASSESS").in_thread() as weak,
+        LoopbackEndpoint(replier=lambda body: said % "MET").in_thread() as strong,
+    ):
+        judges = ["--judge", f"weak@{weak.base_url}", "--escalate-to", f"strong@{strong.base_url}"]
+        assert run(["grade", str(dataset(tmp_path)), *judges, "-o", str(tmp_path / "run")]) == 0
+        assert (weak.counts.requests, strong.counts.requests) == (6, 6)
+    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == [1.0, 1.0, 1.0]
+
+
+def test_a_long_submission_loses_points(tmp_path: Path) -> None:
+    command = ["grade", str(dataset(tmp_path)), "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
+    assert run(command) == 0
+    [plain, *_] = EvalResult.from_experiment(tmp_path / "run").get_scores()
+    # Three words, one free, two the cap: the full 0.2.
+    assert run([*command, "--length-penalty", "1,2,0.2"]) == 0
+    assert EvalResult.from_experiment(tmp_path / "run").get_scores()[0] == pytest.approx(plain - 0.2)
 
 
 def ifeval(folder: Path) -> Path:

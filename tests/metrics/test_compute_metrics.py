@@ -27,7 +27,8 @@ from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, compute_metrics
 from autorubric.metrics.evidence import evidence
 from autorubric.metrics.joining import Joined, Pair
-from autorubric.metrics.score_pairs import ScoreRule, score_rows
+from autorubric.metrics.score_pairs import score_rows
+from autorubric.metrics.score_rule import ScoreRule
 from autorubric.metrics.table import build_table
 
 Make = Callable[..., Any]

@@ -9,8 +9,9 @@ from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.core.verdict import CannotAssessConfig
 from autorubric.core.votes import MultiChoiceVerdict
 from autorubric.errors import InputError
-from autorubric.metrics.corrected import ScoreRule, corrected_scores
+from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.judged_table import Report, example_run
+from autorubric.metrics.score_rule import ScoreRule
 
 
 @dataclass

@@ -19,6 +19,16 @@ _Dataset = Annotated[
 _By = Annotated[str, typer.Option("--by", help="A row for each criterion, judge or tag.")]
 _Against = Annotated[Path | None, typer.Option("--against", help="Another run on the same items, to compare with.")]
 _Criteria = Annotated[bool, typer.Option("--criteria", help="What each criterion is worth; needs no labels.")]
+_Corrected = Annotated[
+    bool, typer.Option("--corrected", help="The scores, corrected with the labels for the judge's errors.")
+]
+_LabelNext = Annotated[
+    int | None, typer.Option("--label-next", min=1, help="So many pairs of item and criterion to label next.")
+]
+_Labels = Annotated[
+    list[Path] | None,
+    typer.Option("--labels", help="CSV of --label-next, verdicts filled in; repeatable. Gives the mean score."),
+]
 _Json = Annotated[bool, typer.Option("--json", help="All figures as JSON.")]
 _Csv = Annotated[bool, typer.Option("--csv", help="The table as CSV.")]
 _Markdown = Annotated[bool, typer.Option("--md", help="The table as Markdown.")]
@@ -35,6 +45,9 @@ def agree(
     by: _By = "criterion",
     against: _Against = None,
     criteria: _Criteria = False,
+    corrected: _Corrected = False,
+    label_next: _LabelNext = None,
+    labels: _Labels = None,
     json: _Json = False,
     csv: _Csv = False,
     md: _Markdown = False,
@@ -48,21 +61,36 @@ def agree(
     form = _form(json, csv, md)
     if by not in ("criterion", "judge", "tag"):
         raise InputError(f"--by {by!r} is not one of criterion, judge, tag")
-    if criteria and against is not None:
-        raise InputError("--criteria is about one run and --against about two; give one of them")
+    _one_question(criteria=criteria, against=against, corrected=corrected, label_next=label_next or labels)
+    from autorubric.cli import labelling
     from autorubric.cli.agreement_report import Shown, agreement, comparison, worth
 
     options = {"cannot_assess": cannot_assess, "na_mode": na, "confidence_level": confidence, "seed": seed}
-    result, labels = _read(run, dataset)
+    result, truth = _read(run, dataset)
     shown: Shown
     if criteria:
-        shown = worth(result, labels, confidence)
+        shown = worth(result, truth, confidence)
     elif against is not None:
-        shown = comparison(result, _read(against, None)[0], labels, replicates, options)
+        shown = comparison(result, _read(against, None)[0], truth, replicates, options)
+    elif corrected:
+        shown = labelling.corrected(result, truth, confidence)
+    elif label_next or labels:
+        filled = labelling.labels_in(labels) if labels else []
+        shown = (
+            labelling.to_label(result, truth, label_next, filled, seed)
+            if label_next
+            else labelling.labelled_score(result, truth, filled, confidence)
+        )
     else:
-        shown = agreement(result, labels, by, replicates, options)
+        shown = agreement(result, truth, by, replicates, options)
     typer.echo(shown.text(form), nl=form != "csv")
     return 0
+
+
+def _one_question(**asked: object) -> None:
+    names = [f"--{name.replace('_', '-')}" for name, value in asked.items() if value]
+    if len(names) > 1:
+        raise InputError(f"{' and '.join(names)} are different questions; ask one of them")
 
 
 def _form(json: bool, csv: bool, md: bool) -> str:

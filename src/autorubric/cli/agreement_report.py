@@ -133,8 +133,8 @@ def _criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:
             {
                 "criteria": scale.scale_type,
                 "n": scale.n_points,
-                "accuracy": shown(scale.exact_accuracy),
-                "kappa": shown(scale.kappa),
+                "accuracy": shown(scale.exact_accuracy, scale.accuracy_ci),
+                "kappa": shown(scale.kappa, scale.kappa_ci),
                 "AC1": shown(scale.gwet),
                 "abstained": scale.n_abstain,
             }
@@ -178,21 +178,18 @@ def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
 
 
 def _tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
-    tags = sorted({tag for figures in found.per_criterion for tag in figures.tags})
-    if not tags:
+    if not found.per_tag:
         raise InputError("--by tag: no criterion has a tag")
-    rows = []
-    for tag in tags:
-        tagged = [figures for figures in found.per_criterion if tag in figures.tags]
-        pairs = sum(figures.n_samples for figures in tagged)
-        hits = sum(figures.n_samples * (figures.accuracy or 0.0) for figures in tagged)
-        known = [figures.kappa for figures in tagged if figures.kappa is not None]
-        mean = sum(known) / len(known) if known else None
-        accuracy = shown(hits / pairs if pairs else None)
-        rows.append(
-            {"tag": tag, "criteria": len(tagged), "n": pairs, "mean kappa": shown(mean), "accuracy": accuracy}
-        )
-    return sorted(rows, key=lambda row: (row["mean kappa"] == "–", str(row["mean kappa"])))
+    return [
+        {
+            "tag": tag.tag,
+            "criteria": tag.n_criteria,
+            "n": tag.n_samples,
+            "mean kappa": shown(tag.mean_kappa, tag.mean_kappa_ci),
+            "accuracy": shown(tag.accuracy, tag.accuracy_ci),
+        }
+        for tag in sorted(found.per_tag, key=lambda tag: (tag.mean_kappa is None, tag.mean_kappa or 0.0))
+    ]
 
 
 def comparison(run: Any, other: Any, dataset: RubricDataset, replicates: int, options: Mapping[str, Any]) -> Shown:

@@ -10,6 +10,7 @@ import typer
 from autorubric.errors import ConfigError
 
 if TYPE_CHECKING:
+    from autorubric.core.length_penalty import LengthPenalty
     from autorubric.graders.criterion_grader import CriterionGrader
 
 Judge = Annotated[
@@ -22,6 +23,20 @@ Ordinal = Annotated[str, typer.Option(help="Panel, ordered options: mean, median
 Nominal = Annotated[str, typer.Option(help="Panel, other options: mode, weighted_mode, unanimous.")]
 Quorum = Annotated[int | None, typer.Option(help="Judges of a panel that must not fail; all by default.")]
 Calls = Annotated[str, typer.Option(help="per_criterion, or per_item for one call an item.")]
+EscalateTo = Annotated[
+    list[str] | None,
+    typer.Option("--escalate-to", help="Stronger judge, asked where the others fail, abstain or split; repeatable."),
+]
+EscalateBelow = Annotated[
+    float | None,
+    typer.Option("--escalate-below", help="Ask it also where their confidence is below this, in [0, 1]."),
+]
+LengthPenaltyText = Annotated[
+    str | None,
+    typer.Option(
+        "--length-penalty", metavar="FREE,CAP,POINTS", help="Words that cost nothing, words that cost most."
+    ),
+]
 Evidence = Annotated[bool, typer.Option("--evidence", help="Ask for quotes and find them in the submission.")]
 FewShot = Annotated[int, typer.Option(min=0, help="Labelled examples in each prompt; needs --training-data.")]
 Training = Annotated[Path | None, typer.Option("--training-data", help="Labelled dataset for --few-shot.")]
@@ -49,6 +64,7 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
     from autorubric.cli.grading_inputs import judges_of
     from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
     from autorubric.dataset import RubricDataset
+    from autorubric.graders.assembly import EscalationConfig
     from autorubric.graders.criterion_grader import CriterionGrader
     from autorubric.graders.few_shot import FewShotConfig
     from autorubric.prompts.judging import load_judge_prompts
@@ -59,7 +75,14 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
     scoring = {
         "on_failure": given["on_failure"],
         "cannot_assess_config": CannotAssessConfig(strategy=CannotAssessStrategy(given["cannot_assess"])),
+        "length_penalty": _length_penalty(given["length_penalty"]),
     }
+    if given["escalate_to"] and not given["judge"]:
+        raise ConfigError("--escalate-to names who is asked after --judge; pass --judge MODEL too")
+    if given["escalate_below"] is not None and not given["escalate_to"]:
+        raise ConfigError(
+            "--escalate-below says when the judge of --escalate-to is asked; pass --escalate-to MODEL too"
+        )
     if not given["judge"]:
         return CriterionGrader.of_checks(**scoring)
     if bool(given["few_shot"]) != (given["training_data"] is not None):
@@ -73,8 +96,10 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
         "max_parallel_requests": given["concurrency"],
     }
     training = given["training_data"] and RubricDataset.from_file(given["training_data"])
+    strong = judges_of(given["escalate_to"] or (), common, given["prices"])
     return CriterionGrader(
         judges=judges_of(given["judge"], common, given["prices"]),
+        escalation=EscalationConfig(strong, given["escalate_below"]) if strong else None,
         aggregation=given["aggregation"],
         ordinal_aggregation=given["ordinal_aggregation"],
         nominal_aggregation=given["nominal_aggregation"],
@@ -90,3 +115,19 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
         prompts=None if given["prompts"] is None else load_judge_prompts(given["prompts"]),
         **scoring,
     )
+
+
+def _length_penalty(given: str | None) -> LengthPenalty | None:
+    """The penalty that `FREE,CAP,POINTS` describes."""
+    from autorubric.core.length_penalty import LengthPenalty
+
+    if given is None:
+        return None
+    try:
+        free, cap, points = given.split(",")
+        return LengthPenalty(free_budget=int(free), max_cap=int(cap), penalty_at_cap=float(points))
+    except ValueError:
+        raise ConfigError(
+            f"--length-penalty {given!r}: expected FREE,CAP,POINTS such as 6000,8000,0.5: two numbers of words, "
+            "the second not below the first, and the points lost from CAP on"
+        ) from None

@@ -59,6 +59,8 @@ def select(
     nominal_aggregation: flags.Nominal = "mode",
     quorum: flags.Quorum = None,
     calls: flags.Calls = "per_criterion",
+    escalate_to: flags.EscalateTo = None,
+    escalate_below: flags.EscalateBelow = None,
     evidence: flags.Evidence = False,
     few_shot: flags.FewShot = 0,
     training_data: flags.Training = None,
@@ -106,7 +108,7 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
     trainers = check_trainers(given["trainer"] or ())
     if given["sample"] and given["candidates"] is not None:
         raise InputError("--candidates and --sample exclude each other; pass one of them")
-    grader = grader_of({**given, "on_failure": "none"})
+    grader = grader_of({**given, "on_failure": "none", "length_penalty": None})
     sampling = Sampling(_samplers(given), given["k"]) if given["sample"] else None
     queries, candidates, skipped = _inputs(given)
     return SelectionSession(

@@ -31,10 +31,11 @@ from autorubric.metrics.mcc import mcc
 from autorubric.metrics.per_judge import per_judge_metrics, without_each_judge
 from autorubric.metrics.pooled import as_pooled, pooled_by_scale
 from autorubric.metrics.precision_recall import precision_recall
-from autorubric.metrics.results import BootstrapResults, MetricsResult
+from autorubric.metrics.results import BootstrapResults, MetricsResult, PooledScaleMetrics
 from autorubric.metrics.score_agreement import score_agreement
 from autorubric.metrics.score_pairs import ScorePairs
 from autorubric.metrics.statistic_results import ConfidenceInterval
+from autorubric.metrics.subsets import by_tag, part_figures
 from autorubric.metrics.sums import FIGURES, Layout, contributions, figures
 from autorubric.metrics.wilson import wilson_interval
 
@@ -112,10 +113,11 @@ def result_of(found: Evidence, confidence: float, drawing: Bootstrap | None, *, 
         **_whole(found, each, confidence, intervals.get("accuracy")),
         **score_agreement(found.scores, confidence),
         per_criterion=[_with_interval(figures, intervals) for figures in each],
-        pooled_by_scale=pooled_by_scale(table, points, modes) if found.pooled else None,
+        pooled_by_scale=_pooled(found, drawing) if found.pooled else None,
         bootstrap=_bootstrap_results(intervals, drawing),
         per_judge=per_judge_metrics(table, modes, found.settings, confidence) if per_judge else None,
         without_judge=without_each_judge(table, modes) if per_judge else [],
+        per_tag=by_tag(found, drawing),
         n_items=table.rows,
         n_criteria=len(points) if found.pooled else len(table.columns),
         n_binary_criteria=kinds.count("binary"),
@@ -142,6 +144,17 @@ def _per_criterion(found: Evidence, confidence: float) -> list[CriterionMetricsU
         raw = found.table.points.where(raw_order[raw_ends[place - 1] if place else 0 : raw_ends[place]])
         own = found.points.where(order[ends[place - 1] if place else 0 : ends[place]])
         made.append(criterion_agreement(column, own, raw, found.modes, confidence))
+    return made
+
+
+def _pooled(found: Evidence, drawing: Bootstrap | None) -> list[PooledScaleMetrics]:
+    """The figures by kind, with intervals of accuracy and of the κ over all binary pairs."""
+    kinds = np.array([column.kind for column in found.table.columns])
+    made = []
+    for scale in pooled_by_scale(found.table, found.points, found.modes):
+        part = part_figures(found, kinds == scale.scale_type, drawing)
+        kappa_ci = part.micro_kappa_ci if scale.scale_type == "binary" else None
+        made.append(scale.model_copy(update={"accuracy_ci": part.accuracy_ci, "kappa_ci": kappa_ci}))
     return made
 
 
@@ -220,7 +233,7 @@ def _bootstrap_results(intervals: dict[str, Interval | None], drawing: Bootstrap
 
 
 def _rule_text(scores: ScorePairs) -> str:
-    return f"{scores.rule.abstentions.strategy.value}, {'normalized' if scores.rule.normalize else 'bare sums'}"
+    return f"{scores.rule.cannot_assess.strategy.value}, {'normalized' if scores.rule.normalize else 'bare sums'}"
 
 
 def _warnings(found: Evidence, each: list[CriterionMetricsUnion]) -> list[str]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
-from autorubric.core.verdict import CannotAssessConfig
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.corrected_mean import ScoreRange, correct_mean
 from autorubric.metrics.corrected_rate import Corrections, correct_rate
 from autorubric.metrics.judged_table import Graded, GradedRun, JudgedTable, Report, graded_items, judged_table
+from autorubric.metrics.score_rule import ScoreRule, grader_settings, recorded_rule
 
 
 @dataclass(frozen=True)
@@ -33,27 +33,11 @@ class CorrectedScores:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ScoreRule:
-    """How the run scored, so that labels are scored the same way.
-
-    Attributes:
-        cannot_assess: what an abstention does.
-        normalize: False for bare sums.
-    """
-
-    cannot_assess: CannotAssessConfig = field(default_factory=CannotAssessConfig)
-    normalize: bool = True
-
-
-_DEFAULT_RULE = ScoreRule()
-
-
 def corrected_scores(
     run: GradedRun | Sequence[Report | None],
     dataset: RubricDataset,
     *,
-    rule: ScoreRule = _DEFAULT_RULE,
+    rule: ScoreRule | None = None,
     confidence: float = 0.95,
 ) -> CorrectedScores:
     """The run's scores, corrected with the ground truth of the items that have it.
@@ -65,7 +49,8 @@ def corrected_scores(
     Args:
         run: a run, or one report (or None) for each item of the dataset.
         dataset: what was graded, with ground truth on some items.
-        rule: how the run scored; without length penalty.
+        rule: how the run scored; what it recorded by default, else abstentions skipped and scores in [0, 1].
+            A length penalty is not applied to labels.
         confidence: of the intervals.
 
     Raises:
@@ -80,6 +65,7 @@ def corrected_scores(
         >>> figures.criteria["Style"].labels_only.value
         0.5
     """
+    rule = rule or recorded_rule(grader_settings(run)) or ScoreRule()
     graded = graded_items(run, dataset)
     if not any(g.item.ground_truth is not None for g in graded):
         raise InputError("no graded item has ground truth; label some items, drawn at random, to correct the scores")

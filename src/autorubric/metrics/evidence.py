@@ -13,6 +13,7 @@ from autorubric.errors import InputError
 from autorubric.metrics.abstentions import Modes, settled
 from autorubric.metrics.joining import GradedItems, join
 from autorubric.metrics.score_pairs import ScorePairs, score_pairs
+from autorubric.metrics.score_rule import grader_settings
 from autorubric.metrics.table import Points, Table, build_table
 
 PerItemMetrics: TypeAlias = Literal["auto", "pooled", "per_criterion"]
@@ -61,7 +62,7 @@ def evidence(
     points = settled(table, modes)
     if not len(points):
         raise InputError("no label and verdict are left to compare: one of each pair abstains or failed")
-    settings = _settings(eval_result)
+    settings = grader_settings(eval_result)
     differ = dataset.rubric is None and not _one_rubric(table)
     return Evidence(
         table,
@@ -77,9 +78,3 @@ def evidence(
 def _one_rubric(table: Table) -> bool:
     """Whether every item has every criterion."""
     return bool((np.bincount(table.points.column, minlength=len(table.columns)) == table.rows).all())
-
-
-def _settings(run: GradedItems) -> Mapping[str, Any] | None:
-    """What the run recorded of its grader."""
-    found = getattr(run, "grader_config", None)
-    return found if isinstance(found, Mapping) else None

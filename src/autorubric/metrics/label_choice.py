@@ -157,19 +157,21 @@ def sampled_score(
         known = known | (weights > 0)
     sizes = [sum(label.batch == batch for label in labels) for batch in batches]
     items = np.average(np.array(figures), axis=0, weights=sizes)
-    largest = max(abs(float(table.shares[label.criterion])) / label.probability for label in labels)
+    steps = [float(table.shares[label.criterion]) / label.probability for label in labels]
+    step = float(np.sqrt(np.mean(np.square(steps))))
     # The judge's share of the full marks of a rubric of pitfalls alone starts from 1.
     start = 0.0 if (table.shares > 0).any() else 1.0
-    return item_mean(items + start, len({label.item for label in labels}), largest, confidence)
+    return item_mean(items + start, len({label.item for label in labels}), step, confidence)
 
 
-def item_mean(items: Array, labelled: int, largest: float, confidence: float = 0.95) -> Estimate:
+def item_mean(items: Array, labelled: int, step: float, confidence: float = 0.95) -> Estimate:
     """The mean of corrected item scores with an interval that knows how few items were labelled.
 
     Args:
         items: the corrected score of each item.
         labelled: how many of them have a label.
-        largest: the largest step that a label could have made, for one pseudo-error as in `correct_mean`.
+        step: by how much an error found by a label moves its item, root mean square over the labels: one
+            pseudo-error of this size stands for the errors that few labels do not show.
         confidence: of the interval.
 
     Example:
@@ -179,7 +181,7 @@ def item_mean(items: Array, labelled: int, largest: float, confidence: float = 0
     n, value = len(items), float(items.mean())
     if n < 2 or labelled < 3:
         return Estimate(value, n=n, reason=f"labels on {labelled} items; an interval needs 3")
-    squares = float(((items - value) ** 2).sum()) + largest**2
+    squares = float(((items - value) ** 2).sum()) + step**2
     interval = bounded_interval(value, squares / (n - 1) / n, labelled - 1, UNIT, confidence)
     value = min(1.0, max(0.0, value))
     return Estimate(value, Interval(min(interval.low, value), max(interval.high, value), confidence), n)

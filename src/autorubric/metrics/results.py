@@ -45,6 +45,28 @@ class BootstrapResults(Figures):
     method: str = "bca"
 
 
+class TagMetrics(Figures):
+    """Agreement over the criteria that carry one tag.
+
+    Attributes:
+        tag: the tag.
+        n_criteria: how many criteria carry it.
+        n_samples: pairs of label and verdict on them.
+        accuracy: the share of pairs of one category.
+        accuracy_ci: by bootstrap over items, where one was asked for.
+        mean_kappa: over those of its criteria whose κ is defined.
+        mean_kappa_ci: as the accuracy's.
+    """
+
+    tag: str
+    n_criteria: int
+    n_samples: int
+    accuracy: float | None
+    accuracy_ci: ConfidenceInterval | None = None
+    mean_kappa: float | None = None
+    mean_kappa_ci: ConfidenceInterval | None = None
+
+
 class PooledScaleMetrics(Figures):
     """Agreement over all points of one kind of criterion, for items with rubrics of their own.
 
@@ -66,6 +88,7 @@ class PooledScaleMetrics(Figures):
         gwet: AC1, binary only.
         balanced_accuracy: binary only.
         accuracy_ci: by bootstrap over items, where one was asked for.
+        kappa_ci: likewise, binary only.
         coverage_stats: what became of the labelled points.
     """
 
@@ -86,6 +109,7 @@ class PooledScaleMetrics(Figures):
     gwet: float | None = None
     balanced_accuracy: float | None = None
     accuracy_ci: ConfidenceInterval | None = None
+    kappa_ci: ConfidenceInterval | None = None
     coverage_stats: CoverageStats | None = None
 
 
@@ -195,6 +219,7 @@ class MetricsResult(Figures):
         n_kappa_criteria: criteria that `mean_kappa` rests on.
         score_rule: how scores are made of verdicts: `skip, normalized`, say.
         without_judge: what the panel is without each judge, where judges were asked for.
+        per_tag: the criteria of each tag together.
     """
 
     criterion_accuracy: float | None
@@ -236,6 +261,7 @@ class MetricsResult(Figures):
     n_kappa_criteria: int = 0
     score_rule: str = "skip, normalized"
     without_judge: list[JudgeInfluence] = Field(default_factory=list)
+    per_tag: list[TagMetrics] = Field(default_factory=list)
 
     def summary(self, *, verbose: bool = False) -> str:
         """The figures as text that a person reads.

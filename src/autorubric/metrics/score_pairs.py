@@ -10,21 +10,10 @@ import numpy as np
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.column import ABSTAINED, Column
+from autorubric.metrics.score_rule import ScoreRule, recorded_rule
 from autorubric.metrics.table import Table
 
 _CLOSE = 1e-9
-
-
-class ScoreRule(NamedTuple):
-    """How a run makes scores of verdicts.
-
-    Attributes:
-        abstentions: what an abstention does.
-        normalize: scores in [0, 1]; False for bare sums.
-    """
-
-    abstentions: CannotAssessConfig = CannotAssessConfig()
-    normalize: bool = True
 
 
 class ScorePairs(NamedTuple):
@@ -53,7 +42,7 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule) -> Floats:
         codes: a category or an abstention for each point; anything else is not scored.
         rule: how verdicts become scores.
     """
-    values, weights = _worths(table.columns, rule.abstentions)
+    values, weights = _worths(table.columns, rule.cannot_assess)
     column, row = table.points.column, table.points.row
     # The last place of a row of `values` is the abstention's, which code −1 finds.
     value = np.where(codes >= ABSTAINED, values[column, codes], np.nan)
@@ -122,9 +111,8 @@ def score_pairs(table: Table, scores: Floats, codes: Ints, settings: Mapping[str
 
 def _rule(table: Table, scores: Floats, codes: Ints, settings: Mapping[str, Any] | None) -> tuple[ScoreRule, Floats]:
     """The run's rule, and the scores that it makes of the run's verdicts."""
-    if settings is not None and "normalize" in settings:
-        config = CannotAssessConfig.model_validate(settings.get("cannot_assess") or {})
-        recorded = ScoreRule(config, bool(settings["normalize"]))
+    recorded = recorded_rule(settings)
+    if recorded is not None:
         return recorded, score_rows(table, codes, recorded)
     default = ScoreRule()
     made = score_rows(table, codes, default)

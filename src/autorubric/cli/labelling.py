@@ -1,0 +1,128 @@
+"""What `autorubric agree` says of scores and labels: corrected scores, and which labels to collect next."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from autorubric.cli.agreement_report import Shown
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError
+from autorubric.files import read_text
+from autorubric.metrics.corrected import CorrectedScores, corrected_scores
+from autorubric.metrics.corrected_rate import Corrections
+from autorubric.metrics.interval import Estimate
+from autorubric.metrics.label_choice import CellLabel, label_next, sampled_score
+
+COLUMNS = ("item", "id", "criterion", "name", "probability", "batch", "verdict")
+"""Of the file that a person fills in: `verdict` is theirs, the rest stays as it is."""
+
+_METHODS = {
+    "raw": "as judged",
+    "labels_only": "labels alone",
+    "ppi": "corrected (PPI)",
+    "ppi_tuned": "corrected (tuned)",
+    "rogan_gladen": "Rogan-Gladen",
+}
+
+
+def corrected(run: Any, dataset: RubricDataset, confidence: float) -> Shown:
+    """The mean score and each criterion's rate: as judged, as labelled, and corrected for the judge's errors."""
+    found = corrected_scores(run, dataset, confidence=confidence)
+    named = {"mean score": found.score, **found.criteria}
+    rows = [{"figure": name, **_cells(figures)} for name, figures in named.items()]
+    above = [
+        f"{found.score.labelled} items with labels, {found.score.unlabelled} without; {confidence:.0%} intervals; "
+        "right where the labelled items were drawn at random",
+        "",
+    ]
+    return Shown(rows, _whole(found), above, ["", *(f"note: {note}" for note in _notes(found))])
+
+
+def to_label(run: Any, dataset: RubricDataset, k: int, labels: Sequence[CellLabel], seed: int) -> Shown:
+    """The k pairs of item and criterion to label next, in the columns that `labels_in` reads back."""
+    batch = 1 + max((label.batch for label in labels), default=-1)
+    asked = label_next(run, dataset, k, labels=labels, seed=seed + batch)
+    rows = [
+        dict(
+            zip(
+                COLUMNS,
+                (r.item, dataset[r.item].id or "", r.criterion, r.name, repr(r.probability), batch, ""),
+                strict=True,
+            )
+        )
+        for r in asked
+    ]
+    below = ["", "write these with --csv, fill in the column verdict, and give the file to --labels"]
+    return Shown(rows, rows, (), below)
+
+
+def labelled_score(run: Any, dataset: RubricDataset, labels: Sequence[CellLabel], confidence: float) -> Shown:
+    """The mean score that labels collected with `--label-next` give."""
+    estimate = sampled_score(run, dataset, labels, confidence=confidence)
+    rows = [{"figure": "mean score", "n": estimate.n, "labels": len(labels), "value": _text(estimate)}]
+    notes = [f"note: {estimate.reason}"] if estimate.reason else []
+    return Shown(rows, {"labels": len(labels), **asdict(estimate)}, (), ["", *notes] if notes else ())
+
+
+def labels_in(paths: Sequence[Path]) -> list[CellLabel]:
+    """The labels in files that `--label-next --csv` wrote and a person filled in; rows without a verdict are open.
+
+    Raises:
+        InputError: a column is missing, or a cell is not what its column holds; all at once.
+    """
+    labels: list[CellLabel] = []
+    problems: list[str] = []
+    for path in paths:
+        rows = csv.DictReader(io.StringIO(read_text(path, what="Label file")))
+        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+        if missing:
+            problems.append(f"{path}: no column {', '.join(missing)}; expected {', '.join(COLUMNS)}")
+            continue
+        for number, row in enumerate(rows, 2):
+            try:
+                labels += _label(row)
+            except (ValueError, TypeError):
+                problems.append(f"{path}:{number}: item, criterion, probability and batch must stay as written")
+    if not labels and not problems:
+        problems.append(f"{', '.join(map(str, paths))}: no row has a verdict")
+    if problems:
+        raise InputError(problems)
+    return labels
+
+
+def _label(row: Mapping[str, str]) -> Iterator[CellLabel]:
+    word = (row["verdict"] or "").strip()
+    if not word:
+        return
+    verdict = CriterionVerdict(word.upper()) if word.upper() in CriterionVerdict.__members__ else word
+    yield CellLabel(int(row["item"]), int(row["criterion"]), verdict, float(row["probability"]), int(row["batch"]))
+
+
+def _cells(figures: Corrections) -> dict[str, str]:
+    return {title: _text(getattr(figures, method)) for method, title in _METHODS.items()}
+
+
+def _text(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.value is None:
+        return "–"
+    interval = estimate.interval
+    return f"{estimate.value:.3f}" + ("" if interval is None else f" [{interval.low:.3f}, {interval.high:.3f}]")
+
+
+def _notes(found: CorrectedScores) -> Iterator[str]:
+    yield from found.notes
+    for name, figures in found.criteria.items():
+        estimate = figures.rogan_gladen
+        if estimate is not None and estimate.reason:
+            yield f"{name}: no Rogan-Gladen interval: {estimate.reason}"
+
+
+def _whole(found: CorrectedScores) -> Any:
+    return json.loads(json.dumps(asdict(found)))
