@@ -29,11 +29,13 @@ test: $(VENV)/.dev
 # Real trainers, in an environment of their own: they are large, and their pins are not ours.
 TRAINERS := .venv-trainers
 
-$(TRAINERS)/.made: pyproject.toml
+TRAINERS_PIP := $(TRAINERS)/bin/python -m pip install --quiet --disable-pip-version-check
+
+$(TRAINERS)/.made: pyproject.toml tests_trainers/requirements.txt tests_trainers/requirements-alone.txt
 	$(PYTHON) -m venv $(TRAINERS)
-	$(TRAINERS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(TRAINERS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[trainers]'
-	$(TRAINERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps verl openrlhf llamafactory
+	$(TRAINERS_PIP) torch==2.13.0
+	$(TRAINERS_PIP) -e . -r tests_trainers/requirements.txt
+	$(TRAINERS_PIP) --no-deps -r tests_trainers/requirements-alone.txt
 	@touch $@
 
 test-trainers: $(TRAINERS)/.made
@@ -57,4 +59,4 @@ fuzz: $(VENV)/.dev
 	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/prompts tests/graders
 
 clean:
-	rm -rf $(VENV) demo-out bench-out build dist
+	rm -rf $(VENV) $(TRAINERS) demo-out bench-out build dist

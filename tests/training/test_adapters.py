@@ -74,6 +74,18 @@ def test_raise_still_judges_and_logs_the_other_samples(caplog: pytest.LogCapture
     assert sum(request.inputs["submission"] == "right" for request in model.requests) == 2
 
 
+@pytest.mark.parametrize(("ask_again", "expected"), [(0.0, 0.75), (3600.0, None)])
+def test_a_judge_that_was_away_at_the_start_is_asked_again_in_time(ask_again: float, expected: float | None) -> None:
+    away = [True]
+    model = ScriptedModel(lambda request: Failure("unreachable", "no answer") if away[0] else says(request))
+    grader = CriterionGrader(judge=CriterionJudge(model, "judge"))
+    source = Rewarder(grader, ask_again=ask_again)
+    rubric = rubric_from(RUBRIC, "here")
+    assert rewards_now(source, [Sample("right", rubric)])[0].value is None
+    away[0] = False
+    assert rewards_now(source, [Sample("right", rubric)])[0].value == expected
+
+
 def test_a_rubric_that_cannot_be_rewarded_is_refused_before_the_judge_is_asked() -> None:
     model = ScriptedModel(says)
     source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")))

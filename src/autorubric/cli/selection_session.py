@@ -14,9 +14,8 @@ from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.long_runs import interruptible, make_folder
 from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.selection_report import print_selection, print_selection_estimate
-from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
-from autorubric.evaluation.estimate import CHARS_A_TOKEN, REPLY_TOKENS, ModelEstimate, estimate
+from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
 from autorubric.evaluation.experiment import LEDGER_FOLDER
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.result import ItemResult
@@ -25,21 +24,20 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.desks import Limits
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
+from autorubric.llm.model import Model
 from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
-from autorubric.training.candidates import Candidate
+from autorubric.training.candidates import Candidate, graded_dataset
 from autorubric.training.export import TRAINERS
 from autorubric.training.queries import RubricQuery
-from autorubric.training.sampling import ROLE, SamplingRun, sample_request
+from autorubric.training.sampling import ROLE, SamplingRun
+from autorubric.training.sampling_estimate import ANSWER_TOKENS, estimate_sampling
 from autorubric.training.selection import Keep, Scored, share_of
 from autorubric.training.selection_files import write_selection
 
 _GENERATION = "sampling_generation"
-
-ANSWER_TOKENS = 500
-"""Assumed length of a candidate, where nothing is on record to measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +141,15 @@ class SelectionSession:
         with Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory() as ledger:
             lengths = {total.role: _reply_length(total) for total in ledger.totals()}
             if isinstance(self.candidates, Sampling):
-                tokens = lengths.get(ROLE) or ANSWER_TOKENS
-                rows, candidates = await self._sampling_estimate(self.candidates, ledger, tokens)
+                async with open_models(self.candidates.configs, self.limits.in_flight) as models:
+                    run = self._sampling_run(self.candidates, models, Executor(ledger), _generation(ledger))
+                    rows, candidates = estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
             else:
                 candidates = list(self.candidates)
             judged = lengths.get("judge") or REPLY_TOKENS
-            rows += await estimate(self._dataset(candidates), self.grader, Executor(ledger), judged)
+            rows += await estimate(
+                graded_dataset(self.queries, candidates, self.out.name), self.grader, Executor(ledger), judged
+            )
         print_selection_estimate(rows, len(self.queries), len(candidates))
         return 0
 
@@ -183,18 +184,11 @@ class SelectionSession:
             ledger = stack.enter_context(Ledger.open(folder))
             async with open_models(sampling.configs, self.limits.in_flight) as models:
                 executor = Executor(ledger, self.limits.budget(ledger))
-                generation = int(ledger.find_note(_GENERATION) or 0)
+                generation = _generation(ledger)
                 if not self.resume and any(total.role == ROLE for total in ledger.totals()):
                     generation += 1
                     ledger.keep_note(_GENERATION, generation)
-                run = SamplingRun(
-                    self.queries,
-                    list(models.items()),
-                    sampling.k,
-                    executor,
-                    window=self.limits.in_flight,
-                    generation=generation,
-                )
+                run = self._sampling_run(sampling, models, executor, generation)
                 with interruptible(run):
                     async with shown(
                         lambda: _state(executor, "sampled", run.total, len(run.answers), len(run.failed))
@@ -208,7 +202,7 @@ class SelectionSession:
         self, candidates: Sequence[Candidate], labels: tuple[str, ...]
     ) -> tuple[list[Scored], Counter[str], _Ending, list[Totals]]:
         """The score of each candidate, why judgments failed, how the run ended, and what it cost."""
-        dataset = self._dataset(candidates)
+        dataset = graded_dataset(self.queries, candidates, self.out.name)
         plan = ExperimentPlan(
             dataset,
             self.grader,
@@ -241,52 +235,11 @@ class SelectionSession:
             found.setdefault(index, Scored(candidate, None, f"stopped: {run.stopped}", index))
         return [found[index] for index in sorted(found)], reasons, _Ending.of(run), totals
 
-    async def _sampling_estimate(
-        self, sampling: Sampling, ledger: Ledger, tokens: float
-    ) -> tuple[list[ModelEstimate], list[Candidate]]:
-        """What sampling would cost; and stand-ins for answers not yet there, so that judging can be estimated."""
-        rows, texts = [], []
-        generation = int(ledger.find_note(_GENERATION) or 0)
-        executor = Executor(ledger)
-        async with open_models(sampling.configs, self.limits.in_flight) as models:
-            for name, model in models.items():
-                row = ModelEstimate(model)
-                for query in self.queries:
-                    for draw in range(sampling.k):
-                        request = sample_request(query, draw, generation)
-                        reply = executor.find(model, request)
-                        place = f"{query.id}-{name}-{draw}"
-                        text = f"{place} {'x' * round(tokens * CHARS_A_TOKEN)}" if reply is None else reply.text
-                        texts.append(Candidate(query.id, text, place, name))
-                        if reply is not None:
-                            row.recorded += 1
-                            continue
-                        ceiling = model.ceiling(request)
-                        row.calls += 1
-                        row.prompt_tokens += sum(len(turn.content) for turn in request.messages) / CHARS_A_TOKEN
-                        row.reply_tokens += tokens
-                        row.most = None if row.most is None or ceiling is None else row.most + ceiling
-                rows.append(row)
-        return rows, texts
-
-    def _dataset(self, candidates: Sequence[Candidate]) -> RubricDataset:
-        """The candidates as items to grade, each under the rubric of its query."""
-        by_id = {query.id: query for query in self.queries}
-        items = []
-        for number, candidate in enumerate(candidates):
-            query = by_id[candidate.query]
-            about = {"query": query.id, "source": query.source, "model": candidate.model}
-            items.append(
-                DataItem(
-                    candidate.answer,
-                    candidate.sample_id,
-                    rubric=query.rubric,
-                    prompt=query.text,
-                    id=f"{number}",
-                    metadata={name: value for name, value in about.items() if value},
-                )
-            )
-        return RubricDataset(items=items, name=self.out.name)
+    def _sampling_run(
+        self, sampling: Sampling, models: Mapping[str, Model], executor: Executor, generation: int
+    ) -> SamplingRun:
+        pairs, window = list(models.items()), self.limits.in_flight
+        return SamplingRun(self.queries, pairs, sampling.k, executor, window, generation)
 
     def _stopped(self, ending: _Ending) -> int:
         if ending.interrupted:
@@ -310,6 +263,11 @@ def _state(executor: Executor | None, stage: str, rows: int, done: int, failed: 
         tokens=sum(a.usage.total_tokens for a in activity),
         cost=None if any(a.unpriced for a in activity) else sum(a.cost for a in activity),
     )
+
+
+def _generation(ledger: Ledger) -> int:
+    """How often everything was sampled anew."""
+    return int(ledger.find_note(_GENERATION) or 0)
 
 
 def _reply_length(total: Totals) -> float | None:

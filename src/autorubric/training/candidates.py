@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl
 from autorubric.training.queries import RubricQuery, first_of, text_of, turns_of
@@ -90,6 +91,26 @@ def check_candidates(
         if query.id not in answered
     ]
     return [query for query in queries if query.id in answered], missing
+
+
+def graded_dataset(queries: Sequence[RubricQuery], candidates: Sequence[Candidate], name: str) -> RubricDataset:
+    """The candidates as items to grade, in order, each under the rubric of its query."""
+    by_id = {query.id: query for query in queries}
+    items = []
+    for number, candidate in enumerate(candidates):
+        query = by_id[candidate.query]
+        about = {"query": query.id, "source": query.source, "model": candidate.model}
+        items.append(
+            DataItem(
+                candidate.answer,
+                candidate.sample_id,
+                rubric=query.rubric,
+                prompt=query.text,
+                id=str(number),
+                metadata={key: value for key, value in about.items() if value},
+            )
+        )
+    return RubricDataset(items=items, name=name)
 
 
 class _Directory:

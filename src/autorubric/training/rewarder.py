@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -59,6 +60,8 @@ class Rewarder:
     Args:
         grader: who judges; its run directory or ledger keeps every reply.
         rule: how a report becomes a reward.
+        ask_again: seconds after which a judge that failed for good (a refused key, no answer at its address) is
+            asked again: a training run outlives such failures.
 
     Raises:
         ConfigError: a judge's key is missing, or its provider is unknown.
@@ -71,12 +74,14 @@ class Rewarder:
         1.0
     """
 
-    def __init__(self, grader: Grader[Any], rule: RewardRule = DEFAULT_RULE) -> None:
+    def __init__(self, grader: Grader[Any], rule: RewardRule = DEFAULT_RULE, *, ask_again: float = 30.0) -> None:
         self.grader = grader
         self.rule = rule
         # Failures are logged before the policy is asked, which may raise.
         self._undecided = replace(rule, on_failure="none", neutral=None)
         self._failed: Counter[str] = Counter()
+        self._ask_again = ask_again
+        self._readmitted = time.monotonic()
         if isinstance(grader, CriterionGrader):
             for spec in grader.recipe.specs:
                 resolve(spec.llm_config)
@@ -88,7 +93,7 @@ class Rewarder:
             InputError: a rubric cannot be rewarded or decided; nothing was asked then.
             RewardFailed: a judgment failed, and the rule's policy is `raise`; the other samples were judged.
         """
-        await self._check(samples)
+        await self._opened(samples)
         found = await asyncio.gather(*map(self._reward, samples), return_exceptions=True)
         rewards = []
         for one in found:
@@ -114,15 +119,18 @@ class Rewarder:
         report: EvaluationReport = await rubric.grade(sample.submission, grader, query, sample.reference)
         return report
 
-    async def _check(self, samples: Sequence[Sample]) -> None:
-        """Refuse rubrics that cannot be rewarded or decided, before anything is spent."""
+    async def _opened(self, samples: Sequence[Sample]) -> None:
+        """Open the judge, and refuse rubrics that cannot be rewarded or decided, before anything is spent."""
         problems: dict[str, None] = {}
-        judge = (await self.grader.desk()).judge if isinstance(self.grader, CriterionGrader) else None
+        desk = await self.grader.desk() if isinstance(self.grader, CriterionGrader) else None
+        if desk is not None and self._failed and time.monotonic() - self._readmitted >= self._ask_again:
+            self._readmitted = time.monotonic()
+            desk.executor.readmit()
         for rubric in {id(sample.rubric): sample.rubric for sample in samples}.values():
             try:
                 self.rule.check(rubric)
-                if judge is not None:
-                    judge.check_rubric(rubric.rubric)
+                if desk is not None:
+                    desk.judge.check_rubric(rubric.rubric)
             except InputError as error:
                 problems.update(dict.fromkeys(error.problems))
         if self.rule.overlong is not None and any(sample.length is None for sample in samples):

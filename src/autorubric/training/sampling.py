@@ -83,7 +83,16 @@ class SamplingRun:
             self.executor.stop(reason)
 
     async def to_the_end(self) -> None:
-        """Sample every answer that is not on record."""
+        """Sample every answer that is not on record; where that is broken off, no call goes on behind it."""
+        try:
+            await self._all()
+        except BaseException:
+            if self.executor is not None:
+                self.executor.abandon("the run was broken off")
+                await self.executor.drain()
+            raise
+
+    async def _all(self) -> None:
         room = asyncio.Semaphore(self.window)
 
         async def sample(place: tuple[int, int, int]) -> None:
@@ -93,7 +102,7 @@ class SamplingRun:
                 room.release()
 
         async with asyncio.TaskGroup() as group:
-            for place in self._places():
+            for place in self.places():
                 await room.acquire()
                 if self.stopped is not None:
                     break
@@ -101,31 +110,34 @@ class SamplingRun:
 
     def candidates(self) -> list[Candidate]:
         """The answers as candidates, query by query, model by model, draw by draw."""
-        return [self._candidate(place, self.answers[place]) for place in self._places() if place in self.answers]
+        return [self.candidate(place, self.answers[place]) for place in self.places() if place in self.answers]
 
     def unsampled(self) -> list[tuple[Candidate, Failure]]:
         """The candidates that there are no answers for, and why."""
-        return [(self._candidate(place, ""), self.failed[place]) for place in self._places() if place in self.failed]
+        return [(self.candidate(place, ""), self.failed[place]) for place in self.places() if place in self.failed]
 
-    def _candidate(self, place: tuple[int, int, int], answer: str) -> Candidate:
+    def candidate(self, place: tuple[int, int, int], answer: str) -> Candidate:
+        """The candidate of a query, model and draw."""
         query, model, draw = place
         own = self.queries[query].id
         return Candidate(own, answer, f"{own}-{model * self.k + draw}", self.models[model][0])
 
-    def _places(self) -> Iterator[tuple[int, int, int]]:
+    def places(self) -> Iterator[tuple[int, int, int]]:
+        """Every query, model and draw, by their numbers."""
         for query in range(len(self.queries)):
             for model in range(len(self.models)):
                 for draw in range(self.k):
                     yield query, model, draw
 
-    def _request(self, query: int, draw: int) -> Request:
+    def request(self, query: int, draw: int) -> Request:
+        """What is asked for a draw of a query."""
         return sample_request(self.queries[query], draw, self.generation)
 
     async def _one(self, place: tuple[int, int, int]) -> None:
         query, model, draw = place
         if self.executor is None:
             raise RuntimeError("a sampling run needs an executor")
-        outcome = await self.executor.ask_for(self.models[model][1], self._request(query, draw), _read)
+        outcome = await self.executor.ask_for(self.models[model][1], self.request(query, draw), read_answer)
         if isinstance(outcome, Answer):
             self.answers[place] = outcome.value
             return
@@ -135,8 +147,17 @@ class SamplingRun:
             self.stop(outcome.message)
 
 
-def _read(reply: Reply) -> Answer[str] | Unreadable:
-    """An answer that was cut off is nothing to learn from, and asking again for the same money seldom helps."""
+def read_answer(reply: Reply) -> Answer[str] | Unreadable:
+    """The answer in a reply.
+
+    One that was cut off is nothing to learn from, and asking again for the same money seldom helps.
+
+    Example:
+        >>> read_answer(Reply("<think>Hm.</think> Because.")).value
+        'Because.'
+        >>> read_answer(Reply("Beca", finish_reason="length")).again
+        False
+    """
     found = read_text(reply)
     if isinstance(found, Unreadable) and found.kind == "truncated":
         return replace(found, again=False)

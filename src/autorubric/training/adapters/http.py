@@ -27,7 +27,7 @@ class HttpRewards:
     request again is safe, since the service pays for no judgment twice.
 
     Args:
-        url: of the service, such as `http://rewards:8080`.
+        url: of the service, such as `http://rewards:8100`.
         rule: says what the trainer gets where there is no reward.
         token_env: the environment variable that holds the service's token.
         timeout: seconds one request may take.
@@ -38,9 +38,9 @@ class HttpRewards:
         ConfigError: the address is none, or the variable is not set.
 
     Example:
-        >>> HttpRewards("rewards:8080")
+        >>> HttpRewards("rewards:8100")
         Traceback (most recent call last):
-        autorubric.errors.ConfigError: service 'rewards:8080' is no address; expected http://… or https://…
+        autorubric.errors.ConfigError: service 'rewards:8100' is no address; expected http://… or https://…
     """
 
     def __init__(
@@ -122,7 +122,12 @@ class HttpRewards:
 
 def _item(sample: Sample) -> dict[str, Any]:
     item: dict[str, Any] = {"submission": sample.submission, "rubric": sample.rubric.to_dict()}
-    optional = {"query": sample.query, "reference": sample.reference, "length": sample.length}
+    optional = {
+        "query": sample.query,
+        "reference": sample.reference,
+        "length": sample.length,
+        "id": sample.item or None,
+    }
     return item | {name: value for name, value in optional.items() if value is not None}
 
 

@@ -1,0 +1,42 @@
+"""What sampling would ask and cost, before anything is spent."""
+
+from __future__ import annotations
+
+from autorubric.evaluation.estimate import CHARS_A_TOKEN, ModelEstimate
+from autorubric.llm.request import Answer
+from autorubric.training.candidates import Candidate
+from autorubric.training.sampling import SamplingRun, read_answer
+
+ANSWER_TOKENS = 500
+"""Assumed length of a candidate, where nothing is on record to measure."""
+
+
+def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[ModelEstimate], list[Candidate]]:
+    """The calls that a run would make, model by model, and the candidates it would end with.
+
+    A candidate that is not on record is a text of the expected length, so that judging it can be estimated too.
+
+    Args:
+        run: not yet carried out; no call is made.
+        answer_tokens: the expected length of an answer.
+    """
+    rows = [ModelEstimate(model) for _, model in run.models]
+    candidates = []
+    for place in run.places():
+        query, number, draw = place
+        row, request = rows[number], run.request(query, draw)
+        reply = None if run.executor is None else run.executor.find(row.model, request)
+        answer = None if reply is None else read_answer(reply)
+        if isinstance(answer, Answer):
+            row.recorded += 1
+            candidates.append(run.candidate(place, answer.value))
+            continue
+        ceiling = row.model.ceiling(request)
+        row.calls += 1
+        row.prompt_tokens += sum(len(turn.content) for turn in request.messages) / CHARS_A_TOKEN
+        row.reply_tokens += answer_tokens
+        row.most = None if row.most is None or ceiling is None else row.most + ceiling
+        # No two of these may be alike: equal texts would be judged once.
+        stand_in = f"{place} {'x' * round(answer_tokens * CHARS_A_TOKEN)}"
+        candidates.append(run.candidate(place, stand_in))
+    return rows, candidates
