@@ -121,6 +121,7 @@ class Simulation:
 ENDPOINTS: dict[str, Callable[[], Endpoint]] = {
     "fixed window": lambda: FixedWindow(60),
     "sliding window": lambda: SlidingWindow(60),
+    "bucket of a tenth of a second": lambda: TokenBucket(60, 6),
     "bucket of one second": lambda: TokenBucket(60, 60),
     "bucket of three seconds": lambda: TokenBucket(60, 180),
 }
@@ -173,3 +174,29 @@ def test_a_retry_after_stops_everything_even_where_no_rate_is_known() -> None:
     pace.sent(0.0)
     pace.refused(0.0, 0.0, retry_after=30.0)
     assert pace.delay(10.0) == 20.0
+
+
+def test_a_retry_after_of_a_second_holds_the_others_only_for_a_moment_once_the_rate_is_known() -> None:
+    pace = Pace()
+    pace.sent(0.0)
+    pace.refused(0.0, 0.0)
+    assert pace.delay(1.0) == 0.0  # from here on there is a rate
+    pace.sent(1.0)
+    pace.refused(1.0, 1.1, retry_after=1.0)
+    assert pace.delay(1.1) <= 0.5  # the rate allows two requests a second; the stop is a tenth of one
+    assert pace.delay(1.7) == 0.0
+
+
+def test_the_moment_becomes_longer_while_requests_are_turned_away() -> None:
+    pace = Pace()
+    for _ in range(100):
+        pace.sent(0.0)
+    pace.refused(0.0, 0.0)
+    now, stops = 4.0, []
+    assert pace.delay(now) == 0.0
+    for _ in range(5):
+        pace.sent(now)
+        pace.refused(now, now, retry_after=1.0)
+        stops.append(pace.delay(now))
+        now += stops[-1]
+    assert stops == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0])

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections import deque
 
-WINDOW = 5.0
+WINDOW = 2.0
 """Seconds over which the rate that an endpoint accepts is measured, at most."""
 
 EVIDENCE = 1.0
@@ -24,6 +24,13 @@ HOLD = 15.0
 LONGEST_HOLD = 240.0
 SHORTEST_HOLD = 5.0
 
+PAUSE = 0.1
+"""Seconds that all requests wait when one is turned away at a known rate; doubled while that goes on."""
+
+LONG_STOP = 2.0
+"""Seconds of a `Retry-After` from which on it holds for all requests. A shorter one is mostly a fraction of a
+second that was rounded up: the request itself waits that long, and the others go on at the lower rate."""
+
 FIRST_RATE = 2.0
 """Least requests per second after the first rate limit, which may come before anything was accepted."""
 
@@ -32,7 +39,7 @@ NEAR = 0.97
 
 _CONFIRMS = 0.05  # two refused rates this close together mean the same limit
 _LEAST_RATE = 1 / 60
-_LATE_TIMER = 0.01  # seconds of lateness that are made up for
+_LATE_TIMER = 0.02  # seconds of lateness that are made up for
 
 
 class Pace:
@@ -65,6 +72,8 @@ class Pace:
         self._stopped_until = -math.inf
         self._since = -math.inf  # the first request that was sent at the present rate
         self._changed_at = -math.inf
+        self._refused_at = -math.inf
+        self._pause = PAUSE
         self._known_bad = math.inf
         self._hold = HOLD
         self._raised = False  # since the last cut
@@ -93,20 +102,28 @@ class Pace:
     def refused(self, sent_at: float, now: float, retry_after: float | None = None) -> None:
         """The request that left at `sent_at` was turned away for coming too fast.
 
-        `retry_after` stops all requests for that many seconds.
+        A `retry_after` of more than `LONG_STOP` seconds stops all requests for that long.
         """
         self._refusals.append(sent_at)
         while self._refusals[0] < now - WINDOW:
             self._refusals.popleft()
-        first = self.rate == math.inf
-        wait = max(retry_after or 0.0, EVIDENCE if first else 0.0)
-        self._stopped_until = max(self._stopped_until, now + wait)
+        first, long_stop = self.rate == math.inf, (retry_after or 0.0) > LONG_STOP
+        if first or long_stop:
+            self._stopped_until = max(self._stopped_until, now + max(retry_after or 0.0, EVIDENCE))
+        elif sent_at >= self._stopped_until:
+            self._rest(now, retry_after)
+        self._refused_at = now
         if first or sent_at < self._since:
             return
         enough = sent_at >= self._since + EVIDENCE
-        if enough or retry_after:
-            # A short stop leaves too little to measure; without one, wait until there is enough.
+        if enough or long_stop:
+            # A stop leaves too little to measure; without one, wait until there is enough.
             self._cut(now, self._accepted_rate(now, self._since) if enough else 0.95 * self.rate)
+
+    def _rest(self, now: float, retry_after: float | None) -> None:
+        """Hold everything for a moment, which is longer each time until nothing is turned away any more."""
+        self._pause = PAUSE if now > self._refused_at + WINDOW else min(2 * self._pause, retry_after or EVIDENCE)
+        self._stopped_until = now + self._pause
 
     def _start(self, now: float) -> None:
         self.rate = max(self._accepted_rate(now) * MARGIN, FIRST_RATE)
@@ -126,12 +143,12 @@ class Pace:
 
     def _raise(self, now: float) -> None:
         if self._known_bad == math.inf:
-            quiet, step = 1.0, 1.5 if self.rate < 10 else 1.2
+            quiet, step = 1.0, 1.5
         elif self.rate < NEAR * self._known_bad:
             quiet, step = 1.0, 1.05 if self.rate < 0.9 * self._known_bad else 1.01
         else:
             quiet, step = self._hold, 1.01
-        if now - self._changed_at >= quiet:
+        if now - max(self._changed_at, self._refused_at) >= quiet:
             self.rate *= step
             self._raised = True
             self._changed_at = now
