@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import time
 from collections.abc import Sequence
 
@@ -15,7 +14,7 @@ PARTS = ("kills", "stops", "disks", "damage", "clocks", "power", "endpoints")
 def run(parts: Sequence[str] = ()) -> None:
     """Run every part, or the ones named, and print the table of promises with what was measured."""
     started, found = time.monotonic(), []
-    for name in parts or [word for word in sys.argv[2:] if word in PARTS] or PARTS:
+    for name in parts or PARTS:
         for row in importlib.import_module(f"benchmarks.soak.{name}").rows():
             found.append(row)
             print(f"[{time.monotonic() - started:4.0f} s] {row.fault}: {row.measured}", flush=True)

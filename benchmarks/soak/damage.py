@@ -25,7 +25,10 @@ VIEWS = {
 def rows() -> Iterator[Row]:
     """A line for each file, kind of damage and command."""
     for make in WORKS:
-        with LoopbackProcess("--latency", "fixed:0.08", "--reply-chars", "400") as endpoint, tempfile.TemporaryDirectory() as folder:
+        with (
+            LoopbackProcess("--latency", "fixed:0.08", "--reply-chars", "400") as endpoint,
+            tempfile.TemporaryDirectory() as folder,
+        ):
             work = make(Path(folder), endpoint.base_url, 12)
             killed = _killed(work, endpoint)
             yield from _damaged(work, endpoint, killed, "ledger/ledger.sqlite-wal", {})
@@ -49,9 +52,7 @@ def _killed(work: Work, endpoint: LoopbackProcess) -> Path:
     return kept
 
 
-def _damaged(
-    work: Work, endpoint: LoopbackProcess, source: Path, name: str, wanted: dict[str, Any]
-) -> Iterator[Row]:
+def _damaged(work: Work, endpoint: LoopbackProcess, source: Path, name: str, wanted: dict[str, Any]) -> Iterator[Row]:
     trials = TRIALS if name.startswith("ledger") else TRIALS_OF_VIEWS
     for kind in ("a bit flipped", "bytes cut"):
         rng = random.Random(f"{name} {kind}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import LoopbackProcess
-from benchmarks.soak.work import IN_FLIGHT, WORKS, ENVIRONMENT, Row, Work, audited, grading
+from benchmarks.soak.work import ENVIRONMENT, IN_FLIGHT, WORKS, Row, Work, audited, grading
 
 PASSING = (
     *("429", "429-seconds", "429-date", "429-nan", "500", "502", "503", "529", "reset", "hang"),
@@ -39,7 +39,8 @@ def _mixed(make: object) -> Row:
     ):
         work: Work = make(Path(folder), endpoint.base_url, 60, "--retry", str(RETRIES), "--timeout", "3")
         environment = {**ENVIRONMENT, "OPENAI_API_KEY": KEY}
-        statuses, told = [], ""
+        statuses: list[int] = []
+        told = ""
         while (not statuses or statuses[-1]) and len(statuses) < 10:
             status, printed = work.finish(environment=environment)
             statuses.append(status)
@@ -89,4 +90,6 @@ def _limited() -> Row:
     share, used = refused / max(passed + refused, 1), passed / seconds / LIMIT
     held = running.returncode == 0 and audit.whole and share <= 0.03 and used >= 0.95
     figures = f"429s {share:.2%}, limit used {used:.1%}, {IN_FLIGHT * 16} in flight allowed"
-    return Row("a limited endpoint is used and not flooded", f"{LIMIT} requests a second, {work.name}", 1, figures, held)
+    return Row(
+        "a limited endpoint is used and not flooded", f"{LIMIT} requests a second, {work.name}", 1, figures, held
+    )

@@ -58,5 +58,3 @@ def _recorded(work: Work) -> int:
     finally:
         connection.close()
     return int(found)
-
-

@@ -19,7 +19,10 @@ def rows() -> Iterator[Row]:
     """A line for each way of stopping and each command."""
     for make in WORKS:
         for kind in (signal.SIGINT, signal.SIGTERM):
-            with LoopbackProcess("--latency", "lognormal:0.1,0.6") as endpoint, tempfile.TemporaryDirectory() as folder:
+            with (
+                LoopbackProcess("--latency", "lognormal:0.1,0.6") as endpoint,
+                tempfile.TemporaryDirectory() as folder,
+            ):
                 yield _once(make(Path(folder), endpoint.base_url), endpoint, kind)
         with LoopbackProcess("--latency", "fixed:2") as endpoint, tempfile.TemporaryDirectory() as folder:
             yield _twice(make(Path(folder), endpoint.base_url, 8), endpoint)

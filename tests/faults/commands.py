@@ -11,7 +11,7 @@ from typing import Any
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.evaluation.items_file import read_items
 
-ROWS = 4
+ROWS = 3
 BAD = "item-2-of-the-table"
 """What only one row of the input holds, so that an endpoint can choose its requests."""
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.llm.http import pace, retry
+from autorubric.llm.http import pace, retry, traffic
 from autorubric.llm.records.accounts import FailedCall
 from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import FAULTS, LoopbackEndpoint
@@ -98,6 +98,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setattr(retry.Backoff, "wait", lambda *_: 0.01)
     monkeypatch.setattr(retry, "LONGEST_RETRY_AFTER", 0.1)
     monkeypatch.setattr(pace, "EVIDENCE", 0.1)
+    monkeypatch.setattr(traffic, "LEAST_SPAN", 0.1)
     made = Scene(tmp_path, LoopbackEndpoint(key=KEY), lambda body: None, capsys.readouterr)
     endpoint = made.endpoint = LoopbackEndpoint(key=KEY, faults=made.fault)
     with endpoint.in_thread():
@@ -182,10 +183,10 @@ def test_a_reply_that_cannot_be_used_is_a_failure_and_not_a_value(scene: Scene, 
 
 @every_command
 def test_all_faults_mixed_end_in_a_finished_run(scene: Scene, command: Command) -> None:
-    # Five requests meet a fault, the sixth none; what ends a run comes too, so the command is typed again.
+    # Eleven requests meet a fault, the twelfth none; what ends a run comes too, so the command is typed again.
     mixed = [*SENT_AGAIN, *REFUSED, *ENDING, *UNUSABLE]
     Random(7).shuffle(mixed)
-    waiting = [None if turn % 6 == 5 else mixed.pop() for turn in range(len(mixed) * 6 // 5)][::-1]
+    waiting = [None if turn % 12 == 11 else mixed.pop() for turn in range(len(mixed) * 12 // 11)][::-1]
     scene.meets = lambda body: waiting.pop() if waiting else None
     statuses = [scene.run(command)]
     while waiting and len(statuses) < 40:
