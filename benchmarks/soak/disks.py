@@ -64,8 +64,8 @@ def _resumed(work: Work, endpoint: LoopbackProcess, first: tuple[int, str], faul
     if again != 0:
         return Row(promise, fault, 1, f"status {status}, then {again}: {last[-200:]!r}", False)
     audit = audited(work, endpoint)
-    # A batch that could not be written, and what was in flight behind it.
-    held = plain and audit.whole and audit.repeated <= 2 * IN_FLIGHT
+    # What was in flight, the batch that could not be written, and what was answered while that was tried.
+    held = plain and audit.whole and audit.repeated <= 3 * IN_FLIGHT
     return Row(promise, fault, 1, f"status {status}, then 0; {audit}", held)
 
 

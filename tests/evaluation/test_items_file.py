@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from autorubric import RubricDataset, evaluate
 from autorubric.evaluation.items_file import ItemsFile, read_items
+from autorubric.evaluation.plan import ExperimentPlan, experiment
+
+from .conftest import Bench, essays
 
 
 def line(index: int, session: str) -> str:
@@ -45,3 +50,21 @@ def test_a_session_that_ends_leaves_its_own_items_in_order_and_nothing_beside_th
             file.add(index, line(index, "second"))
     assert reports(path) == ["second"] * 3
     assert [found.name for found in tmp_path.iterdir()] == ["items.jsonl"]
+
+
+async def rows_as_a_session_begins(dataset: RubricDataset, bench: Bench, folder: Path) -> int:
+    async with experiment(ExperimentPlan(dataset, bench.grader, folder), dataset.to_json().encode()):
+        return len(reports(folder / "items.jsonl"))
+
+
+async def test_results_stand_while_nothing_has_changed(bench: Bench, tmp_path: Path) -> None:
+    await evaluate(essays(), bench.grader, experiments_dir=tmp_path, experiment_name="e")
+    # As a kill would leave it: the session has begun and no item has ended.
+    assert await rows_as_a_session_begins(essays(), Bench(), tmp_path / "e") == 4
+
+
+async def test_results_of_a_changed_dataset_do_not_stand(bench: Bench, tmp_path: Path) -> None:
+    await evaluate(essays(), bench.grader, experiments_dir=tmp_path, experiment_name="e")
+    dataset = essays()
+    dataset.items[2] = replace(dataset.items[2], submission="Another essay.")
+    assert await rows_as_a_session_begins(dataset, Bench(), tmp_path / "e") == 0
