@@ -98,6 +98,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setattr(retry.Backoff, "wait", lambda *_: 0.01)
     monkeypatch.setattr(retry, "LONGEST_RETRY_AFTER", 0.1)
     monkeypatch.setattr(pace, "EVIDENCE", 0.1)
+    monkeypatch.setattr(pace, "FIRST_RATE", 200.0)
     monkeypatch.setattr(traffic, "LEAST_SPAN", 0.1)
     made = Scene(tmp_path, LoopbackEndpoint(key=KEY), lambda body: None, capsys.readouterr)
     endpoint = made.endpoint = LoopbackEndpoint(key=KEY, faults=made.fault)
