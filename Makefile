@@ -53,7 +53,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
 soak: $(VENV)/.dev
-	$(BIN)/python -m benchmarks kill_soak
+	$(BIN)/python -m benchmarks.soak
 
 fuzz: $(VENV)/.dev
 	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/prompts tests/graders

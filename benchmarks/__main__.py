@@ -7,8 +7,8 @@ import sys
 import time
 
 ALL = (
-    *("dataset_files", "ledger_overhead", "transport_overhead", "synthesis_speed"),
-    *("grading_speed", "kill_soak", "checks_speed", "agreement_speed"),
+    *("dataset_files", "ledger_overhead", "transport_overhead", "rate_limited", "synthesis_speed"),
+    *("grading_speed", "checks_speed", "agreement_speed"),
     *("corrected_coverage", "label_choice"),
 )
 

@@ -19,14 +19,23 @@ class ItemsFile:
     """The item results of a run under way. Memory is one offset an item.
 
     A process that is killed leaves whole lines and at most one torn one at the end, which readers skip.
+
+    Args:
+        path: the file.
+        standing: items that the file holds from an earlier session and that still count. It stays as it is until
+            this session has as many, so that a kill never leaves fewer than there were.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, standing: int = 0) -> None:
         self.path = path
+        self._standing = standing
+        draft = path.with_name(f".{path.name}.next")
+        draft.unlink(missing_ok=True)  # of a session that was killed
+        self._draft = draft if standing else None
         self._slots: dict[int, int] = {}
         self._starts = array("Q")
         self._end = 0
-        self._file: BinaryIO = path.open("w+b")
+        self._file: BinaryIO = (self._draft or path).open("w+b")
 
     def add(self, index: int, line: str | bytes) -> None:
         """Append the line of an item."""
@@ -36,6 +45,9 @@ class ItemsFile:
         self._file.write(data + b"\n")
         self._file.flush()
         self._end += len(data) + 1
+        if self._draft is not None and len(self._slots) >= self._standing:
+            self._draft.replace(self.path)
+            self._draft = None
 
     def lines(self) -> Iterator[bytes]:
         """The lines so far, in the order of items."""
@@ -54,6 +66,8 @@ class ItemsFile:
     ) -> None:
         write_atomically(self.path, self.lines())
         self._file.close()
+        if self._draft is not None:
+            self._draft.unlink()
 
 
 def read_items(path: Path) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -74,8 +75,9 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         ledger = stack.enter_context(Ledger.open(folder)) if own else None
         manifest = _manifest(plan, dataset_hash(content))
         before = read_lines(items_path) if plan.resume else {}
+        standing = len(before) if _same_work(manifest, plan.directory) else 0
         manifest.save(plan.directory)
-        items = stack.enter_context(ItemsFile(items_path))
+        items = stack.enter_context(ItemsFile(items_path, standing))
         run = EvaluationRun(
             plan.dataset,
             grader,
@@ -109,6 +111,12 @@ def _ended(manifest: ExperimentManifest, directory: Path, run: EvaluationRun) ->
         manifest.completed_at = datetime.now(UTC)
         manifest.total_duration_seconds = (manifest.total_duration_seconds or 0.0) + time.monotonic() - started
         manifest.save(directory)
+
+
+def _same_work(manifest: ExperimentManifest, directory: Path) -> bool:
+    """Whether the last run in the directory had the same dataset and grader, so that its results still count."""
+    before, now = read_manifest(directory) or {}, json.loads(json.dumps(manifest.to_dict()))
+    return all(before.get(key) == now[key] for key in ("dataset_hash", "grader_config"))
 
 
 def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:

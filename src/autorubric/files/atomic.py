@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import IO, Any, Literal, overload
 
 from autorubric.errors import InputError
+
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM})
 
 
 def write_atomically(path: str | Path, chunks: Iterable[str | bytes], *, permissions: int | None = None) -> None:
@@ -23,6 +26,7 @@ def write_atomically(path: str | Path, chunks: Iterable[str | bytes], *, permiss
 
     Raises:
         InputError: the folder is missing or cannot be written to.
+        OSError: the disk is full or broken, or the process is out of file descriptors.
 
     Example:
         >>> from pathlib import Path
@@ -60,6 +64,7 @@ def atomic_writer(
 
     Raises:
         InputError: the folder is missing or cannot be written to.
+        OSError: the disk is full or broken, or the process is out of file descriptors.
 
     Example:
         >>> from pathlib import Path
@@ -104,6 +109,8 @@ def _opened(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
     try:
         descriptor = os.open(actual, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
     except OSError as error:
+        if error.errno in _EXHAUSTED:  # no fault of the path: what was paid for until here is not undone by status 2
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
     if mode == "wb":
         return os.fdopen(descriptor, "wb")

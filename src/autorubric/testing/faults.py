@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from autorubric.errors import ConfigError
 from autorubric.testing.completion import Completion
 
-Action: TypeAlias = Literal["answer", "reset", "hang", "cut", "endless"]
+Action: TypeAlias = Literal["answer", "reset", "hang", "cut", "endless", "huge"]
 Body: TypeAlias = dict[str, Any]
 
 
@@ -26,7 +26,7 @@ class Fault:
         body: sent in place of the completion.
         change: what happens to the completion where the answer is a 200 with a body of its own.
         action: what happens to the connection: `reset` and `hang` never answer, `cut` closes in the middle
-            of the body, `endless` never stops sending one.
+            of the body, `endless` never stops sending one, `huge` sends 200 MB.
 
     Example:
         >>> Fault("teapot", status=418, body=b"{}").status
@@ -140,6 +140,7 @@ _ALL: tuple[Fault, ...] = (
     Fault("hang", action="hang"),
     Fault("truncated-body", action="cut"),
     Fault("endless-body", action="endless"),
+    Fault("huge-body", action="huge"),
     Fault("redirect", 307, body=b""),
     # a 200 that is no completion
     Fault("html", headers=(("Content-Type", "text/html"),), body=b"<html><body>Welcome</body></html>"),

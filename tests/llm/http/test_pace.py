@@ -121,6 +121,7 @@ class Simulation:
 ENDPOINTS: dict[str, Callable[[], Endpoint]] = {
     "fixed window": lambda: FixedWindow(60),
     "sliding window": lambda: SlidingWindow(60),
+    "bucket of a tenth of a second": lambda: TokenBucket(60, 6),
     "bucket of one second": lambda: TokenBucket(60, 60),
     "bucket of three seconds": lambda: TokenBucket(60, 180),
 }
@@ -173,3 +174,49 @@ def test_a_retry_after_stops_everything_even_where_no_rate_is_known() -> None:
     pace.sent(0.0)
     pace.refused(0.0, 0.0, retry_after=30.0)
     assert pace.delay(10.0) == 20.0
+
+
+def at_a_known_rate() -> tuple[Pace, float]:
+    """A pace that has just got its first rate: 99 of 100 requests passed within a second."""
+    pace = Pace()
+    for _ in range(100):
+        pace.sent(0.0)
+    pace.refused(0.0, 0.0)
+    assert pace.delay(1.0) == 0.0
+    assert pace.delay(7.0) == 0.0
+    return pace, 7.0
+
+
+def test_one_refusal_at_a_known_rate_holds_nobody_else() -> None:
+    pace, now = at_a_known_rate()
+    rate = pace.rate
+    pace.sent(now)
+    pace.refused(now, now + 0.1, retry_after=1.0)
+    assert pace.delay(now + 0.1) == 0.0
+    assert pace.rate == rate >= 97
+
+
+def test_many_refusals_hold_all_for_a_moment_that_becomes_longer_while_they_go_on() -> None:
+    pace, now = at_a_known_rate()
+    stops: list[float] = []
+    while len(stops) < 5:
+        now += pace.delay(now)
+        pace.sent(now)
+        pace.refused(now, now, retry_after=1.0)
+        if pace.delay(now) > 1 / pace.rate:
+            stops.append(pace.delay(now))
+    assert stops == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0])
+
+
+@pytest.mark.parametrize(("share", "least"), [(0.01, 150), (0.04, 10)])
+def test_refusals_that_have_nothing_to_do_with_the_rate_do_not_choke_it(share: float, least: float) -> None:
+    class AtRandom:
+        chance = random.Random(5)
+
+        def takes(self, t: float) -> bool:
+            return self.chance.random() >= share
+
+    # Without refusals 64 callers at 0.23 s a call make 280 a second. A pace that takes each refusal for a limit
+    # ends at 40 and at less than 1.
+    log = Simulation(AtRandom(), 1.0, calls=6000, callers=64).run()
+    assert 6000 / log[-1][0] >= least

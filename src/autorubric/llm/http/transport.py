@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
-LARGEST_BODY = 32 * 1024 * 1024
-"""Bytes after which a response counts as endless; no chat completion comes near."""
+LARGEST_BODY = 8 * 1024 * 1024
+"""Bytes after which a response counts as endless; no chat completion comes near, and hundreds may come at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +136,16 @@ def _proxy_for(url: str) -> str | None:
 
 async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
     chunks: list[bytes] = []
-    size = 0
+    size, announced = 0, response.content_length or 0
     content = response.content
-    while chunk := await content.readany():
+    while announced <= LARGEST_BODY and (chunk := await content.readany()):
         size += len(chunk)
         if size > LARGEST_BODY:
-            response.close()
-            raise ValueError(f"the response is larger than {LARGEST_BODY // 2**20} MiB")
+            break
         chunks.append(chunk)
+    if max(size, announced) > LARGEST_BODY:
+        response.close()
+        raise ValueError(f"the response is larger than {LARGEST_BODY // 2**20} MiB")
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
@@ -166,4 +168,6 @@ def _in_words(error: Exception) -> str:
         return "the connection was reset before the answer was complete"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the answer's body broke off"
+    if type(error) is ValueError:
+        return str(error)
     return f"{type(error).__name__}: {error}"

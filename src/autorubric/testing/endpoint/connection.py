@@ -10,8 +10,10 @@ from typing import Protocol, cast
 from autorubric.testing.endpoint.http import BadRequest, HttpRequest, answer_bytes, take_request
 from autorubric.testing.endpoint.service import Outcome
 
-_ENDLESS_PIECE = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
+_PIECE = b"a" * 0x10000
+_ENDLESS_PIECE = b"10000\r\n" + _PIECE + b"\r\n"
 _ENDLESS_PAUSE = 0.01
+_HUGE_PIECES = 200 * 2**20 // len(_PIECE)
 
 
 class Answering(Protocol):
@@ -39,6 +41,7 @@ class Connection(asyncio.Protocol):
         self._current: Outcome | None = None
         self._closes = False
         self._timer: asyncio.TimerHandle | None = None
+        self._pieces = 0  # of a huge body, still to be sent
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -63,6 +66,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """The last byte of an answer has left."""
+        self._send_huge()
         if self._current is not None and self._current.action == "answer":
             self._finish()
             self._pump()
@@ -109,6 +113,10 @@ class Connection(asyncio.Protocol):
             head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
             self._transport.write(head)
             self._send_more()
+        elif outcome.action == "huge":
+            self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (_HUGE_PIECES * len(_PIECE)))
+            self._pieces = _HUGE_PIECES
+            self._send_huge()
         # "hang" sends nothing: the request stays in flight until the client gives up.
 
     def _send_more(self) -> None:
@@ -117,6 +125,11 @@ class Connection(asyncio.Protocol):
         if self._transport.get_write_buffer_size() == 0:
             self._transport.write(_ENDLESS_PIECE)
         self._timer = asyncio.get_running_loop().call_later(_ENDLESS_PAUSE, self._send_more)
+
+    def _send_huge(self) -> None:
+        while self._pieces and not self._transport.is_closing() and self._transport.get_write_buffer_size() == 0:
+            self._transport.write(_PIECE)
+            self._pieces -= 1
 
     def _reset(self) -> None:
         """Close so that the peer sees a reset: no lingering, no polite end."""

@@ -52,6 +52,8 @@ def take_request(buffer: bytearray) -> HttpRequest | None:
         ('/v1/models', b'GET')
     """
     end = buffer.find(b"\r\n\r\n")
+    if buffer and not buffer[:1].isalpha():  # TLS, for one, never gets to an empty line
+        raise BadRequest(400)
     if end < 0:
         if len(buffer) > _MOST_HEAD:
             raise BadRequest(431)

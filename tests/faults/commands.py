@@ -1,0 +1,86 @@
+"""Every command that calls a model, as one row each: how it is typed and where its rows end up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.evaluation.items_file import read_items
+
+ROWS = 3
+BAD = "item-2-of-the-table"
+"""What only one row of the input holds, so that an endpoint can choose its requests."""
+
+Flags = Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that calls a model.
+
+    Attributes:
+        name: as it is typed.
+        words: the command line, given a folder for its input and more flags.
+        calls: calls that a whole run makes.
+        whole: ids of the rows that came through without a failure, given the run directory.
+        failed: ids of the rows that are listed with a failure.
+    """
+
+    name: str
+    words: Callable[[Path, Flags], list[str]]
+    calls: int
+    whole: Callable[[Path], list[str]]
+    failed: Callable[[Path], list[str]]
+
+
+def names(rows: int = ROWS) -> list[str]:
+    return [f"item-{number}-of-the-table" for number in range(rows)]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def _synthesize(folder: Path, flags: Flags) -> list[str]:
+    source = folder / "queries.jsonl"
+    rows = [{"id": name, "question": f"How do tides arise? ({name})"} for name in names()]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    fixed = ["--id-column", "id", "--models", "openai/m", "--out", str(folder / "out")]
+    return ["synthesize", str(source), *fixed, *flags]
+
+
+def _grade(folder: Path, flags: Flags) -> list[str]:
+    rubric = Rubric([Criterion(name="a", requirement="Names a cause"), Criterion(name="b", requirement="Is short")])
+    made = RubricDataset("Explain the tides.", rubric, name="tides")
+    for name in names():
+        made.add_item(f"The moon pulls. ({name})", name, id=name)
+    source = folder / "essays.json"
+    made.to_file(source)
+    return ["grade", str(source), "--judge", "openai/m", "-o", str(folder / "out"), *flags]
+
+
+def _graded(out: Path, *, failed: bool) -> list[str]:
+    found = read_items(out / "items.jsonl")
+    return [names()[row["item_idx"]] for row in found if bool(row["error"]) is failed]
+
+
+COMMANDS = (
+    Command(
+        "synthesize",
+        _synthesize,
+        ROWS * 7,  # reference, two responses, two candidate rubrics, merge, augment
+        lambda out: [row["id"] for row in lines(out / "final.jsonl")],
+        lambda out: [row["record_id"] for row in lines(out / "unfinished.jsonl")],
+    ),
+    Command(
+        "grade",
+        _grade,
+        ROWS * 2,
+        lambda out: _graded(out, failed=False),
+        lambda out: _graded(out, failed=True),
+    ),
+)

@@ -1,0 +1,36 @@
+"""Each promise of the guide names tests that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "promises.md").read_text()
+ROWS = [row for row in GUIDE.splitlines() if row.startswith("| ") and "Promise" not in row and "test_" in row]
+TESTS = {
+    name
+    for path in (ROOT / "tests").rglob("test_*.py")
+    for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
+}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:60])
+def test_a_promise_names_tests_that_exist(row: str) -> None:
+    named = re.findall(r"`(test_\w+)`", row)
+    assert named
+    assert set(named) <= TESTS
+
+
+def test_every_row_of_the_tables_of_promises_names_a_test() -> None:
+    tables = re.findall(r"\| Promise \| Held by \|\n\|---\|---\|\n((?:\|.*\n)+)", GUIDE)
+    assert len(tables) == 3
+    assert sum(table.count("\n") for table in tables) == len(ROWS)
+
+
+def test_the_guide_names_every_part_of_the_soak() -> None:
+    parts = re.search(r"^PARTS = \((.*)\)$", (ROOT / "benchmarks" / "soak" / "__init__.py").read_text(), re.MULTILINE)
+    assert parts is not None
+    assert re.findall(r'"(\w+)"', parts[1]) == re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)
