@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import orjson
+
+_LONG_NUMBER = re.compile(rb"[0-9]{19}").search
 
 
 def json_bytes(value: Any) -> bytes:
@@ -39,6 +42,8 @@ def json_value(data: bytes) -> Any:
         >>> json_value(b'{"a": [1, 2.5, null]}')
         {'a': [1, 2.5, None]}
     """
+    if _LONG_NUMBER(data):
+        return json.loads(data)  # the quick reader makes floats of integers beyond 64 bits
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -16,10 +16,13 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from autorubric.errors import InputError, MissingFileError
+from autorubric.files import read_text
 from autorubric.prompts.fences import fence, is_clear, section_code, texts_in
 
 Turn: TypeAlias = tuple[Literal["system", "user"], str]
 PACKAGED = "autorubric"
+
+LONGEST_SOURCE = 1_000_000
 
 _CODE = "section_code"
 _JSON = json.JSONEncoder(ensure_ascii=False)
@@ -269,14 +272,11 @@ def read_source(path: Path) -> str:
     Example:
         >>> read_source(Path("no-such.jinja"))
         Traceback (most recent call last):
-        autorubric.errors.MissingFileError: no-such.jinja: no such prompt file
+        autorubric.errors.MissingFileError: Prompt file not found: no-such.jinja
     """
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{path}: no such prompt file") from error
-    except (UnicodeDecodeError, OSError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from error
+    source = read_text(path, what="Prompt file")
+    if len(source) > LONGEST_SOURCE:
+        raise InputError(f"{path}: has {len(source)} characters; the longest prompt file has {LONGEST_SOURCE}")
     if not source.strip():
         raise InputError(f"{path}: the prompt is blank")
     return source
