@@ -36,7 +36,7 @@ DATASET = {
 }
 DATASET_ROWS = [
     {key: DATASET[key] for key in ("name", "prompt", "rubric")},
-    *DATASET["items"],  # type: ignore[misc]
+    *DATASET["items"],
 ]
 PRICES = {"judge": {"input": 1.0, "output": 2.0}}
 SETTINGS = {"input": "queries.jsonl", "out": "out", "roles": {}, "concurrency": 4}

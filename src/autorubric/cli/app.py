@@ -77,4 +77,7 @@ def _told(error: Exception) -> int:
     if isinstance(error, OSError):
         print(f"autorubric: {error}; what is recorded is safe, mend this and run the command again", file=sys.stderr)
         return EXIT_UNFINISHED
-    raise error
+    kind = type(error).__name__
+    print(f"autorubric: a fault of the program, please report it: {kind}: {error}", file=sys.stderr)
+    print("what is recorded is safe; --debug shows where it happened", file=sys.stderr)
+    return EXIT_UNFINISHED

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from autorubric.cli.flags import folder_named
 from autorubric.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
     from autorubric.graders.criterion_grader import CriterionGrader
 
 _Dataset = Annotated[Path | None, typer.Argument(metavar="DATASET", help="Dataset: JSON, YAML or JSONL.")]
-_Out = Annotated[Path, typer.Option("--out", "-o", help="Run directory; the same command again goes on from there.")]
+_Out = Annotated[
+    Path,
+    typer.Option(
+        "--out", "-o", parser=folder_named, help="Run directory; the same command again goes on from there."
+    ),
+]
 _Rubric = Annotated[Path | None, typer.Option("--rubric", help="Rubric, in the place of DATASET.")]
 _Submissions = Annotated[
     Path | None,
@@ -33,7 +39,7 @@ _KeyEnv = Annotated[str | None, typer.Option("--judge-key-env", help="Variable t
 _Aggregation = Annotated[str, typer.Option(help="Panel: majority, weighted, unanimous or any.")]
 _Ordinal = Annotated[str, typer.Option(help="Panel, ordered options: mean, median, weighted_mean, mode, min, max.")]
 _Nominal = Annotated[str, typer.Option(help="Panel, other options: mode, weighted_mode, unanimous.")]
-_Quorum = Annotated[int | None, typer.Option(help="Judges of a panel that must not fail; all by default.")]
+_Quorum = Annotated[int | None, typer.Option(min=1, help="Judges of a panel that must not fail; all by default.")]
 _Calls = Annotated[str, typer.Option(help="per_criterion, or per_item for one call an item.")]
 _Evidence = Annotated[bool, typer.Option("--evidence", help="Ask for quotes and find them in the submission.")]
 _FewShot = Annotated[int, typer.Option(min=0, help="Labelled examples in each prompt; needs --training-data.")]
@@ -45,7 +51,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens an
 _Usd = Annotated[float | None, typer.Option("--budget-usd", help="Most dollars, over all runs in the directory.")]
 _Tokens = Annotated[int | None, typer.Option("--budget-tokens", help="Most tokens, over all runs in the directory.")]
 _Prices = Annotated[Path | None, typer.Option("--prices", help="YAML of dollars per million tokens by model.")]
-_Concurrency = Annotated[int, typer.Option("--concurrency", "-j", min=1, help="Most calls in flight.")]
+_Concurrency = Annotated[int, typer.Option("--concurrency", "-j", min=1, max=10_000, help="Most calls in flight.")]
 _OnFailure = Annotated[
     str, typer.Option(help="Item with a failed judgment: none (no score) or skip (score the rest).")
 ]
@@ -53,11 +59,13 @@ _Abstain = Annotated[str, typer.Option("--cannot-assess", help="An abstention: s
 _Format = Annotated[
     list[str] | None, typer.Option("--format", "-f", help="Write results.FORMAT: json, jsonl, csv or parquet.")
 ]
-_FailUnder = Annotated[float | None, typer.Option(help="Leave with status 100 if the mean score is lower.")]
+_FailUnder = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Leave with status 100 if the mean score is lower.")
+]
 _Temperature = Annotated[float, typer.Option(help="Of the judges.")]
-_MaxTokens = Annotated[int, typer.Option(min=1, help="Longest reply of a judge.")]
+_MaxTokens = Annotated[int, typer.Option(min=1, max=10_000_000, help="Longest reply of a judge.")]
 _Timeout = Annotated[float, typer.Option(help="Seconds one attempt may take.")]
-_Retry = Annotated[int, typer.Option(min=0, help="Retries of a call that failed in passing.")]
+_Retry = Annotated[int, typer.Option(min=0, max=100, help="Retries of a call that failed in passing.")]
 _Seed = Annotated[int, typer.Option(help="Of the order of options and the choice of examples.")]
 _Prompts = Annotated[Path | None, typer.Option(help="Directory of judge templates that replace the package's.")]
 _PrefixFirst = Annotated[
@@ -112,6 +120,9 @@ def grade(
     return asyncio.run(session.estimate() if dry_run else session.run())
 
 
+_READ = ("dataset", "rubric", "submissions", "training_data", "prices", "prompts")
+
+
 def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
     """The session that the flags describe."""
     from autorubric.cli.grading_inputs import dataset_of
@@ -135,6 +146,7 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
         fail_under=given["fail_under"],
         prefix_first=given["prefix_first"],
         settings={"command": "grade", "limit": limit, "concurrency": given["concurrency"]},
+        sources=tuple(path for name in _READ if (path := given[name]) is not None),
     )
 
 
@@ -156,6 +168,11 @@ def _grader(given: dict[str, Any]) -> CriterionGrader:
     }
     if not given["judge"]:
         return CriterionGrader.of_checks(**scoring)
+    quorum, judges = given["quorum"], len(given["judge"])
+    if quorum is not None and quorum > judges:
+        raise ConfigError(f"--quorum {quorum} is more than the {judges} judges; pass at most {judges}")
+    if given["judge_key_env"] == "":
+        raise ConfigError("--judge-key-env names no variable; pass the name of the one that holds the key")
     if bool(given["few_shot"]) != (given["training_data"] is not None):
         raise ConfigError("--few-shot N and --training-data FILE go together")
     common = {

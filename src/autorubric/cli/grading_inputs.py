@@ -9,10 +9,11 @@ from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, nearest, read_document, read_text
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.prices import prices_by_model
 
 _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata")
 _TEXTS = (".txt", ".md")
@@ -104,7 +105,7 @@ def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | No
         >>> spec.judge_id, spec.llm_config
         ('qwen', LLMConfig(model='qwen', temperature=0.0, api_base='http://localhost:8000/v1'))
     """
-    table = _prices(prices)
+    table = prices_by_model(prices)
     specs = []
     for name in names:
         model, url = split_judge(name)
@@ -126,12 +127,3 @@ def split_judge(name: str) -> tuple[str, str | None]:
         if found:
             return model, scheme[1:] + rest
     return name, None
-
-
-def _prices(path: Path | None) -> dict[str, dict[str, float]]:
-    if path is None:
-        return {}
-    table = read_document(path, what="Price file")
-    if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
-        raise ConfigError(f"{path}: expected a mapping from model to prices")
-    return {str(name): {k: v for k, v in entry.items() if k != "as_of"} for name, entry in table.items()}

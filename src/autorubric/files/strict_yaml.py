@@ -129,8 +129,8 @@ def _refuse_depth(text: str, where: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > DEEPEST:
-                line = event.start_mark.line + 1
-                raise InputError(f"{where}:{line}: nested too deeply; the most is {DEEPEST} levels")
+                line = f":{event.start_mark.line + 1}" if event.start_mark else ""
+                raise InputError(f"{where}{line}: nested too deeply; the most is {DEEPEST} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 

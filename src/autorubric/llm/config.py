@@ -243,6 +243,8 @@ def _shown(config: LLMConfig) -> Iterator[str]:
 def _problems(config: LLMConfig) -> Iterator[str]:
     if not isinstance(config.model, str) or not config.model.strip():
         yield "is no model name; expected 'provider/model'"
+    elif not config.model.isprintable():
+        yield "has a line break or another control character in its name; expected 'provider/model'"
     yield from _number_problems(config)
     for name in ("api_key", "api_base", "api_key_env"):
         value = getattr(config, name)

@@ -38,9 +38,9 @@ class RoleSettings(_Strict):
     base_url: str | None = None
     api_key_env: str | None = None
     temperature: float | None = Field(None, ge=0, le=2)
-    max_tokens: int | None = Field(None, gt=0)
+    max_tokens: int | None = Field(None, gt=0, le=10_000_000)
     top_p: float | None = Field(None, gt=0, le=1)
-    seed: int | None = None
+    seed: int | None = Field(None, ge=-(2**63), lt=2**63)
     requests_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
     tokens_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
     extra: dict[str, Any] = Field(default_factory=dict)
@@ -107,27 +107,27 @@ class SynthesisSettings(_Strict):
 
     input: Path
     out: Path
-    question_column: str = "question"
+    question_column: str = Field("question", min_length=1)
     id_column: str | None = None
     roles: Roles
     concurrency: int = Field(256, gt=0, le=10_000)
     retry: int = Field(5, ge=0, le=100)
-    timeout: float = Field(1200, gt=0, allow_inf_nan=False)
+    timeout: float = Field(1200, gt=0, le=1e6, allow_inf_nan=False)
     temperature: float = Field(0.2, ge=0, le=2)
     response_temperature: float = Field(1.0, ge=0, le=2)
-    ref_max_tokens: int = Field(8192, gt=0)
-    response_max_tokens: int = Field(8192, gt=0)
-    rubric_max_tokens: int = Field(2048, gt=0)
-    merge_max_tokens: int = Field(2048, gt=0)
-    augment_max_tokens: int = Field(2048, gt=0)
-    save_every: int = Field(200, gt=0)
-    max_criteria: int = 0
+    ref_max_tokens: int = Field(8192, gt=0, le=10_000_000)
+    response_max_tokens: int = Field(8192, gt=0, le=10_000_000)
+    rubric_max_tokens: int = Field(2048, gt=0, le=10_000_000)
+    merge_max_tokens: int = Field(2048, gt=0, le=10_000_000)
+    augment_max_tokens: int = Field(2048, gt=0, le=10_000_000)
+    save_every: int = Field(200, gt=0, le=1_000_000_000)
+    max_criteria: int = Field(0, ge=0, le=1_000_000)
     prices: Path | None = None
     prompts: Path | None = None
     until: Literal["reference", "responses", "rubrics", "merge", "augment"] | None = None
-    limit: int | None = Field(None, gt=0)
-    budget_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
-    budget_tokens: int | None = Field(None, gt=0)
+    limit: int | None = Field(None, gt=0, le=1_000_000_000)
+    budget_usd: float | None = Field(None, gt=0, le=1e9, allow_inf_nan=False)
+    budget_tokens: int | None = Field(None, gt=0, le=10**15)
     refresh: tuple[str, ...] = ()
     skip_bad_rows: bool = False
 
