@@ -12,7 +12,7 @@ from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
 from autorubric.cli.grade import grade
 from autorubric.cli.synthesize import synthesize
-from autorubric.errors import AutorubricError, InputError
+from autorubric.errors import AutorubricError, InputError, shortened
 
 app = typer.Typer(
     name="autorubric",
@@ -65,7 +65,7 @@ def _first(error: Exception) -> Exception:
 
 def _told(error: Exception) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
-        told = error.format_message()
+        told = shortened(error.format_message())
         print(told if told.startswith("Usage:") else f"autorubric: {told}", file=sys.stderr)
         return EXIT_INPUT
     if isinstance(error, InputError):

@@ -36,6 +36,9 @@ def dataset_of(
         if rubric is not None or submissions is not None:
             raise InputError("DATASET brings its own rubric and submissions; leave --rubric and --submissions out")
         made = RubricDataset.from_file(dataset)
+        if not made.items:
+            raise InputError(f"{dataset}: no items in it")
+        _refuse_repeated_ids(dataset, made.items)
         return made if made.name else replace(made, name=dataset.stem)
     if rubric is None or submissions is None:
         raise InputError("nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE")
@@ -43,8 +46,20 @@ def dataset_of(
     items = list(_items(submissions))
     if not items:
         raise InputError(f"{submissions}: no submissions in it")
+    _refuse_repeated_ids(submissions, items)
     needs_prompt = any(item.prompt is None for item in items)
     return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=submissions.stem)
+
+
+def _refuse_repeated_ids(path: Path, items: Sequence[DataItem]) -> None:
+    first: dict[str, int] = {}
+    problems = [
+        f"{path}: item {index} has the id {item.id!r} of item {first[item.id]}; ids must be unique"
+        for index, item in enumerate(items)
+        if item.id is not None and first.setdefault(item.id, index) != index
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _items(path: Path) -> Iterator[DataItem]:
@@ -76,6 +91,10 @@ def _item(record: Any, where: str) -> DataItem:
     for key, right in unknown.items():
         if right:
             raise InputError(f"{where}: unknown key {key!r}; did you mean {right!r}?")
+    if isinstance(record.get("id"), bool | list | dict):
+        raise InputError(f"{where}: 'id' holds {type(record['id']).__name__}; expected text or a number")
+    if not isinstance(record.get("metadata") or {}, dict):
+        raise InputError(f"{where}: 'metadata' holds {type(record['metadata']).__name__}; expected a mapping")
     try:
         return DataItem(
             record["submission"],

@@ -13,11 +13,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 import jinja2
 from jinja2 import meta, nodes
 from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import read_text
 from autorubric.prompts.fences import fence, is_clear, section_code, texts_in
+from autorubric.prompts.sandbox import Sandbox
 
 Turn: TypeAlias = tuple[Literal["system", "user"], str]
 PACKAGED = "autorubric"
@@ -101,6 +101,8 @@ class Template:
         except jinja2.TemplateError as error:
             line = f":{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise InputError(f"{_place(name, origin)}{line}: {error.message}") from error
+        except (RecursionError, MemoryError, SyntaxError) as error:  # of the Python that it would become
+            raise InputError(f"{_place(name, origin)}: nested too deeply") from error
         self._parts = _message_parts(tree, _place(name, origin))
         self._tail = _TAIL in self._compiled.blocks
         self._system: str | None = None
@@ -329,9 +331,6 @@ def _defined(value: Any) -> Any:
     return value
 
 
-# Sandboxed because prompt folders are passed around between people: a prompt is text, not a program.
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
-)
+_ENVIRONMENT = Sandbox()
 _ENVIRONMENT.filters["fence"] = _fence_filter
 _ENVIRONMENT.filters["json"] = _json_filter

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from autorubric.errors import ConfigError
 from autorubric.files import nearest, read_document
@@ -15,6 +15,23 @@ from autorubric.synthesis.plan import letters
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """`concurrency: yes` of another YAML is no one call in flight."""
+        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
+            raise ValueError("expected no truth value here")
+        return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str) and not (value.strip() and value.isprintable()):
+        raise ValueError("expected the name of a file or folder, in characters that can be shown")
+    return value
+
+
+FileName = Annotated[Path, BeforeValidator(_plain)]
 
 
 class RoleSettings(_Strict):
@@ -105,8 +122,8 @@ class SynthesisSettings(_Strict):
         skip_bad_rows: leave out input rows that cannot be used.
     """
 
-    input: Path
-    out: Path
+    input: FileName
+    out: FileName
     question_column: str = Field("question", min_length=1)
     id_column: str | None = None
     roles: Roles
@@ -122,8 +139,8 @@ class SynthesisSettings(_Strict):
     augment_max_tokens: int = Field(2048, gt=0, le=10_000_000)
     save_every: int = Field(200, gt=0, le=1_000_000_000)
     max_criteria: int = Field(0, ge=0, le=1_000_000)
-    prices: Path | None = None
-    prompts: Path | None = None
+    prices: FileName | None = None
+    prompts: FileName | None = None
     until: Literal["reference", "responses", "rubrics", "merge", "augment"] | None = None
     limit: int | None = Field(None, gt=0, le=1_000_000_000)
     budget_usd: float | None = Field(None, gt=0, le=1e9, allow_inf_nan=False)
@@ -162,7 +179,7 @@ def values_in(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
     for key in ("input", "out", "prompts", "prices"):
-        if isinstance(values.get(key), str):
+        if isinstance(values.get(key), str) and values[key].strip():
             values[key] = str(path.parent / values[key])
     return values
 
