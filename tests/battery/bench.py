@@ -1,12 +1,12 @@
 """A bench on which a command meets bad input, and what has to hold afterwards.
 
-Every command that reads files joins the battery with one entry in `COMMANDS` and one a file in `FILES`.
+A command joins the battery with an entry in `COMMANDS` and one in `READS` for each file that it reads; its flags
+join with rows in `test_flags_meet_bad_values.py`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ import pytest
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 
-SECONDS = 20
+SECONDS = 30
 """After which a command counts as hung."""
 
 KEY = "sk-planted-0123456789abcdef"
@@ -35,7 +35,7 @@ DATASET = {
     ],
 }
 DATASET_ROWS = [
-    {key: DATASET[key] for key in ("name", "prompt", "rubric")},
+    {"dataset": {key: DATASET[key] for key in ("name", "prompt", "rubric")}},
     *DATASET["items"],
 ]
 PRICES = {"judge": {"input": 1.0, "output": 2.0}}
@@ -47,6 +47,34 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "agree": ("agree", "run"),
 }
 """Sound commands; a case adds to one of them or changes a file under it."""
+
+
+_RUBRIC = ("grade", "--judge", "judge@{url}", "--out", "out", "--rubric")
+
+READS: dict[str, tuple[str, ...]] = {
+    "queries.jsonl": COMMANDS["synthesize"],
+    "synth.json": ("synthesize", "--config", "synth.json"),
+    "synth.yaml": ("synthesize", "--config", "synth.yaml"),
+    "synth.toml": ("synthesize", "--config", "synth.toml"),
+    "essays.json": COMMANDS["grade"],
+    "essays.yaml": ("grade", "essays.yaml", "--judge", "judge@{url}", "--out", "out"),
+    "essays.jsonl": ("grade", "essays.jsonl", "--judge", "judge@{url}", "--out", "out"),
+    "rubric.json": (*_RUBRIC, "rubric.json", "--submissions", "answers.json"),
+    "rubric.yaml": (*_RUBRIC, "rubric.yaml", "--submissions", "answers.json"),
+    "answers.json": (*_RUBRIC, "rubric.json", "--submissions", "answers.json"),
+    "answers.yaml": (*_RUBRIC, "rubric.json", "--submissions", "answers.yaml"),
+    "answers.jsonl": (*_RUBRIC, "rubric.json", "--submissions", "answers.jsonl"),
+    "prices.json": (*COMMANDS["grade"], "--prices", "prices.json"),
+    "prices.yaml": (*COMMANDS["synthesize"], "--prices", "prices.yaml"),
+    "labelled.json": (*COMMANDS["grade"], "--few-shot", "1", "--training-data", "labelled.json"),
+    "prompts/reference.jinja": (*COMMANDS["synthesize"], "--prompts", "prompts"),
+    "judging/judge_binary.jinja": (*COMMANDS["grade"], "--prompts", "judging"),
+    "labels.json": ("agree", "run", "--dataset", "labels.json"),
+    "run/dataset.json": COMMANDS["agree"],
+    "run/manifest.json": COMMANDS["agree"],
+    "run/items.jsonl": COMMANDS["agree"],
+}
+"""Every file that a command reads, with a sound command that reads it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +100,8 @@ def lay_out(folder: Path) -> None:
     for name, value in (("rubric", RUBRIC), ("essays", DATASET), ("prices", PRICES)):
         (folder / f"{name}.json").write_text(json.dumps(value))
         (folder / f"{name}.yaml").write_text(dump_yaml(value))
+    for name in ("labelled.json", "labels.json"):
+        (folder / name).write_text(json.dumps(DATASET))
     (folder / "essays.jsonl").write_bytes(as_jsonl(DATASET_ROWS))
     answers = [{"submission": f"Essay {n}.", "id": f"e{n}"} for n in range(3)]
     (folder / "answers.jsonl").write_bytes(as_jsonl(answers))
@@ -110,7 +140,7 @@ class Bench:
 
     def refuses(self, words: Sequence[str], *says: str) -> None:
         """Hold the command to the promise: status 2, one message, no call, nothing written."""
-        before = inventory(self.folder)
+        before, asked = inventory(self.folder), self.endpoint.counts.requests
         ended = self.type(*words)
         shown = f"{' '.join(words)}\nstatus {ended.status}\n{ended.out}\n{ended.err}"
         assert ended.status == 2, shown
@@ -120,7 +150,7 @@ class Bench:
         assert len(ended.err) < 6000, shown
         for part in says:
             assert part in ended.err, f"{part!r} is not in:\n{shown}"
-        assert self.endpoint.counts.requests == 0, shown
+        assert self.endpoint.counts.requests == asked, shown
         assert inventory(self.folder) == before, shown
 
     def accepts(self, words: Sequence[str]) -> Ended:
@@ -151,9 +181,3 @@ def _patience() -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, previous)
-
-
-def surroundings(url: str) -> dict[str, str]:
-    """Environment variables under which the sound commands are sound."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
-    return {**kept, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": KEY}

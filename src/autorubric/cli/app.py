@@ -66,18 +66,23 @@ def _first(error: Exception) -> Exception:
 def _told(error: Exception) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         told = shortened(error.format_message())
-        print(told if told.startswith("Usage:") else f"autorubric: {told}", file=sys.stderr)
+        _say(told if told.startswith("Usage:") else f"autorubric: {told}")
         return EXIT_INPUT
     if isinstance(error, InputError):
-        print(f"autorubric: {error}", file=sys.stderr)
+        _say(f"autorubric: {error}")
         return EXIT_INPUT
     if isinstance(error, AutorubricError):
-        print(f"autorubric: {error}", file=sys.stderr)
+        _say(f"autorubric: {error}")
         return EXIT_UNFINISHED
     if isinstance(error, OSError):
-        print(f"autorubric: {error}; what is recorded is safe, mend this and run the command again", file=sys.stderr)
+        _say(f"autorubric: {error}; what is recorded is safe, mend this and run the command again")
         return EXIT_UNFINISHED
     kind = type(error).__name__
-    print(f"autorubric: a fault of the program, please report it: {kind}: {error}", file=sys.stderr)
-    print("what is recorded is safe; --debug shows where it happened", file=sys.stderr)
+    _say(f"autorubric: a fault of the program, please report it: {kind}: {error}")
+    _say("what is recorded is safe; --debug shows where it happened")
     return EXIT_UNFINISHED
+
+
+def _say(text: str) -> None:
+    """Print a message; bytes of a name that are no text are spelt out."""
+    print(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr)

@@ -10,7 +10,7 @@ from typing import Any
 from autorubric.errors import ConfigError
 
 
-def folder_named(text: str) -> Path:
+def folder_named(text: str | Path) -> Path:
     """The path of a directory to work in.
 
     Raises:
@@ -22,6 +22,7 @@ def folder_named(text: str) -> Path:
     """
     from typer import BadParameter
 
+    text = str(text)  # a default comes as a path
     if not text.strip():
         raise BadParameter("expected the path of a directory, got a blank text")
     if not text.isprintable():

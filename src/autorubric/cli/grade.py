@@ -44,12 +44,15 @@ _Calls = Annotated[str, typer.Option(help="per_criterion, or per_item for one ca
 _Evidence = Annotated[bool, typer.Option("--evidence", help="Ask for quotes and find them in the submission.")]
 _FewShot = Annotated[int, typer.Option(min=0, help="Labelled examples in each prompt; needs --training-data.")]
 _Training = Annotated[Path | None, typer.Option("--training-data", help="Labelled dataset for --few-shot.")]
-_Limit = Annotated[int | None, typer.Option(min=1, help="Grade the first N items only.")]
+_Limit = Annotated[int | None, typer.Option(min=1, max=10**9, help="Grade the first N items only.")]
 _Resume = Annotated[bool, typer.Option("--resume/--no-resume", help="--no-resume asks everything anew.")]
 _Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process works in the directory.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and cost; spend nothing.")]
 _Usd = Annotated[float | None, typer.Option("--budget-usd", help="Most dollars, over all runs in the directory.")]
-_Tokens = Annotated[int | None, typer.Option("--budget-tokens", help="Most tokens, over all runs in the directory.")]
+_Tokens = Annotated[
+    int | None,
+    typer.Option("--budget-tokens", min=1, max=10**15, help="Most tokens, over all runs in the directory."),
+]
 _Prices = Annotated[Path | None, typer.Option("--prices", help="YAML of dollars per million tokens by model.")]
 _Concurrency = Annotated[int, typer.Option("--concurrency", "-j", min=1, max=10_000, help="Most calls in flight.")]
 _OnFailure = Annotated[

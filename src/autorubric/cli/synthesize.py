@@ -56,7 +56,8 @@ def synthesize(
     tree |= {"skip_bad_rows": True} if skip_bad_rows else {}
     for name in ("input", "out"):
         if name not in tree:
-            raise ConfigError(f"no {name}; pass {'INPUT' if name == 'input' else '--out DIR'} or set it in a config")
+            flag = "INPUT" if name == "input" else "--out DIR"
+            raise ConfigError(f"no {name}; pass {flag} or set it in {config or 'a config'}")
     settings = settings_from(tree, str(config or "command line"))
 
     from autorubric.cli.synthesis_session import Session

@@ -19,7 +19,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     else from the provider's own variable, which the model layer looks up.
 
     Raises:
-        ConfigError: a variable that the settings name is not set.
+        ConfigError: a variable that the settings name is not set, or a setting of a role is wrong.
     """
     environ = os.environ if environ is None else environ
     problems: list[str] = []
@@ -29,7 +29,10 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
         if role.api_key_env and not environ.get(role.api_key_env):
             problems.append(f"no key for {slot}: {role.api_key_env} is not set")
             continue
-        made[slot] = replace(_config(settings, slot, role, environ), prices=prices.get(role.model))
+        try:
+            made[slot] = replace(_config(settings, slot, role, environ), prices=prices.get(role.model))
+        except ConfigError as error:
+            problems += (f"{slot}: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(problems)
     return made

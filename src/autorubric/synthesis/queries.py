@@ -16,7 +16,7 @@ _LIKELY = {
     "question": ("question", "query", "prompt", "instruction", "turns"),
     "id": ("id", "question_id", "prompt_id", "key", "uid"),
 }
-_PATH_PART = re.compile(r"[^.\[\]]+|\[\d+\]")
+_PATH_PART = re.compile(r"[^.\[\]]+|\[\d{1,9}\]")
 
 
 @dataclass(frozen=True, slots=True)
