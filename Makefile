@@ -41,7 +41,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m benchmarks kill_soak
 
 fuzz: $(VENV)/.dev
-	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/prompts tests/graders
+	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/prompts tests/graders tests/fuzz
 
 clean:
 	rm -rf $(VENV) demo-out bench-out build dist

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,11 @@ SECONDS = 30
 
 KEY = "sk-planted-0123456789abcdef"
 
-RUBRIC = [{"name": "Short", "requirement": "Contains at most 5 words."}, {"requirement": "Is kind.", "weight": 3}]
-DATASET = {
+RUBRIC: list[dict[str, Any]] = [
+    {"name": "Short", "requirement": "Contains at most 5 words."},
+    {"requirement": "Is kind.", "weight": 3},
+]
+DATASET: dict[str, Any] = {
     "name": "essays",
     "prompt": "Explain.",
     "rubric": RUBRIC,

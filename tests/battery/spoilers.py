@@ -54,7 +54,7 @@ def _alias_bomb() -> bytes:
 NO_PLAIN_FILE: Mapping[str, Spoil] = {
     "missing": lambda path: path.unlink(),
     "a folder": instead(lambda path: path.mkdir()),
-    "a pipe": instead(lambda path: os.mkfifo(path)),
+    "a pipe": instead(os.mkfifo),
     "a socket": instead(_socket),
     "an endless device": instead(lambda path: path.symlink_to("/dev/zero")),
     "a broken link": instead(lambda path: path.symlink_to("nowhere")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -51,7 +52,7 @@ def run(arguments: list[str]) -> int:
         return EXIT_INTERRUPTED
     except Exception as error:
         if debug:
-            raise
+            _say("".join(traceback.format_exception(error)).rstrip())
         return _told(_first(error))
     return int(status or 0)
 

@@ -19,6 +19,8 @@ def defused(value: Any) -> Any:
         >>> defused("=HYPERLINK(A1)"), defused("-0.5"), defused(-0.5), defused("plain")
         ("'=HYPERLINK(A1)", '-0.5', -0.5, 'plain')
     """
-    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
-        return f"'{value}"
-    return value
+    if not isinstance(value, str):
+        return value
+    # The writer leaves a bare carriage return unquoted, and readers begin a row behind it.
+    text = value.replace("\r\n", "\n").replace("\r", "\n") if "\r" in value else value
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
