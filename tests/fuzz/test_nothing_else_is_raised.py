@@ -165,7 +165,7 @@ def test_what_a_model_says_is_an_answer_or_unreadable(text: str, finish: Any) ->
     reply = Reply(text, finish_reason=finish)
     assert isinstance(read_binary(reply), Answer | Unreadable)
     for want in ("object", "array"):
-        assert isinstance(read_json(reply, want), Answer | Unreadable)  # type: ignore[arg-type]
+        assert isinstance(read_json(reply, want), Answer | Unreadable)
 
 
 WORDS = st.one_of(
