@@ -56,7 +56,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.soak
 
 fuzz: $(VENV)/.dev
-	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/prompts tests/graders
+	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/prompts tests/graders tests/fuzz
 
 clean:
 	rm -rf $(VENV) $(TRAINERS) demo-out bench-out build dist

@@ -62,12 +62,24 @@ class LedgerError(AutorubricError):
 
 
 _MOST_SHOWN = 20
+_LONGEST_SHOWN = 1000
+
+
+def shortened(text: str, most: int = _LONGEST_SHOWN) -> str:
+    """`text` with its middle left out where it is longer than a message should be.
+
+    Example:
+        >>> shortened("expected a number, got " + 50 * "9", most=40)
+        'expected a number, got 99999 … 9999999999'
+    """
+    return text if len(text) <= most else f"{text[: most * 7 // 10]} … {text[-(most // 4) :]}"
 
 
 def _joined(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
-        return problems[0]
-    lines = [f"{len(problems)} problems:", *(f"  {p}" for p in problems[:_MOST_SHOWN])]
+        return shortened(problems[0])
+    most = _LONGEST_SHOWN // 4
+    lines = [f"{len(problems)} problems:", *(f"  {shortened(p, most)}" for p in problems[:_MOST_SHOWN])]
     if len(problems) > _MOST_SHOWN:
         lines.append(f"  and {len(problems) - _MOST_SHOWN} more")
     return "\n".join(lines)

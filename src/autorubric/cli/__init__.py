@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 
@@ -19,4 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     from autorubric.cli.app import run
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Where the terminal's encoding lacks a letter of a rubric, it is spelt out; the run goes on.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))

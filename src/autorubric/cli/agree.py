@@ -35,8 +35,8 @@ _Markdown = Annotated[bool, typer.Option("--md", help="The table as Markdown.")]
 _Abstain = Annotated[str, typer.Option("--cannot-assess", help="CANNOT_ASSESS: exclude, as_unmet or as_category.")]
 _Na = Annotated[str, typer.Option("--na", help="Option that is not applicable: exclude, as_unmet or as_category.")]
 _Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
-_Replicates = Annotated[int, typer.Option(min=2, help="Of bootstrap and permutation.")]
-_Seed = Annotated[int, typer.Option(help="Of bootstrap and permutation.")]
+_Replicates = Annotated[int, typer.Option(min=2, max=1_000_000, help="Of bootstrap and permutation.")]
+_Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of bootstrap and permutation.")]
 
 
 def agree(

@@ -11,6 +11,7 @@ from typing import Any
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
+from autorubric.files.spreadsheet import defused
 from autorubric.metrics.compare import compare_judges, verdict_on
 from autorubric.metrics.compute import compute_metrics
 from autorubric.metrics.criterion_results import CriterionMetricsUnion
@@ -77,7 +78,7 @@ class Shown:
         out = io.StringIO()
         writer = csv.DictWriter(out, list(self.rows[0]) if self.rows else [])
         writer.writeheader()
-        writer.writerows(self.rows)
+        writer.writerows({name: defused(value) for name, value in row.items()} for row in self.rows)
         return out.getvalue()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -13,7 +14,7 @@ from autorubric.cli.agree import agree
 from autorubric.cli.grade import grade
 from autorubric.cli.select import select
 from autorubric.cli.synthesize import synthesize
-from autorubric.errors import AutorubricError, InputError
+from autorubric.errors import AutorubricError, InputError, shortened
 
 app = typer.Typer(
     name="autorubric",
@@ -53,7 +54,7 @@ def run(arguments: list[str]) -> int:
         return EXIT_INTERRUPTED
     except Exception as error:
         if debug:
-            raise
+            _say("".join(traceback.format_exception(error)).rstrip())
         return _told(_first(error))
     return int(status or 0)
 
@@ -67,16 +68,24 @@ def _first(error: Exception) -> Exception:
 
 def _told(error: Exception) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
-        told = error.format_message()
-        print(told if told.startswith("Usage:") else f"autorubric: {told}", file=sys.stderr)
+        told = shortened(error.format_message())
+        _say(told if told.startswith("Usage:") else f"autorubric: {told}")
         return EXIT_INPUT
     if isinstance(error, InputError):
-        print(f"autorubric: {error}", file=sys.stderr)
+        _say(f"autorubric: {error}")
         return EXIT_INPUT
     if isinstance(error, AutorubricError):
-        print(f"autorubric: {error}", file=sys.stderr)
+        _say(f"autorubric: {error}")
         return EXIT_UNFINISHED
     if isinstance(error, OSError):
-        print(f"autorubric: {error}; what is recorded is safe, mend this and run the command again", file=sys.stderr)
+        _say(f"autorubric: {error}; what is recorded is safe, mend this and run the command again")
         return EXIT_UNFINISHED
-    raise error
+    kind = type(error).__name__
+    _say(f"autorubric: a fault of the program, please report it: {kind}: {error}")
+    _say("what is recorded is safe; --debug shows where it happened")
+    return EXIT_UNFINISHED
+
+
+def _say(text: str) -> None:
+    """Print a message; bytes of a name that are no text are spelt out."""
+    print(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autorubric.cli import judge_flags as flags
+from autorubric.cli.flags import folder_named
 from autorubric.cli.judge_flags import grader_of
 from autorubric.errors import InputError
 
@@ -19,21 +20,28 @@ if TYPE_CHECKING:
     from autorubric.cli.grading_session import GradingSession
 
 _Dataset = Annotated[Path | None, typer.Argument(metavar="DATASET", help="Dataset: JSON, YAML or JSONL.")]
-_Out = Annotated[Path, typer.Option("--out", "-o", help="Run directory; the same command again goes on from there.")]
+_Out = Annotated[
+    Path,
+    typer.Option(
+        "--out", "-o", parser=folder_named, help="Run directory; the same command again goes on from there."
+    ),
+]
 _Rubric = Annotated[Path | None, typer.Option("--rubric", help="Rubric, in the place of DATASET.")]
 _Submissions = Annotated[
     Path | None,
     typer.Option("--submissions", help="Their submissions: JSONL, JSON, YAML, a text, a folder of texts."),
 ]
 _Prompt = Annotated[str | None, typer.Option("--prompt", help="What the submissions answer.")]
-_Limit = Annotated[int | None, typer.Option(min=1, help="Grade the first N items only.")]
+_Limit = Annotated[int | None, typer.Option(min=1, max=10**9, help="Grade the first N items only.")]
 _OnFailure = Annotated[
     str, typer.Option(help="Item with a failed judgment: none (no score) or skip (score the rest).")
 ]
 _Format = Annotated[
     list[str] | None, typer.Option("--format", "-f", help="Write results.FORMAT: json, jsonl, csv or parquet.")
 ]
-_FailUnder = Annotated[float | None, typer.Option(help="Leave with status 100 if the mean score is lower.")]
+_FailUnder = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Leave with status 100 if the mean score is lower.")
+]
 
 
 def grade(
@@ -86,6 +94,9 @@ def grade(
     return asyncio.run(session.estimate() if dry_run else session.run())
 
 
+_READ = ("dataset", "rubric", "submissions", "training_data", "prices", "prompts")
+
+
 def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
     """The session that the flags describe."""
     from autorubric.cli.grading_inputs import dataset_of
@@ -109,4 +120,5 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
         fail_under=given["fail_under"],
         prefix_first=given["prefix_first"],
         settings={"command": "grade", "limit": limit, "concurrency": given["concurrency"]},
+        sources=tuple(path for name in _READ if (path := given[name]) is not None),
     )

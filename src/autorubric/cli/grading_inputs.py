@@ -9,10 +9,11 @@ from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, nearest, read_document, read_text
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.prices import prices_by_model
 
 _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata")
 _TEXTS = (".txt", ".md")
@@ -35,6 +36,9 @@ def dataset_of(
         if rubric is not None or submissions is not None:
             raise InputError("DATASET brings its own rubric and submissions; leave --rubric and --submissions out")
         made = RubricDataset.from_file(dataset)
+        if not made.items:
+            raise InputError(f"{dataset}: no items in it")
+        _refuse_repeated_ids(dataset, made.items)
         return made if made.name else replace(made, name=dataset.stem)
     if rubric is None or submissions is None:
         raise InputError("nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE")
@@ -42,8 +46,20 @@ def dataset_of(
     items = list(_items(submissions))
     if not items:
         raise InputError(f"{submissions}: no submissions in it")
+    _refuse_repeated_ids(submissions, items)
     needs_prompt = any(item.prompt is None for item in items)
     return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=submissions.stem)
+
+
+def _refuse_repeated_ids(path: Path, items: Sequence[DataItem]) -> None:
+    first: dict[str, int] = {}
+    problems = [
+        f"{path}: item {index} has the id {item.id!r} of item {first[item.id]}; ids must be unique"
+        for index, item in enumerate(items)
+        if item.id is not None and first.setdefault(item.id, index) != index
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _items(path: Path) -> Iterator[DataItem]:
@@ -75,6 +91,10 @@ def _item(record: Any, where: str) -> DataItem:
     for key, right in unknown.items():
         if right:
             raise InputError(f"{where}: unknown key {key!r}; did you mean {right!r}?")
+    if isinstance(record.get("id"), bool | list | dict):
+        raise InputError(f"{where}: 'id' holds {type(record['id']).__name__}; expected text or a number")
+    if not isinstance(record.get("metadata") or {}, dict):
+        raise InputError(f"{where}: 'metadata' holds {type(record['metadata']).__name__}; expected a mapping")
     try:
         return DataItem(
             record["submission"],
@@ -104,7 +124,7 @@ def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | No
         >>> spec.judge_id, spec.llm_config
         ('qwen', LLMConfig(model='qwen', temperature=0.0, api_base='http://localhost:8000/v1'))
     """
-    table = _prices(prices)
+    table = prices_by_model(prices)
     specs = []
     for name in names:
         model, url = split_judge(name)
@@ -126,12 +146,3 @@ def split_judge(name: str) -> tuple[str, str | None]:
         if found:
             return model, scheme[1:] + rest
     return name, None
-
-
-def _prices(path: Path | None) -> dict[str, dict[str, float]]:
-    if path is None:
-        return {}
-    table = read_document(path, what="Price file")
-    if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
-        raise ConfigError(f"{path}: expected a mapping from model to prices")
-    return {str(name): {k: v for k, v in entry.items() if k != "as_of"} for name, entry in table.items()}

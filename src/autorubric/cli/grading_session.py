@@ -11,11 +11,12 @@ from typing import Any
 
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_SCORE, EXIT_UNFINISHED
 from autorubric.cli.grading_report import print_estimate, print_grades
-from autorubric.cli.long_runs import interruptible, make_folder
+from autorubric.cli.long_runs import interruptible
 from autorubric.cli.progress import RunState, StageState, shown
+from autorubric.cli.run_folder import run_folder
 from autorubric.dataset import RubricDataset
 from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
-from autorubric.evaluation.experiment import ITEMS_FILE, LEDGER_FOLDER
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.run import EvaluationRun
 from autorubric.evaluation.summary import EvaluationSummary
@@ -24,6 +25,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.runs.manifest import MANIFEST_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class GradingSession:
         window: the most items open at a time; None takes as many as calls in flight.
         prefix_first: let the first call of an item go ahead alone.
         settings: what the manifest says of the command.
+        sources: the files that are read, which the run must not write over.
     """
 
     dataset: RubricDataset
@@ -55,6 +58,7 @@ class GradingSession:
     window: int | None = None
     prefix_first: bool = True
     settings: dict[str, Any] = field(default_factory=dict)
+    sources: tuple[Path, ...] = ()
 
     async def run(self) -> int:
         """Carry the command out and return its exit status."""
@@ -63,7 +67,13 @@ class GradingSession:
         gc.set_threshold(20_000, 20, 20)
         gc.freeze()
         labels = await self._announced()
-        make_folder(self.out)
+        files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in self.formats))
+        with run_folder(self.out, files, self.sources) as folder:
+            status = await self._graded(labels)
+            folder.refused = status == EXIT_INPUT
+        return status
+
+    async def _graded(self, labels: tuple[str, ...]) -> int:
         summary = EvaluationSummary(len(self.dataset))
         content = self.dataset.to_json().encode()
         settings = {**self.settings, "stand_ins": labels}
@@ -84,6 +94,9 @@ class GradingSession:
                 async with shown(lambda: _state(run, summary)):
                     await run.to_the_end()
             totals = run.totals()
+        if _was_refused(run):
+            print(f"autorubric: {run.stopped}", file=sys.stderr)
+            return EXIT_INPUT
         self._write_results()
         print_grades(summary, totals)
         print(f"  everything is in {self.out}")
@@ -116,9 +129,6 @@ class GradingSession:
         if run.interrupted:
             print(f"interrupted; go on with:\n  {self.again}")
             return EXIT_INTERRUPTED
-        if run.refused and run.executor is not None and not any(a.paid for a in run.executor.snapshot().values()):
-            print(f"autorubric: {run.stopped}", file=sys.stderr)
-            return EXIT_INPUT
         if run.stopped:
             print(f"stopped: {run.stopped}\ngo on with:\n  {self.again}")
             return EXIT_UNFINISHED
@@ -130,6 +140,12 @@ class GradingSession:
             print(f"the mean score is below {self.fail_under:g}", file=sys.stderr)
             return EXIT_SCORE
         return 0
+
+
+def _was_refused(run: EvaluationRun) -> bool:
+    """Whether a wrong key, model name or address stopped the run before anything was paid."""
+    executor = run.executor
+    return run.refused and executor is not None and not any(a.paid for a in executor.snapshot().values())
 
 
 def _state(run: EvaluationRun, summary: EvaluationSummary) -> RunState:

@@ -21,7 +21,7 @@ KeyEnv = Annotated[str | None, typer.Option("--judge-key-env", help="Variable th
 Aggregation = Annotated[str, typer.Option(help="Panel: majority, weighted, unanimous or any.")]
 Ordinal = Annotated[str, typer.Option(help="Panel, ordered options: mean, median, weighted_mean, mode, min, max.")]
 Nominal = Annotated[str, typer.Option(help="Panel, other options: mode, weighted_mode, unanimous.")]
-Quorum = Annotated[int | None, typer.Option(help="Judges of a panel that must not fail; all by default.")]
+Quorum = Annotated[int | None, typer.Option(min=1, help="Judges of a panel that must not fail; all by default.")]
 Calls = Annotated[str, typer.Option(help="per_criterion, or per_item for one call an item.")]
 EscalateTo = Annotated[
     list[str] | None,
@@ -44,14 +44,17 @@ Resume = Annotated[bool, typer.Option("--resume/--no-resume", help="--no-resume 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process works in the directory.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and cost; spend nothing.")]
 Usd = Annotated[float | None, typer.Option("--budget-usd", help="Most dollars, over all runs in the directory.")]
-Tokens = Annotated[int | None, typer.Option("--budget-tokens", help="Most tokens, over all runs in the directory.")]
+Tokens = Annotated[
+    int | None,
+    typer.Option("--budget-tokens", min=1, max=10**15, help="Most tokens, over all runs in the directory."),
+]
 Prices = Annotated[Path | None, typer.Option("--prices", help="YAML of dollars per million tokens by model.")]
-Concurrency = Annotated[int, typer.Option("--concurrency", "-j", min=1, help="Most calls in flight.")]
+Concurrency = Annotated[int, typer.Option("--concurrency", "-j", min=1, max=10_000, help="Most calls in flight.")]
 Abstain = Annotated[str, typer.Option("--cannot-assess", help="An abstention: skip, zero, partial or fail.")]
 Temperature = Annotated[float, typer.Option(help="Of the judges.")]
-MaxTokens = Annotated[int, typer.Option(min=1, help="Longest reply of a judge.")]
+MaxTokens = Annotated[int, typer.Option(min=1, max=10_000_000, help="Longest reply of a judge.")]
 Timeout = Annotated[float, typer.Option(help="Seconds one attempt may take.")]
-Retry = Annotated[int, typer.Option(min=0, help="Retries of a call that failed in passing.")]
+Retry = Annotated[int, typer.Option(min=0, max=100, help="Retries of a call that failed in passing.")]
 Seed = Annotated[int, typer.Option(help="Of the order of options and the choice of examples.")]
 Prompts = Annotated[Path | None, typer.Option(help="Directory of judge templates that replace the package's.")]
 PrefixFirst = Annotated[
@@ -85,6 +88,11 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
         )
     if not given["judge"]:
         return CriterionGrader.of_checks(**scoring)
+    quorum, judges = given["quorum"], len(given["judge"])
+    if quorum is not None and quorum > judges:
+        raise ConfigError(f"--quorum {quorum} is more than the {judges} judges; pass at most {judges}")
+    if given["judge_key_env"] == "":
+        raise ConfigError("--judge-key-env names no variable; pass the name of the one that holds the key")
     if bool(given["few_shot"]) != (given["training_data"] is not None):
         raise ConfigError("--few-shot N and --training-data FILE go together")
     common = {

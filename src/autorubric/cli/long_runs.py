@@ -1,18 +1,15 @@
-"""What every command that runs long needs: a folder to work in, and an end in good order."""
+"""What every command that runs long needs: an end in good order."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import signal
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Protocol
 
-from autorubric.errors import InputError
 from autorubric.llm.executor import Executor
 
 GRACE_SECONDS = 10.0
@@ -35,20 +32,6 @@ class Interruptible(Protocol):
     def interrupt(self) -> None:
         """Open nothing more; what is in flight ends by itself."""
         ...
-
-
-def make_folder(out: Path) -> None:
-    """Make a run directory where there is none.
-
-    Raises:
-        InputError: it cannot be made or written.
-    """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not os.access(out, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied")
-    except OSError as error:
-        raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
 
 
 @contextmanager

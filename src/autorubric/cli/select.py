@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autorubric.cli import judge_flags as flags
+from autorubric.cli.flags import folder_named
 from autorubric.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from autorubric.training.queries import RubricQuery
 
 _Data = Annotated[Path, typer.Argument(metavar="DATA", help="Queries with rubrics: dataset, final.jsonl, parquet.")]
-_Out = Annotated[Path, typer.Option("--out", "-o", help="Run directory; the same command again goes on from there.")]
+_Out = Annotated[
+    Path,
+    typer.Option(
+        "--out", "-o", parser=folder_named, help="Run directory; the same command again goes on from there."
+    ),
+]
 _Candidates = Annotated[
     Path | None, typer.Option("--candidates", help="Answers, JSONL: id or query, and answer or answers.")
 ]
@@ -35,9 +41,9 @@ _Trainer = Annotated[
     list[str] | None, typer.Option("--trainer", help="Write for: ruft, chat, llamafactory, trl; all by default.")
 ]
 _Skip = Annotated[bool, typer.Option("--skip-bad-rows", help="Leave out rows that cannot be used, and say so.")]
-_Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Take the first N queries only.")]
+_Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, max=10**9, help="Take the first N queries only.")]
 _SampleTemperature = Annotated[float, typer.Option(help="Of the --sample models.")]
-_SampleMaxTokens = Annotated[int, typer.Option(min=1, help="Longest candidate.")]
+_SampleMaxTokens = Annotated[int, typer.Option(min=1, max=10_000_000, help="Longest candidate.")]
 _SampleKeyEnv = Annotated[str | None, typer.Option(help="Variable that holds the key of every --sample model.")]
 
 
@@ -95,6 +101,9 @@ def select(
     return asyncio.run(session.estimate() if dry_run else session.run())
 
 
+_READ = ("data", "candidates", "training_data", "prices", "prompts")
+
+
 def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSession:
     """The session that the flags describe; everything that can be wrong is found here."""
     from autorubric.cli.judge_flags import grader_of
@@ -134,6 +143,7 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
             "limit": given["limit"],
             "concurrency": given["concurrency"],
         },
+        sources=tuple(path for name in _READ if (path := given[name]) is not None),
     )
 
 

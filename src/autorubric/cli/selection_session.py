@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.cli.long_runs import interruptible, make_folder
+from autorubric.cli.long_runs import interruptible
 from autorubric.cli.progress import RunState, StageState, shown
+from autorubric.cli.run_folder import run_folder
 from autorubric.cli.selection_report import print_selection, print_selection_estimate
 from autorubric.errors import InputError
 from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
-from autorubric.evaluation.experiment import LEDGER_FOLDER
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.result import ItemResult
 from autorubric.evaluation.run import EvaluationRun
@@ -29,14 +30,16 @@ from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
+from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.training.candidates import Candidate, graded_dataset
 from autorubric.training.export import TRAINERS
 from autorubric.training.queries import RubricQuery
 from autorubric.training.sampling import ROLE, SamplingRun
 from autorubric.training.sampling_estimate import ANSWER_TOKENS, estimate_sampling
 from autorubric.training.selection import Keep, Scored, share_of
-from autorubric.training.selection_files import write_selection
+from autorubric.training.selection_files import DECISIONS_FILE, SUMMARY_FILE, TRAINING_FILES, write_selection
 
+_FILES = (*TRAINING_FILES, DECISIONS_FILE, SUMMARY_FILE, DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
 _GENERATION = "sampling_generation"
 
 
@@ -88,6 +91,7 @@ class SelectionSession:
         prefix_first: let the first call of an item go ahead alone.
         skipped: why rows were left out.
         settings: what the manifest says of the command.
+        sources: files and folders that are read.
     """
 
     queries: Sequence[RubricQuery]
@@ -103,11 +107,17 @@ class SelectionSession:
     prefix_first: bool = True
     skipped: Sequence[str] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    sources: tuple[Path, ...] = ()
 
     async def run(self) -> int:
         """Carry the command out and return its exit status."""
         labels = await self._announced()
-        make_folder(self.out)
+        with run_folder(self.out, _FILES, self.sources) as folder:
+            status = await self._selected(labels)
+            folder.refused = status == EXIT_INPUT
+        return status
+
+    async def _selected(self, labels: tuple[str, ...]) -> int:
         unsampled: list[Scored] = []
         candidates: Sequence[Candidate]
         sampled = _Ending()

@@ -9,8 +9,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.cli.long_runs import interruptible, make_folder
+from autorubric.cli.long_runs import interruptible
 from autorubric.cli.progress import RunState, StageState, shown
+from autorubric.cli.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.cli.synthesis_report import print_estimates, print_rubrics, print_summary
 from autorubric.errors import ConfigError
 from autorubric.llm.budget import Budget
@@ -20,14 +21,18 @@ from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Usage
+from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.estimate import calls_to_make, estimates
+from autorubric.synthesis.export import FINAL_FILES
 from autorubric.synthesis.models import configs
 from autorubric.synthesis.settings import SynthesisSettings
+from autorubric.synthesis.steps import STEP_FILES
+from autorubric.synthesis.summary import UNFINISHED_FILE
 from autorubric.synthesis.synthesize import Prepared, SynthesisRun, changed_since, prepare
 from autorubric.synthesis.takeover import take_over
 
-LEDGER_FOLDER = "ledger"
+_FILES = (*STEP_FILES, *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,8 @@ class Session:
             models = await stack.enter_async_context(open_models(made, settings.concurrency))
             _check_budget(settings, models)
             self._announce(prepared, models)
-            make_folder(settings.out)
+            sources = (settings.input, settings.prices, settings.prompts)
+            folder = stack.enter_context(run_folder(settings.out, _FILES, filter(None, sources)))
             stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=self.wait))
             ledger = stack.enter_context(Ledger.open(settings.out / LEDGER_FOLDER))
             limited = settings.budget_usd is not None or settings.budget_tokens is not None
@@ -74,14 +80,15 @@ class Session:
             with interruptible(run):
                 async with shown(lambda: _state(run)):
                     summary = await run.execute()
+            if run.refused and not any(activity.paid for activity in run.executor.snapshot().values()):
+                folder.refused = True
+                print(f"autorubric: {summary.stopped}", file=sys.stderr)
+                return EXIT_INPUT
         print_summary(summary, settings.out)
         print_rubrics(settings.out, self.show)
         if run.interrupted:
             print(f"interrupted; go on with:\n  {self.again}")
             return EXIT_INTERRUPTED
-        if run.refused and not any(activity.paid for activity in run.executor.snapshot().values()):
-            print(f"autorubric: {summary.stopped}", file=sys.stderr)
-            return EXIT_INPUT
         if summary.stopped and not self.export_only:
             print(f"stopped: {summary.stopped}\ngo on with:\n  {self.again}")
         elif not summary.complete:

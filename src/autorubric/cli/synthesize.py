@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from autorubric.cli.flags import FLAGS, settings_tree
+from autorubric.cli.flags import FLAGS, folder_named, settings_tree
 from autorubric.errors import ConfigError
 
 _Input = Annotated[
@@ -27,7 +27,7 @@ _Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process 
 _ExportOnly = Annotated[
     bool, typer.Option("--export-only", help="Write the files from what is recorded; make no call.")
 ]
-_Show = Annotated[int, typer.Option("--show", min=0, help="Print so many finished rubrics at the end.")]
+_Show = Annotated[int, typer.Option("--show", min=0, max=10**9, help="Print so many finished rubrics at the end.")]
 
 
 def synthesize(
@@ -56,7 +56,8 @@ def synthesize(
     tree |= {"skip_bad_rows": True} if skip_bad_rows else {}
     for name in ("input", "out"):
         if name not in tree:
-            raise ConfigError(f"no {name}; pass {'INPUT' if name == 'input' else '--out DIR'} or set it in a config")
+            flag = "INPUT" if name == "input" else "--out DIR"
+            raise ConfigError(f"no {name}; pass {flag} or set it in {config or 'a config'}")
     settings = settings_from(tree, str(config or "command line"))
 
     from autorubric.cli.synthesis_session import Session
@@ -95,7 +96,12 @@ def _with_flags(function: Any) -> None:
             default=None,
             annotation=Annotated[
                 flag.type | None,
-                typer.Option(*filter(None, (f"--{flag.name}", flag.short)), help=flag.help, show_default=False),
+                typer.Option(
+                    *filter(None, (f"--{flag.name}", flag.short)),
+                    help=flag.help,
+                    show_default=False,
+                    parser=folder_named if flag.type is Path else None,
+                ),
             ],
         )
         for flag in FLAGS

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, FiniteFloat
+from pydantic import BeforeValidator, Field, FiniteFloat
 
 from autorubric.core.known_keys import KeepingModel
 from autorubric.files.keys import nearest
@@ -14,6 +14,16 @@ AggregationStrategy: TypeAlias = Literal["majority", "weighted", "unanimous", "a
 OrdinalAggregation: TypeAlias = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
 NominalAggregation: TypeAlias = Literal["mode", "weighted_mode", "unanimous"]
 ScaleType: TypeAlias = Literal["ordinal", "nominal"]
+
+MOST_WEIGHT = 1e12
+"""Of either sign; sums of larger ones lose the small ones, and at last themselves."""
+
+
+def _not_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("expected a number, got a truth value")
+    return value
+
 
 _AGGREGATIONS: dict[str, tuple[str, ...]] = {
     "binary": ("majority", "weighted", "unanimous", "any"),
@@ -83,7 +93,7 @@ class Criterion(KeepingModel):
           unknown key 'wieght'; did you mean 'weight'? ...
     """
 
-    weight: FiniteFloat = 10.0
+    weight: Annotated[FiniteFloat, Field(ge=-MOST_WEIGHT, le=MOST_WEIGHT), BeforeValidator(_not_bool)] = 10.0
     requirement: str
     name: str | None = None
     options: list[CriterionOption] | None = None

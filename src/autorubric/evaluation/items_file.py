@@ -10,9 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from autorubric.errors import InputError
 from autorubric.files import write_atomically
+from autorubric.files.text import size_of_plain
 
-_HEAD = re.compile(rb'\{"item_idx":(\d+),"duration_seconds":([\d.]+)')
+_HEAD = re.compile(rb'\{"item_idx":(\d{1,12}),"duration_seconds":(\d+\.?\d*)')
+_KEYS = {"item_idx", "duration_seconds", "report", "error"}
 
 
 class ItemsFile:
@@ -73,13 +76,25 @@ class ItemsFile:
 def read_items(path: Path) -> Iterator[dict[str, Any]]:
     """The records of an items file in the order of items; of several on one item the last one.
 
-    A torn line is skipped: it is the last one of a process that was killed.
+    A torn last line is skipped: it is that of a process that was killed.
+
+    Raises:
+        InputError: another line is damaged, or it is no plain file.
     """
     found: dict[int, bytes] = {}
-    for index, _, line in _rows(path):
+    damaged: list[int] = []
+    for index, _, line in _rows(path, damaged):
         found[index] = line
     for index in sorted(found):
-        yield json.loads(found[index])
+        try:
+            record = json.loads(found[index])
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict) or not record.keys() >= _KEYS:
+            raise InputError(_damage(path, f"the line of item {index}"))
+        yield record
+    if damaged:
+        raise InputError(_damage(path, f"line {damaged[0]}"))
 
 
 def read_lines(path: Path) -> dict[int, tuple[float, bytes]]:
@@ -87,11 +102,21 @@ def read_lines(path: Path) -> dict[int, tuple[float, bytes]]:
     return {index: (duration, line) for index, duration, line in _rows(path)}
 
 
-def _rows(path: Path) -> Iterator[tuple[int, float, bytes]]:
+def _damage(path: Path, place: str) -> str:
+    return f"{path}: {place} is damaged; grade into the run again, which pays for nothing twice"
+
+
+def _rows(path: Path, damaged: list[int] | None = None) -> Iterator[tuple[int, float, bytes]]:
+    """Index, duration and line of each row; `damaged` takes the numbers of lines that are none, but the last."""
     if not path.exists():
         return
+    size_of_plain(path)
+    wrong = 0
     with path.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, start=1):
+            if wrong and damaged is not None:
+                damaged.append(wrong)
             head = _HEAD.match(line)
-            if head is not None and line.endswith(b"}\n"):
+            wrong = 0 if head is not None and line.endswith(b"}\n") else number
+            if head is not None and not wrong:
                 yield int(head[1]), float(head[2]), line[:-1]

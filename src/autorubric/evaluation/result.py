@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage
 from autorubric.dataset import DataItem, RubricDataset
+from autorubric.errors import InputError
 from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.evaluation.items_file import read_items
 from autorubric.evaluation.report_json import report_from, report_json
@@ -216,9 +217,20 @@ class EvalResult:
         directory = Path(experiment_path)
         manifest = load_manifest(directory)
         dataset = RubricDataset.from_file(directory / DATASET_FILE)
-        results = [ItemResult.from_dict(r, dataset[r["item_idx"]]) for r in read_items(directory / ITEMS_FILE)]
+        items = directory / ITEMS_FILE
+        results = [_graded(record, dataset, items) for record in read_items(items)]
         usage, cost = paid(_totals(directory))
         return result_of(results, manifest, directory, usage, cost)
+
+
+def _graded(record: dict[str, Any], dataset: RubricDataset, path: Path) -> ItemResult:
+    index = record["item_idx"]
+    if index >= len(dataset):
+        raise InputError(f"{path}: item {index} is not in {DATASET_FILE}, which has {len(dataset)} items")
+    try:
+        return ItemResult.from_dict(record, dataset[index])
+    except (TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{path}: the line of item {index} is damaged: {error}") from None
 
 
 def result_of(

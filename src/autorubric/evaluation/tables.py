@@ -13,6 +13,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.evaluation.items_file import read_items
 from autorubric.files import atomic_writer
+from autorubric.files.spreadsheet import defused
 
 Row: TypeAlias = dict[str, Any]
 
@@ -113,12 +114,7 @@ def _write_csv(path: Path, rows: Iterator[Row]) -> None:
         table = csv.DictWriter(file, list(COLUMNS), lineterminator="\n")
         table.writeheader()
         for row in rows:
-            table.writerow({name: _defused(value) for name, value in row.items()})
-
-
-def _defused(value: Any) -> Any:
-    """Text that a spreadsheet would take for a formula, marked as text: reasons come from models."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
+            table.writerow({name: defused(value) for name, value in row.items()})
 
 
 def _write_parquet(path: Path, rows: Iterator[Row]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.files.strict_json import blemishes, parse_json
+from autorubric.files.strict_json import DEEPEST, blemishes, in_short, is_too_deep, parse_json
 from autorubric.files.text import read_text
 
 _EXTENSIONS = (".json", ".yaml", ".yml", ".toml")
@@ -49,8 +49,12 @@ def _parse_toml(text: str, where: str) -> dict[str, Any]:
 
     try:
         value = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels") from None
+    except ValueError as error:  # its own error, and the one about numbers of thousands of digits
+        raise InputError(f"{where}: {in_short(error)}") from None
+    if is_too_deep(value):
+        raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels")
     problems = [f"{where}: {problem}" for problem in blemishes(value)]
     if problems:
         raise InputError(problems)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
-from autorubric.files.text import decode
+from autorubric.files.text import decode, size_of_plain
+
+LONGEST_ROW = 16 * 2**20
+"""Bytes of the longest row that is read: several times what any model takes in."""
 
 
 def iter_jsonl(
@@ -38,9 +41,10 @@ def iter_jsonl(
         [(1, {'a': 1}), (3, {'a': 2})]
     """
     found: list[str] = [] if problems is None else problems
+    size_of_plain(path, what=what)
     try:
-        with Path(path).open("rb") as lines:
-            for row, line in enumerate(lines, start=1):
+        with Path(path).open("rb") as file:
+            for row, line in enumerate(_lines(file), start=1):
                 data = line.removeprefix(codecs.BOM_UTF8) if row == 1 else line
                 data = data.rstrip(b"\r\n")
                 if not data.strip():
@@ -48,15 +52,24 @@ def iter_jsonl(
                 value = _row(data, f"{path}:{row}", found)
                 if value is not None:
                     yield row, value
-    except FileNotFoundError:
-        raise MissingFileError(f"{what} not found: {path}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     if problems is None and found:
         raise InputError(found)
 
 
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long, as much as shows it."""
+    while line := file.readline(LONGEST_ROW + 1):
+        yield line
+        while len(line) > LONGEST_ROW and not line.endswith(b"\n"):
+            line = file.readline(LONGEST_ROW + 1)
+
+
 def _row(data: bytes, where: str, problems: list[str]) -> dict[str, Any] | None:
+    if len(data) > LONGEST_ROW:
+        problems.append(f"{where}: the row is longer than {LONGEST_ROW // 2**20} MiB; shorten it")
+        return None
     try:
         try:
             text = data.decode()

@@ -18,6 +18,10 @@ _ESCAPED_SURROGATES = re.compile(
 )
 
 
+DEEPEST = 100
+"""Levels of lists and mappings in a value that is read; deeper ones exhaust the stack of whoever walks them."""
+
+
 class _RepeatedKeys(dict[str, Any]):
     """An object that named a key twice; kept until the place of it can be told."""
 
@@ -80,14 +84,48 @@ def parse_json(text: str, where: str = "JSON") -> Any:
     try:
         value, blemished = _decode(text.removeprefix("\ufeff"))
     except RecursionError:
-        raise InputError(f"{where}: nested too deeply") from None
+        raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels") from None
     except ValueError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(f"{where}: {in_short(error)}") from None
+    if text.count("[") + text.count("{") > DEEPEST and is_too_deep(value):
+        raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels")
     if blemished or has_lone_surrogate(text):
         problems = [f"{where}: {problem}" for problem in blemishes(value)]
         if problems:
             raise InputError(problems)
     return value
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether lists and mappings nest deeper than `DEEPEST` levels.
+
+    Example:
+        >>> is_too_deep([[{"a": 1}]])
+        False
+    """
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            member
+            for node in level
+            if isinstance(node, dict | list)
+            for member in (node.values() if isinstance(node, dict) else node)
+            if isinstance(member, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def in_short(error: ValueError) -> str:
+    """What a reader of numbers and texts says is wrong, without its advice to programmers.
+
+    Example:
+        >>> in_short(ValueError("Expecting value"))
+        'Expecting value'
+    """
+    told = str(error)
+    return "a whole number has more than 4300 digits" if "set_int_max_str_digits" in told else told
 
 
 def dump_json(value: Any, indent: int | None = None) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from autorubric.errors import InputError
-from autorubric.files.strict_json import blemishes
+from autorubric.files.strict_json import DEEPEST, blemishes, in_short, is_too_deep
 
 MOST_NODES = 2_000_000
 
@@ -50,6 +50,8 @@ class _Dumper(_FastDumper):
 
 def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     digits = str(loader.construct_scalar(node))
+    if len(digits) > 4300:  # the longest that Python reads in tens; in other bases it has no limit
+        raise ValueError("a whole number has more than 4300 digits")
     return int(digits, {"0x": 16, "0o": 8}.get(digits[:2], 10))
 
 
@@ -77,6 +79,7 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
         autorubric.errors.InputError: rubric.yaml:2: the key 'weight' is given twice
     """
     try:
+        _refuse_depth(text, where)
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
@@ -91,7 +94,9 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{where}: {_one_line(error)}") from None
+        raise InputError(f"{where}: not YAML: {_one_line(error)}") from None
+    if is_too_deep(value):  # through aliases, which the text does not show
+        raise InputError(f"{where}: aliases nest too deeply; the most is {DEEPEST} levels")
     found = [f"{where}: {problem}" for problem in blemishes(value)]
     if found:
         raise InputError(found)
@@ -115,6 +120,19 @@ def dump_yaml(value: Any) -> str:
         return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))
     except yaml.YAMLError as error:
         raise InputError(_one_line(error)) from None
+
+
+def _refuse_depth(text: str, where: str) -> None:
+    """Refuse a text that nests without measure before it is composed: the C library ends the process at that."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST:
+                line = f":{event.start_mark.line + 1}" if event.start_mark else ""
+                raise InputError(f"{where}{line}: nested too deeply; the most is {DEEPEST} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _offences(root: yaml.Node) -> list[str]:
@@ -164,4 +182,7 @@ def _repeated(node: yaml.Node) -> list[str]:
 
 
 def _one_line(error: Exception) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    told = in_short(error) if isinstance(error, ValueError) else str(error)
+    return " ".join(told.split())

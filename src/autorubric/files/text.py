@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import stat
 from pathlib import Path
 
 from autorubric.errors import InputError, MissingFileError
+
+LARGEST_FILE = 512 * 2**20
+"""Bytes of the largest file that is read as one document; what is larger goes row by row, as JSON Lines."""
 
 # The UTF-32 marks start with the UTF-16 ones, so they come first.
 _FOREIGN_MARKS = (
@@ -13,6 +17,14 @@ _FOREIGN_MARKS = (
     (codecs.BOM_UTF32_BE, "UTF-32"),
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+_PACKED = ((b"\x1f\x8b", "gzip"), (b"PK\x03\x04", "zip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2"))
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
 )
 
 
@@ -44,19 +56,47 @@ def read_bytes(path: str | Path, *, what: str = "File") -> bytes:
 
     Raises:
         MissingFileError: there is no such file.
-        InputError: it is a folder or cannot be read.
+        InputError: it is no plain file, larger than `LARGEST_FILE`, or cannot be read.
 
     Example:
         >>> read_bytes("no-such-file")
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: File not found: no-such-file
     """
+    size = size_of_plain(path, what=what)
+    if size > LARGEST_FILE:
+        most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
+        raise InputError(f"{path}: has {size / 2**20:,.0f} MiB; {most}, split it or write it as JSON Lines")
     try:
         return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def size_of_plain(path: str | Path, *, what: str = "File") -> int:
+    """The size of a plain file, in bytes, before it is opened: a pipe that nobody writes to would never open.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it is a folder, a pipe or a device, or its name is none.
+
+    Example:
+        >>> size_of_plain("/dev/zero")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: /dev/zero: cannot be read: it is a device; expected a plain file
+    """
+    try:
+        state = Path(path).stat()
     except FileNotFoundError:
         raise MissingFileError(f"{what} not found: {path}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError:
+        raise InputError(f"{str(path)!r}: no file has such a name: it holds a NUL") from None
+    for is_kind, noun in _KINDS:
+        if is_kind(state.st_mode):
+            raise InputError(f"{path}: cannot be read: it is {noun}; expected a plain file")
+    return state.st_size
 
 
 def decode(data: bytes, where: str) -> str:
@@ -77,6 +117,9 @@ def decode(data: bytes, where: str) -> str:
     for mark, name in _FOREIGN_MARKS:
         if data.startswith(mark):
             raise InputError(f"{where}: the text is {name}; save the file as UTF-8")
+    for mark, name in _PACKED:
+        if data.startswith(mark):
+            raise InputError(f"{where}: the file is packed ({name}); unpack it first")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -11,7 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from autorubric.errors import ConfigError, MissingFileError
+from autorubric.errors import ConfigError, InputError, MissingFileError
+from autorubric.files import read_text
 from autorubric.llm.http.secrets import HIDDEN, is_secret_header, without_secrets
 
 
@@ -242,6 +243,8 @@ def _shown(config: LLMConfig) -> Iterator[str]:
 def _problems(config: LLMConfig) -> Iterator[str]:
     if not isinstance(config.model, str) or not config.model.strip():
         yield "is no model name; expected 'provider/model'"
+    elif not config.model.isprintable():
+        yield "has a line break or another control character in its name; expected 'provider/model'"
     yield from _number_problems(config)
     for name in ("api_key", "api_base", "api_key_env"):
         value = getattr(config, name)
@@ -260,6 +263,7 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("requests_per_minute", 1, math.inf),
     ("tokens_per_minute", 1, math.inf),
 )
+_HIGHEST = 1e12
 _LEAST = {"max_tokens": 0, "max_retries": 0, "max_parallel_requests": 1, "cache_ttl": 0}
 _OPTIONAL = frozenset({"temperature", "top_p", "requests_per_minute", "tokens_per_minute"})
 
@@ -290,7 +294,7 @@ def _number_problems(config: LLMConfig) -> Iterator[str]:
 def _is_number(value: object, low: float, high: float) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value) and low <= value <= high
+    return low <= value <= min(high, _HIGHEST)
 
 
 def _range_in_words(low: float, high: float) -> str:
@@ -356,18 +360,14 @@ def _near_misses(extra: Mapping[str, Any], known: list[str]) -> Iterator[str]:
 
 
 def _read_mapping(path: Path) -> dict[str, Any]:
-    import yaml
+    from autorubric.files.strict_yaml import parse_yaml
 
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise MissingFileError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        found = parse_yaml(read_text(path, what="Model config"), str(path))
+    except MissingFileError:
+        raise
+    except InputError as error:
+        raise ConfigError(error.problems) from None
     if not isinstance(found, dict):
         raise ConfigError(f"{path}: LLM config YAML must specify 'model' field")
     return found

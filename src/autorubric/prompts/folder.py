@@ -31,9 +31,7 @@ def prompts_in(directory: Path, known: Iterable[str], load: Callable[[Path], P])
         >>> sorted(prompts_in(folder, ["greeting.jinja"], Template.from_file))
         ['greeting']
     """
-    if not directory.is_dir():
-        raise MissingFileError(f"{directory}: no such folder of prompts")
-    paths = sorted(path for path in directory.iterdir() if path.is_file() and not path.name.startswith("."))
+    paths = _files_in(directory)
     known = list(known)
     if not paths:
         raise InputError(f"{directory}: no prompt files; expected any of {', '.join(known)}")
@@ -54,6 +52,16 @@ def prompts_in(directory: Path, known: Iterable[str], load: Callable[[Path], P])
     if problems:
         raise InputError(problems)
     return found
+
+
+def _files_in(directory: Path) -> list[Path]:
+    """What is no folder; a pipe or a broken link is somebody's mistake, which reading it tells."""
+    try:
+        if directory.is_dir():
+            return sorted(p for p in directory.iterdir() if not p.is_dir() and not p.name.startswith("."))
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be read: {error.strerror}") from error
+    raise MissingFileError(f"{directory}: no such folder of prompts")
 
 
 def refuse_odd_variables(template: Template, required: frozenset[str], given: frozenset[str]) -> None:

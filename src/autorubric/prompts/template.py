@@ -13,13 +13,16 @@ from typing import Any, Literal, Protocol, TypeAlias
 import jinja2
 from jinja2 import meta, nodes
 from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from autorubric.errors import InputError, MissingFileError
+from autorubric.files import read_text
 from autorubric.prompts.fences import fence, is_clear, section_code, texts_in
+from autorubric.prompts.sandbox import Sandbox
 
 Turn: TypeAlias = tuple[Literal["system", "user"], str]
 PACKAGED = "autorubric"
+
+LONGEST_SOURCE = 1_000_000
 
 _CODE = "section_code"
 _JSON = json.JSONEncoder(ensure_ascii=False)
@@ -98,6 +101,8 @@ class Template:
         except jinja2.TemplateError as error:
             line = f":{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise InputError(f"{_place(name, origin)}{line}: {error.message}") from error
+        except (RecursionError, MemoryError, SyntaxError) as error:  # of the Python that it would become
+            raise InputError(f"{_place(name, origin)}: nested too deeply") from error
         self._parts = _message_parts(tree, _place(name, origin))
         self._tail = _TAIL in self._compiled.blocks
         self._system: str | None = None
@@ -269,14 +274,11 @@ def read_source(path: Path) -> str:
     Example:
         >>> read_source(Path("no-such.jinja"))
         Traceback (most recent call last):
-        autorubric.errors.MissingFileError: no-such.jinja: no such prompt file
+        autorubric.errors.MissingFileError: Prompt file not found: no-such.jinja
     """
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{path}: no such prompt file") from error
-    except (UnicodeDecodeError, OSError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from error
+    source = read_text(path, what="Prompt file")
+    if len(source) > LONGEST_SOURCE:
+        raise InputError(f"{path}: has {len(source)} characters; the longest prompt file has {LONGEST_SOURCE}")
     if not source.strip():
         raise InputError(f"{path}: the prompt is blank")
     return source
@@ -329,9 +331,6 @@ def _defined(value: Any) -> Any:
     return value
 
 
-# Sandboxed because prompt folders are passed around between people: a prompt is text, not a program.
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
-)
+_ENVIRONMENT = Sandbox()
 _ENVIRONMENT.filters["fence"] = _fence_filter
 _ENVIRONMENT.filters["json"] = _json_filter

@@ -16,6 +16,8 @@ from autorubric.synthesis.steps import STEP_FILES, read_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FINAL_FILES = ("final.jsonl", "final.parquet")
+
 _ROWS_A_GROUP = 500
 
 

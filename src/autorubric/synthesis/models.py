@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from autorubric.errors import ConfigError
-from autorubric.files import read_document
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.prices import prices_by_model
 from autorubric.synthesis.settings import RoleSettings, SynthesisSettings
 
 
@@ -20,29 +19,23 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     else from the provider's own variable, which the model layer looks up.
 
     Raises:
-        ConfigError: a variable that the settings name is not set.
+        ConfigError: a variable that the settings name is not set, or a setting of a role is wrong.
     """
     environ = os.environ if environ is None else environ
     problems: list[str] = []
-    prices = _prices(settings)
+    prices = prices_by_model(settings.prices)
     made: dict[str, LLMConfig] = {}
     for slot, role in settings.roles.by_slot():
         if role.api_key_env and not environ.get(role.api_key_env):
             problems.append(f"no key for {slot}: {role.api_key_env} is not set")
             continue
-        made[slot] = replace(_config(settings, slot, role, environ), prices=prices.get(role.model))
+        try:
+            made[slot] = replace(_config(settings, slot, role, environ), prices=prices.get(role.model))
+        except ConfigError as error:
+            problems += (f"{slot}: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(problems)
     return made
-
-
-def _prices(settings: SynthesisSettings) -> dict[str, Any]:
-    if settings.prices is None:
-        return {}
-    table = read_document(settings.prices, what="Price file")
-    if not isinstance(table, dict):
-        raise ConfigError(f"{settings.prices}: expected a mapping from model to prices")
-    return {str(name): {k: v for k, v in entry.items() if k != "as_of"} for name, entry in table.items()}
 
 
 def _config(settings: SynthesisSettings, slot: str, role: RoleSettings, environ: Mapping[str, str]) -> LLMConfig:

@@ -16,7 +16,7 @@ _LIKELY = {
     "question": ("question", "query", "prompt", "instruction", "turns"),
     "id": ("id", "question_id", "prompt_id", "key", "uid"),
 }
-_PATH_PART = re.compile(r"[^.\[\]]+|\[\d+\]")
+_PATH_PART = re.compile(r"[^.\[\]]+|\[\d{1,9}\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,17 @@ class QueryFile:
         question = _lookup(row, self.question_column)
         if question is None:
             return f"nothing at {self.question_column!r}; the row has {_listed(row)}"
-        if isinstance(question, list | dict):
+        if isinstance(question, bool | list | dict):
             return _not_text(self.question_column, question)
         if not str(question).strip():
             return f"{self.question_column!r} is blank"
         own_id = _lookup(row, self.id_column) if self.id_column else None
+        held = row.get("__record_id__") or ""
+        for column, key in ((self.id_column, own_id), ("__record_id__", held)):
+            if isinstance(key, bool | list | dict):
+                return _not_text(str(column), key)
         own_id = None if own_id is None or not str(own_id).strip() else own_id
-        held = str(row.get("__record_id__") or "").strip()
+        held = str(held).strip()
         record_id = held or (str(own_id).strip() if own_id is not None else f"idx:{index}")
         fields = dict(row)
         fields["question"] = str(question)

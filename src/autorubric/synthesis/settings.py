@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from autorubric.errors import ConfigError
 from autorubric.files import nearest, read_document
@@ -15,6 +15,23 @@ from autorubric.synthesis.plan import letters
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """`concurrency: yes` of another YAML is no one call in flight."""
+        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
+            raise ValueError("expected no truth value here")
+        return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str) and not (value.strip() and value.isprintable()):
+        raise ValueError("expected the name of a file or folder, in characters that can be shown")
+    return value
+
+
+FileName = Annotated[Path, BeforeValidator(_plain)]
 
 
 class RoleSettings(_Strict):
@@ -38,9 +55,9 @@ class RoleSettings(_Strict):
     base_url: str | None = None
     api_key_env: str | None = None
     temperature: float | None = Field(None, ge=0, le=2)
-    max_tokens: int | None = Field(None, gt=0)
+    max_tokens: int | None = Field(None, gt=0, le=10_000_000)
     top_p: float | None = Field(None, gt=0, le=1)
-    seed: int | None = None
+    seed: int | None = Field(None, ge=-(2**63), lt=2**63)
     requests_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
     tokens_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
     extra: dict[str, Any] = Field(default_factory=dict)
@@ -105,29 +122,29 @@ class SynthesisSettings(_Strict):
         skip_bad_rows: leave out input rows that cannot be used.
     """
 
-    input: Path
-    out: Path
-    question_column: str = "question"
+    input: FileName
+    out: FileName
+    question_column: str = Field("question", min_length=1)
     id_column: str | None = None
     roles: Roles
     concurrency: int = Field(256, gt=0, le=10_000)
     retry: int = Field(5, ge=0, le=100)
-    timeout: float = Field(1200, gt=0, allow_inf_nan=False)
+    timeout: float = Field(1200, gt=0, le=1e6, allow_inf_nan=False)
     temperature: float = Field(0.2, ge=0, le=2)
     response_temperature: float = Field(1.0, ge=0, le=2)
-    ref_max_tokens: int = Field(8192, gt=0)
-    response_max_tokens: int = Field(8192, gt=0)
-    rubric_max_tokens: int = Field(2048, gt=0)
-    merge_max_tokens: int = Field(2048, gt=0)
-    augment_max_tokens: int = Field(2048, gt=0)
-    save_every: int = Field(200, gt=0)
-    max_criteria: int = 0
-    prices: Path | None = None
-    prompts: Path | None = None
+    ref_max_tokens: int = Field(8192, gt=0, le=10_000_000)
+    response_max_tokens: int = Field(8192, gt=0, le=10_000_000)
+    rubric_max_tokens: int = Field(2048, gt=0, le=10_000_000)
+    merge_max_tokens: int = Field(2048, gt=0, le=10_000_000)
+    augment_max_tokens: int = Field(2048, gt=0, le=10_000_000)
+    save_every: int = Field(200, gt=0, le=1_000_000_000)
+    max_criteria: int = Field(0, ge=0, le=1_000_000)
+    prices: FileName | None = None
+    prompts: FileName | None = None
     until: Literal["reference", "responses", "rubrics", "merge", "augment"] | None = None
-    limit: int | None = Field(None, gt=0)
-    budget_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
-    budget_tokens: int | None = Field(None, gt=0)
+    limit: int | None = Field(None, gt=0, le=1_000_000_000)
+    budget_usd: float | None = Field(None, gt=0, le=1e9, allow_inf_nan=False)
+    budget_tokens: int | None = Field(None, gt=0, le=10**15)
     refresh: tuple[str, ...] = ()
     skip_bad_rows: bool = False
 
@@ -162,7 +179,7 @@ def values_in(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
     for key in ("input", "out", "prompts", "prices"):
-        if isinstance(values.get(key), str):
+        if isinstance(values.get(key), str) and values[key].strip():
             values[key] = str(path.parent / values[key])
     return values
 

@@ -16,6 +16,16 @@ from autorubric.training.queries import RubricQuery
 from autorubric.training.selection import Decision, Keep, Scored, decide
 from autorubric.training.selection_summary import SelectionSummary, summarize
 
+TRAINING_FILES = (
+    "selected.jsonl",
+    "selected.parquet",
+    "chat.jsonl",
+    "trl_sft.jsonl",
+    "trl_dpo.jsonl",
+    "llamafactory/sft.jsonl",
+    "llamafactory/dpo.jsonl",
+    "llamafactory/dataset_info.json",
+)
 DECISIONS_FILE = "decisions.jsonl"
 SUMMARY_FILE = "selection.json"
 

@@ -52,10 +52,10 @@ def test_a_users_table_is_put_over_the_builtin_one(tmp_path: Path) -> None:
     [
         ("a/b: {input: 1}", "a/b: expected 'input' and 'output'"),
         ("a/b: {input: -1, output: 2}", "input=-1"),
-        ("a/b: {input: .nan, output: 2}", "input=nan"),
+        ("a/b: {input: .nan, output: 2}", "a/b.input is nan"),
         ("a/b: {input: free, output: 2}", "input='free'"),
         ("- 1", "prices by 'provider/model'"),
-        ("a: [", "not YAML"),
+        ("a: [", "prices.yaml: "),
     ],
 )
 def test_a_wrong_table_is_refused(tmp_path: Path, text: str, message: str) -> None:

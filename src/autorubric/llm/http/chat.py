@@ -22,7 +22,7 @@ from autorubric.llm.http.providers import resolve
 from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
 from autorubric.llm.http.secrets import HiddenHeaders, without_secrets
 from autorubric.llm.http.transport import TransportError
-from autorubric.llm.http.wire import encoded, prompt_ceiling, read_reply, request_body, sampling
+from autorubric.llm.http.wire import WEB_PAGE, encoded, prompt_ceiling, read_reply, request_body, sampling
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 
 _GUESSED_COMPLETION = 1024  # tokens, where a tokens-per-minute limit has to be kept without knowing
@@ -157,10 +157,7 @@ class ChatModel:
             body = request_body(self.endpoint.model, self._parameters, request, terms)
             async with self._endpoints.slots:
                 outcome = await self._send(encoded(body))
-            if isinstance(outcome, Reply) or outcome.status is not None:
-                self._limiter.answered = True
-            elif not self._limiter.answered and not outcome.maybe_billed:
-                outcome = _unreachable(outcome)
+            outcome = self._judged(outcome)
             if isinstance(outcome, Reply):
                 self._limiter.accepted()
                 off = estimate - outcome.usage.total_tokens if outcome.usage and estimate else 0
@@ -169,6 +166,17 @@ class ChatModel:
             return terms, body, outcome
         finally:
             self._limiter.release(off)
+
+    def _judged(self, outcome: Reply | Fault) -> Reply | Fault:
+        """The outcome; where nothing that speaks this protocol has answered yet, the address is what is wrong."""
+        if not self._limiter.answered and isinstance(outcome, Fault):
+            if outcome.message == WEB_PAGE:
+                return _wrong_address(outcome)
+            if outcome.status is None and not outcome.maybe_billed:
+                return _unreachable(outcome)
+        if isinstance(outcome, Reply) or outcome.status is not None:
+            self._limiter.answered = True
+        return outcome
 
     async def _send(self, body: bytes) -> Reply | Fault:
         started = time.perf_counter()
@@ -270,6 +278,11 @@ def _open(ahead: list[Gate]) -> None:
 def _unreachable(fault: Fault) -> Fault:
     message = f"{fault.message}; nothing has answered there yet: is the address right, and the server running?"
     return dataclasses.replace(fault, kind="unreachable", message=message, again=False)
+
+
+def _wrong_address(fault: Fault) -> Fault:
+    message = f"{fault.message}: is the base URL right? It usually ends in /v1"
+    return dataclasses.replace(fault, kind="unreachable", message=message, again=False, maybe_billed=False)
 
 
 def _may_be_negotiable(fault: Fault) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import ConfigError, MissingFileError
+from autorubric.errors import ConfigError, InputError, MissingFileError
+from autorubric.files import read_document, unknown_key
 from autorubric.llm.http.providers import PROVIDERS, Endpoint
 from autorubric.llm.request import Usage
 
@@ -54,12 +54,24 @@ def price_table(path: str | Path | None = None) -> dict[str, Price]:
     """
     table = dict(_builtin())
     if path is not None:
-        try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except FileNotFoundError:
-            raise MissingFileError(f"{path}: no such file") from None
-        table.update(_parsed(text, str(path)))
+        table.update(_table(_rows(path)))
     return table
+
+
+def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
+    """The prices of a user's file by model, as `LLMConfig` takes them; none without a file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        ConfigError: the file is no price table; names every wrong entry.
+
+    Example:
+        >>> prices_by_model(None)
+        {}
+    """
+    if path is None:
+        return {}
+    return {name: {key: row[key] for key in _PRICES if key in row} for name, row in _rows(path).items()}
 
 
 def price_of(endpoint: Endpoint, table: Mapping[str, Price]) -> Price | None:
@@ -83,24 +95,35 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 @cache
 def _builtin() -> Mapping[str, Price]:
+    from autorubric.files.strict_yaml import parse_yaml
+
     text = files("autorubric.llm.http").joinpath("prices.yaml").read_text(encoding="utf-8")
-    return _parsed(text, "prices.yaml")
+    return _table(_checked(parse_yaml(text, "prices.yaml"), "prices.yaml"))
 
 
-def _parsed(text: str, source: str) -> dict[str, Price]:
-    import yaml
-
+def _rows(path: str | Path) -> dict[str, dict[str, Any]]:
+    """The checked entries of a user's file."""
     try:
-        rows: Any = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{source}: not YAML: {' '.join(str(error).split())}") from None
+        rows = read_document(path, what="Price file")
+    except MissingFileError:
+        raise
+    except InputError as error:
+        raise ConfigError(error.problems) from None
+    return _checked(rows, str(path))
+
+
+def _checked(rows: Any, source: str) -> dict[str, dict[str, Any]]:
     if not isinstance(rows, dict):
         raise ConfigError(f"{source}: expected prices by 'provider/model'")
     problems = [f"{source}: {name}: {why}" for name, row in rows.items() if (why := _row_problem(row))]
     if problems:
         raise ConfigError(problems)
+    return {str(name): row for name, row in rows.items()}
+
+
+def _table(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Price]:
     return {
-        str(name): Price(float(row["input"]), float(row["output"]), _optional(row.get("cached")))
+        name: Price(float(row["input"]), float(row["output"]), _optional(row.get("cached")))
         for name, row in rows.items()
     }
 
@@ -109,13 +132,21 @@ def _optional(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
+_PRICES = ("input", "output", "cached")
+_KNOWN = (*_PRICES, "as_of")
+_HIGHEST = 1e9
+
+
 def _row_problem(row: object) -> str | None:
     if not isinstance(row, dict) or not {"input", "output"} <= row.keys():
         return "expected 'input' and 'output' in dollars per million tokens"
-    for key in ("input", "output", "cached"):
+    for key in row:
+        if key not in _KNOWN:
+            return unknown_key(str(key), _KNOWN, "it")
+    for key in _PRICES:
         value = row.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return f"{key}={value!r} is not a number"
-        if not math.isfinite(value) or value < 0:
-            return f"{key}={value!r}; expected a finite number of at least 0"
+        if not 0 <= value <= _HIGHEST:
+            return f"{key}={value!r}; expected a number from 0 to {_HIGHEST:g}"
     return None

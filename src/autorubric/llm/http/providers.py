@@ -7,6 +7,7 @@ import ipaddress
 import os
 import re
 import socket
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
@@ -288,8 +289,10 @@ def _url_problem(url: str) -> str | None:
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         return f"is not a URL ({error})"
-    if parts.scheme not in ("http", "https") or not host or re.search(r"\s", url):
+    if parts.scheme not in ("http", "https") or not host or "\\" in url or not url.isprintable() or " " in url:
         return "is not an http or https URL"
+    if not _is_host(host):
+        return "names no host"
     return _url_part_problem(parts, host)
 
 
@@ -303,6 +306,9 @@ def _url_part_problem(parts: SplitResult, host: str) -> str | None:
     return None
 
 
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """The IP address that `host` is, in any of the spellings that resolvers accept (0xA9FEA9FE)."""
     try:
@@ -312,14 +318,47 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
             return ipaddress.IPv4Address(socket.inet_aton(host))
         except OSError:
             return None
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        return address.ipv4_mapped
+    if isinstance(address, ipaddress.IPv6Address):
+        return address.ipv4_mapped or address.sixtofour or _translated(address) or address
     return address
 
 
+def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address inside of one that a NAT64 gateway would translate."""
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
+
+
+def _is_host(host: str) -> bool:
+    """Whether `host` is an address, or a name as the domain name system has them."""
+    if _address(host) is not None:
+        return True
+    try:
+        name = host.rstrip(".").encode("idna").decode()
+    except UnicodeError:
+        return False
+    return len(name) <= 253 and all(re.fullmatch(r"[A-Za-z0-9_](?:[\w-]{0,62})", part) for part in name.split("."))
+
+
+_METADATA_NAMES = frozenset({"metadata.google.internal", "metadata.goog", "metadata"})
+_METADATA_ADDRESSES = frozenset(map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200")))
+"""Where clouds serve their machines' credentials, beyond the link-local addresses."""
+
+
 def _is_link_local(host: str) -> bool:
+    # Resolvers read full-width digits as digits, and pass over a dot at the end.
+    name = unicodedata.normalize("NFKC", host).rstrip(".").lower()
+    return name in _METADATA_NAMES or is_forbidden_address(name)
+
+
+def is_forbidden_address(host: str) -> bool:
+    """Whether `host` is an IP address that no key is ever sent to, in any spelling.
+
+    Example:
+        >>> is_forbidden_address("169.254.169.254"), is_forbidden_address("0xA9FEA9FE"), is_forbidden_address("::1")
+        (True, True, False)
+    """
     address = _address(host)
-    return host == "metadata.google.internal" or (address is not None and address.is_link_local)
+    return address is not None and (address.is_link_local or address in _METADATA_ADDRESSES)
 
 
 def is_loopback(host: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     import aiohttp
+    from aiohttp.abc import AbstractResolver, ResolveResult
     from yarl import URL
 
 LARGEST_BODY = 8 * 1024 * 1024
@@ -108,7 +110,9 @@ class Transport:
         self._loop = loop
         self._session = aiohttp.ClientSession(
             # How many calls are in flight is decided by the limiter, not by a second queue in here.
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60),
+            connector=aiohttp.TCPConnector(
+                limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=_guarded(aiohttp.DefaultResolver())
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
         )
@@ -119,6 +123,22 @@ class Transport:
 
         target = self._targets[url] = (URL(url), _proxy_for(url))
         return target
+
+
+def _guarded(resolver: AbstractResolver) -> AbstractResolver:
+    """A resolver that finds no link-local address: a name can be made to point anywhere, at any time."""
+    from autorubric.llm.http.providers import is_forbidden_address
+
+    ask = resolver.resolve
+
+    async def resolve(host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
+        found = await ask(host, port, family)
+        if any(is_forbidden_address(entry["host"]) for entry in found):
+            raise OSError(None, "the name leads to a link-local address, where keys are never sent")
+        return found
+
+    resolver.resolve = resolve  # type: ignore[method-assign]
+    return resolver
 
 
 def _proxy_for(url: str) -> str | None:

@@ -16,6 +16,9 @@ from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Re
 
 SEED_PER_DRAW = 1000
 
+WEB_PAGE = "the answer is a web page, not a chat completion"
+"""What is said of an address that serves people; a gateway in trouble may do so as well."""
+
 
 def sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:
     """The parameters of `config` as this protocol spells them; unset ones are not there, zeros are.
@@ -117,20 +120,13 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         >>> read_reply(b'{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}', 0.1)
         Reply(text='', finish_reason='length', refusal=None, reasoning=None, model=None, usage=None,
             cost=None, latency=0.1, attempts=1, fresh=True)
-        >>> read_reply(b'<html>', 0.1).message
-        'the answer is not JSON: <html>'
+        >>> read_reply(b'Hello', 0.1).message
+        'the answer is not JSON: Hello'
     """
     try:
         data = json_value(raw)
     except (ValueError, RecursionError):
-        start = " ".join(raw[:80].decode("utf-8", "replace").split())
-        return Fault(
-            "network",
-            f"the answer is not JSON: {redacted(start, *secrets)}",
-            200,
-            again=True,
-            maybe_billed=True,
-        )
+        return Fault("network", _not_json(raw, secrets), 200, again=True, maybe_billed=True)
     if not isinstance(data, dict):
         return _malformed("the answer is not a JSON object")
     if data.get("error"):
@@ -154,6 +150,13 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         cost=_stated_cost(usage),
         latency=latency,
     )
+
+
+def _not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
+    if raw[:200].lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        return WEB_PAGE
+    start = " ".join(raw[:80].decode("utf-8", "replace").split())
+    return f"the answer is not JSON: {redacted(start, *secrets)}"
 
 
 def _malformed(message: str) -> Fault:

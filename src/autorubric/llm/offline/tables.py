@@ -21,11 +21,10 @@ def table(name: str) -> dict[str, Any]:
         >>> sorted(table("phrases"))
         ['en', 'zh']
     """
-    import yaml
+    from autorubric.files.strict_yaml import parse_yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.load(text, Loader=loader)
+    content: dict[str, Any] = parse_yaml(text, f"{name}.yaml")
     return content
 
 

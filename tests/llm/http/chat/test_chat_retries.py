@@ -105,10 +105,25 @@ async def test_a_body_that_breaks_off_is_retried(endpoint: Loopback) -> None:
 
 
 async def test_a_body_that_is_not_json_is_retried_and_quoted(endpoint: Loopback) -> None:
-    endpoint.answer = lambda n, body: web.Response(text="<html>gateway</html>")
+    endpoint.answer = lambda n, body: web.Response(text="gateway, try later")
     failure = await failure_of(endpoint, max_retries=1)
     assert (failure.kind, failure.attempts) == ("network", 2)
-    assert "not JSON: <html>gateway</html>" in failure.message
+    assert "not JSON: gateway, try later" in failure.message
+
+
+async def test_an_address_that_serves_web_pages_from_the_start_is_a_wrong_address(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: web.Response(text="<!DOCTYPE html><p>Welcome</p>", content_type="text/html")
+    failure = await failure_of(endpoint, max_retries=3)
+    assert (failure.kind, failure.attempts, failure.ends_run) == ("unreachable", 1, True)
+    assert "is the base URL right? It usually ends in /v1" in failure.message
+
+
+async def test_a_web_page_between_answers_is_a_gateway_in_trouble_and_is_retried(endpoint: Loopback) -> None:
+    page = web.Response(text="<html>try later</html>", content_type="text/html")
+    endpoint.answer = lambda n, body: page if n == 1 else endpoint.ok()
+    model = endpoint.model()
+    assert (await model.complete(endpoint.ask())).attempts == 1
+    assert (await model.complete(endpoint.ask())).attempts == 2
 
 
 async def test_a_hang_ends_as_a_timeout(endpoint: Loopback) -> None:

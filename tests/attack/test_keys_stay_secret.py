@@ -1,0 +1,109 @@
+"""A planted key is looked for in everything that a command leaves behind or shows while it runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autorubric.testing import LoopbackEndpoint
+from tests.battery.bench import lay_out
+
+ROOT = Path(__file__).parents[2]
+KEY = "planted-key-4f1d9b7c2e8a6035"
+PARTS = (KEY.encode(), KEY[8:].encode(), KEY.encode("utf-16-le"))
+
+COMMANDS = {
+    "synthesize": ("synthesize", "queries.jsonl", "--out", "out", "--models", "m"),
+    "synthesize dry": ("synthesize", "queries.jsonl", "--out", "out", "--models", "m", "--dry-run"),
+    "grade": ("grade", "essays.json", "--judge", "m", "--out", "out", "-f", "csv", "-f", "jsonl", "-f", "parquet"),
+    "grade dry": ("grade", "essays.json", "--judge", "m", "--out", "out", "--dry-run"),
+    "agree": ("agree", "out"),
+}
+
+
+def environment(url: str, key: str = KEY) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
+    return {**kept, "PYTHONPATH": str(ROOT / "src"), "OPENAI_BASE_URL": url, "OPENAI_API_KEY": key}
+
+
+def watched(words: tuple[str, ...], folder: Path, surroundings: dict[str, str]) -> tuple[int, bytes]:
+    """The status and the output of a command, whose line in the process table was read while it ran."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "autorubric", *words],
+        cwd=folder,
+        env=surroundings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as running:
+        seen = b""
+        while running.poll() is None and not seen:
+            seen = Path(f"/proc/{running.pid}/cmdline").read_bytes() if Path("/proc/self").exists() else b"-"
+            time.sleep(0.01)
+        told = running.communicate(timeout=60)[0]
+    return running.returncode, seen + told
+
+
+def leaks(folder: Path, told: bytes) -> list[str]:
+    places = [("output", told), *((str(path), path.read_bytes()) for path in folder.rglob("*") if path.is_file())]
+    return [name for name, data in places if any(part in data for part in PARTS)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lay_out(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def endpoint() -> Iterator[LoopbackEndpoint]:
+    with LoopbackEndpoint(key=KEY).in_thread() as endpoint:
+        yield endpoint
+
+
+def test_no_command_that_succeeds_leaves_the_key_anywhere(folder: Path, endpoint: LoopbackEndpoint) -> None:
+    for name in ("grade dry", "grade", "agree"):
+        status, told = watched(COMMANDS[name], folder, environment(endpoint.base_url))
+        assert status == 0, told.decode()
+        assert leaks(folder, told) == []
+    assert endpoint.counts.requests > 0  # the endpoint lets nobody in without the key: it was used
+
+
+def test_no_synthesis_leaves_the_key_anywhere(folder: Path, endpoint: LoopbackEndpoint) -> None:
+    for name in ("synthesize dry", "synthesize"):
+        status, told = watched(COMMANDS[name], folder, environment(endpoint.base_url))
+        assert status == 0, told.decode()
+        assert leaks(folder, told) == []
+
+
+@pytest.mark.parametrize("name", ["synthesize", "grade"])
+@pytest.mark.parametrize("debug", [(), ("--debug",)], ids=["plain", "debug"])
+def test_a_key_that_is_refused_is_not_shown(folder: Path, name: str, debug: tuple[str, ...]) -> None:
+    with LoopbackEndpoint(key="another-key-entirely").in_thread() as endpoint:
+        status, told = watched((*COMMANDS[name], *debug), folder, environment(endpoint.base_url))
+    assert status == 2
+    assert b"401" in told
+    assert leaks(folder, told) == []
+
+
+@pytest.mark.parametrize("name", ["synthesize", "grade"])
+def test_a_key_that_cannot_be_one_is_not_in_the_traceback_either(folder: Path, name: str) -> None:
+    surroundings = environment("http://127.0.0.1:9/v1", f"{KEY} with blanks")
+    status, told = watched((*COMMANDS[name], "--debug"), folder, surroundings)
+    assert status == 2
+    assert b"Traceback" in told
+    assert b"OPENAI_API_KEY holds characters that no key has" in told
+    assert leaks(folder, told) == []
+
+
+def test_a_key_in_an_address_is_refused_and_not_repeated(folder: Path) -> None:
+    surroundings = environment(f"http://user:{KEY}@127.0.0.1:9/v1")
+    for debug in ((), ("--debug",)):
+        _, told = watched((*COMMANDS["grade"], *debug), folder, surroundings)
+        assert b"has credentials in it" in told
+        assert leaks(folder, told) == []

@@ -1,0 +1,187 @@
+"""A bench on which a command meets bad input, and what has to hold afterwards.
+
+A command joins the battery with an entry in `COMMANDS` and one in `READS` for each file that it reads; its flags
+join with rows in `test_flags_meet_bad_values.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint
+
+SECONDS = 30
+"""After which a command counts as hung."""
+
+KEY = "sk-planted-0123456789abcdef"
+
+RUBRIC: list[dict[str, Any]] = [
+    {"name": "Short", "requirement": "Contains at most 5 words."},
+    {"requirement": "Is kind.", "weight": 3},
+]
+DATASET: dict[str, Any] = {
+    "name": "essays",
+    "prompt": "Explain.",
+    "rubric": RUBRIC,
+    "items": [
+        {"submission": f"Essay {n}.", "description": f"essay {n}", "id": f"e{n}", "ground_truth": ["MET", "UNMET"]}
+        for n in range(3)
+    ],
+}
+DATASET_ROWS = [
+    {"dataset": {key: DATASET[key] for key in ("name", "prompt", "rubric")}},
+    *DATASET["items"],
+]
+PRICES = {"judge": {"input": 1.0, "output": 2.0}}
+SETTINGS = {"input": "queries.jsonl", "out": "out", "roles": {}, "concurrency": 4}
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "synthesize": ("synthesize", "queries.jsonl", "--out", "out", "--models", "some-model"),
+    "grade": ("grade", "essays.json", "--judge", "judge@{url}", "--out", "out"),
+    "agree": ("agree", "run"),
+}
+"""Sound commands; a case adds to one of them or changes a file under it."""
+
+
+_RUBRIC = ("grade", "--judge", "judge@{url}", "--out", "out", "--rubric")
+
+READS: dict[str, tuple[str, ...]] = {
+    "queries.jsonl": COMMANDS["synthesize"],
+    "synth.json": ("synthesize", "--config", "synth.json"),
+    "synth.yaml": ("synthesize", "--config", "synth.yaml"),
+    "synth.toml": ("synthesize", "--config", "synth.toml"),
+    "essays.json": COMMANDS["grade"],
+    "essays.yaml": ("grade", "essays.yaml", "--judge", "judge@{url}", "--out", "out"),
+    "essays.jsonl": ("grade", "essays.jsonl", "--judge", "judge@{url}", "--out", "out"),
+    "rubric.json": (*_RUBRIC, "rubric.json", "--submissions", "answers.json"),
+    "rubric.yaml": (*_RUBRIC, "rubric.yaml", "--submissions", "answers.json"),
+    "answers.json": (*_RUBRIC, "rubric.json", "--submissions", "answers.json"),
+    "answers.yaml": (*_RUBRIC, "rubric.json", "--submissions", "answers.yaml"),
+    "answers.jsonl": (*_RUBRIC, "rubric.json", "--submissions", "answers.jsonl"),
+    "prices.json": (*COMMANDS["grade"], "--prices", "prices.json"),
+    "prices.yaml": (*COMMANDS["synthesize"], "--prices", "prices.yaml"),
+    "labelled.json": (*COMMANDS["grade"], "--few-shot", "1", "--training-data", "labelled.json"),
+    "prompts/reference.jinja": (*COMMANDS["synthesize"], "--prompts", "prompts"),
+    "judging/judge_binary.jinja": (*COMMANDS["grade"], "--prompts", "judging"),
+    "labels.json": ("agree", "run", "--dataset", "labels.json"),
+    "run/dataset.json": COMMANDS["agree"],
+    "run/manifest.json": COMMANDS["agree"],
+    "run/items.jsonl": COMMANDS["agree"],
+}
+"""Every file that a command reads, with a sound command that reads it."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+def as_jsonl(rows: Sequence[object]) -> bytes:
+    """Rows as the bytes of a JSON Lines file."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def lay_out(folder: Path) -> None:
+    """Sound files of every type that the commands read."""
+    from autorubric.files.strict_yaml import dump_yaml
+
+    queries = [{"id": f"q{n}", "question": f"Query {n}?", "turns": [f"Query {n}?"]} for n in range(3)]
+    (folder / "queries.jsonl").write_bytes(as_jsonl(queries))
+    for name, value in (("rubric", RUBRIC), ("essays", DATASET), ("prices", PRICES)):
+        (folder / f"{name}.json").write_text(json.dumps(value))
+        (folder / f"{name}.yaml").write_text(dump_yaml(value))
+    for name in ("labelled.json", "labels.json"):
+        (folder / name).write_text(json.dumps(DATASET))
+    (folder / "essays.jsonl").write_bytes(as_jsonl(DATASET_ROWS))
+    answers = [{"submission": f"Essay {n}.", "id": f"e{n}"} for n in range(3)]
+    (folder / "answers.jsonl").write_bytes(as_jsonl(answers))
+    (folder / "answers.json").write_text(json.dumps(answers))
+    (folder / "answers.yaml").write_text(dump_yaml(answers))
+    roles = {"reference": "m", "responses": ["m", "m"], "rubrics": ["m"], "merge": "m", "augment": "m"}
+    settings = {**SETTINGS, "roles": roles}
+    (folder / "synth.json").write_text(json.dumps(settings))
+    (folder / "synth.yaml").write_text(dump_yaml(settings))
+    toml = 'input = "queries.jsonl"\nout = "out"\nconcurrency = 4\n[roles]\n'
+    toml += "".join(f"{role} = {json.dumps(model)}\n" for role, model in roles.items())
+    (folder / "synth.toml").write_text(toml)
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "reference.jinja").write_text("Answer: {{ query | fence('query') }}")
+    (folder / "judging").mkdir()
+    judging = "{% block user %}{{ submission | fence('text') }}{% endblock %}{% block criterion %} "
+    judging += "{{ requirement | fence('criterion') }} Reply as JSON.{% endblock %}"
+    (folder / "judging" / "judge_binary.jinja").write_text(judging)
+
+
+@dataclass
+class Bench:
+    """A folder with sound files in it, and an endpoint that counts what it is asked."""
+
+    folder: Path
+    endpoint: LoopbackEndpoint
+    capture: pytest.CaptureFixture[str]
+
+    def type(self, *words: str) -> Ended:
+        """The end of a command, typed in the folder."""
+        self.capture.readouterr()
+        with _patience():
+            status = run([word.replace("{url}", self.endpoint.base_url) for word in words])
+        told = self.capture.readouterr()
+        return Ended(status, told.out, told.err)
+
+    def refuses(self, words: Sequence[str], *says: str) -> None:
+        """Hold the command to the promise: status 2, one message, no call, nothing written."""
+        before, asked = inventory(self.folder), self.endpoint.counts.requests
+        ended = self.type(*words)
+        shown = f"{' '.join(words)}\nstatus {ended.status}\n{ended.out}\n{ended.err}"
+        assert ended.status == 2, shown
+        assert "Traceback" not in ended.err, shown
+        assert ended.err.startswith(("autorubric: ", "Usage: ")), shown
+        assert ended.err.count("autorubric: ") == 1, shown
+        assert len(ended.err) < 6000, shown
+        for part in says:
+            assert part in ended.err, f"{part!r} is not in:\n{shown}"
+        assert self.endpoint.counts.requests == asked, shown
+        assert inventory(self.folder) == before, shown
+
+    def accepts(self, words: Sequence[str]) -> Ended:
+        """Hold the command to carry this out."""
+        ended = self.type(*words)
+        assert ended.status == 0, f"{' '.join(words)}\nstatus {ended.status}\n{ended.out}\n{ended.err}"
+        return ended
+
+
+def inventory(folder: Path) -> Mapping[str, tuple[int, int]]:
+    """Every path under a folder, with its kind and size."""
+    found = {}
+    for path in folder.rglob("*"):
+        state = path.lstat()
+        found[str(path.relative_to(folder))] = (state.st_mode, state.st_size)
+    return found
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    def hung(number: int, frame: FrameType | None) -> None:
+        raise AssertionError(f"the command has not ended within {SECONDS} s")
+
+    previous = signal.signal(signal.SIGALRM, hung)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)

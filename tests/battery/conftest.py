@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint
+from tests.battery.bench import KEY, Bench, lay_out
+
+
+@pytest.fixture(scope="session")
+def counting_endpoint() -> Iterator[LoopbackEndpoint]:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def sound_folder(counting_endpoint: LoopbackEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sound files, and a finished run in `run`."""
+    folder = tmp_path_factory.mktemp("sound")
+    lay_out(folder)
+    judge = f"judge@{counting_endpoint.base_url}"
+    assert run(["grade", str(folder / "essays.json"), "--judge", judge, "--out", str(folder / "run")]) == 0
+    return folder
+
+
+@pytest.fixture
+def bench(
+    sound_folder: Path,
+    counting_endpoint: LoopbackEndpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Bench:
+    shutil.copytree(sound_folder, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_BASE_URL", counting_endpoint.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return Bench(tmp_path / "here", counting_endpoint, capsys)

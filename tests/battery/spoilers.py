@@ -1,0 +1,108 @@
+"""Ways in which a file can be wrong, whatever it is meant to hold."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+Spoil: TypeAlias = Callable[[Path], None]
+
+
+def content(data: bytes) -> Spoil:
+    """A file that holds these bytes."""
+    return lambda path: void(path.write_bytes(data))
+
+
+def changed(change: Callable[[bytes], bytes]) -> Spoil:
+    """A file whose bytes went through `change`."""
+    return lambda path: void(path.write_bytes(change(path.read_bytes())))
+
+
+def instead(make: Callable[[Path], object]) -> Spoil:
+    """Something else that stands where the file was."""
+
+    def spoil(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return spoil
+
+
+def void(_: object) -> None:
+    """Nothing, whatever was made."""
+
+
+def _socket(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # the names of sockets are short
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(path.name)
+    os.chdir(here)
+
+
+def _alias_bomb() -> bytes:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True):
+        lines.append(f"{name}: &{name} [{', '.join(['*' + before] * 10)}]")
+    return "\n".join(lines).encode()
+
+
+NO_PLAIN_FILE: Mapping[str, Spoil] = {
+    "missing": lambda path: path.unlink(),
+    "a folder": instead(lambda path: path.mkdir()),
+    "a pipe": instead(os.mkfifo),
+    "a socket": instead(_socket),
+    "an endless device": instead(lambda path: path.symlink_to("/dev/zero")),
+    "a broken link": instead(lambda path: path.symlink_to("nowhere")),
+    "a link to itself": instead(lambda path: path.symlink_to(path.name)),
+}
+"""What may stand under the name of any file."""
+
+NO_TEXT: Mapping[str, Spoil] = {
+    "latin-1": changed(lambda data: data[:-6] + b"caf\xe9" + data[-6:]),
+    "UTF-16": changed(lambda data: data.decode().encode("utf-16")),
+    "UTF-32": changed(lambda data: data.decode().encode("utf-32")),
+    "gzip": changed(gzip.compress),
+    "a gzip bomb": content(gzip.compress(b" " * 50_000_000)),
+    "zip": content(b"PK\x03\x04" + bytes(range(256))),
+    "a picture": content(b"\x89PNG\r\n\x1a\n" + bytes(range(256))),
+    "empty": content(b""),
+    "blank": content(b" \n\n"),
+}
+"""What no file of text may be."""
+
+NO_DATA: Mapping[str, Spoil] = {
+    "NUL in it": changed(lambda data: data.replace(b"e", b"\0", 3)),
+    "a web page": content(b"<!DOCTYPE html><html><body>404</body></html>"),
+    "a number": content(b"42"),
+    "a text": content(b'"text"'),
+    "a truth value": content(b"true"),
+    "a list of numbers": content(b"[1, 2, 3]"),
+    "a million open brackets": content(b"[" * 1_000_000),
+    "brackets opened and closed": content(b"[" * 100_000 + b"]" * 100_000),
+    "900 levels": content(b'{"a":' * 900 + b"1" + b"}" * 900),
+    "900 levels around NaN": content(b'{"a":' * 900 + b"NaN" + b"}" * 900),
+    "NaN": content(b'{"question": NaN}'),
+    "half a character": content(b'{"question": "\\ud83d"}'),
+    "a key twice": content(b'{"question": "a", "question": "b"}'),
+    "a whole number of 5000 digits": content(b'{"question": ' + b"9" * 5000 + b"}"),
+}
+"""What no file of data may hold."""
+
+NO_YAML: Mapping[str, Spoil] = {
+    "a tag that runs code": content(b"!!python/object/apply:os.system ['touch pwned']"),
+    "aliases that multiply": content(_alias_bomb()),
+    "an alias that holds itself": content(b"&a [*a]"),
+    "a key that holds itself": content(b"&a {*a : 1}"),
+    "an unknown alias": content(b"*a"),
+    "two documents": content(b"--- {}\n--- {}\n"),
+    "a list for a key": content(b"? [a, b]\n: 1\n"),
+    "a tab": content(b"a:\n\t- b"),
+    "a number in base 16 without end": content(b"a: 0x" + b"f" * 5000),
+    "dashes without end": content(b"- " * 100_000),
+}
+"""What no YAML may hold."""

@@ -1,0 +1,78 @@
+"""Every file that a command reads, spoilt in every way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.battery.bench import READS, Bench
+from tests.battery.spoilers import NO_DATA, NO_PLAIN_FILE, NO_TEXT, NO_YAML, Spoil, content
+
+DATA = [name for name in READS if not name.endswith(".jinja")]
+# A manifest of a run says little, and a table of prices may be empty: what they hold is not all refused.
+_TAKEN = {("run/items.jsonl", "empty"), ("run/items.jsonl", "blank")}
+
+
+def spoilt() -> Iterator[object]:
+    for name in READS:
+        ways = {**NO_PLAIN_FILE, **NO_TEXT}
+        ways |= NO_DATA if name in DATA else {}
+        ways |= NO_YAML if name.endswith(".yaml") else {}
+        for way, spoil in ways.items():
+            if (name, way) not in _TAKEN:
+                yield pytest.param(name, spoil, id=f"{name} {way}")
+
+
+@pytest.mark.parametrize(("name", "spoil"), list(spoilt()))
+def test_a_spoilt_file_is_named_in_one_message(bench: Bench, name: str, spoil: Spoil) -> None:
+    spoil(bench.folder / name)
+    bench.refuses(READS[name], "run" if name.startswith("run/") else Path(name).name)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_the_sound_commands_are_sound(bench: Bench, name: str) -> None:
+    bench.accepts(READS[name])
+
+
+@pytest.mark.parametrize("name", [name for name in READS if not name.startswith("run/")])
+def test_a_byte_order_mark_does_no_harm(bench: Bench, name: str) -> None:
+    path = bench.folder / name
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    bench.accepts(READS[name])
+
+
+@pytest.mark.parametrize("name", [name for name in READS if name.endswith(".json")])
+def test_a_file_cut_in_two_is_refused(bench: Bench, name: str) -> None:
+    path = bench.folder / name
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    bench.refuses(READS[name], "run" if name.startswith("run/") else name)
+
+
+@pytest.mark.parametrize("name", ["queries.jsonl", "essays.jsonl", "answers.jsonl"])
+def test_a_row_of_50_mb_is_refused_by_its_number(bench: Bench, name: str) -> None:
+    path = bench.folder / name
+    path.write_bytes(path.read_bytes() + b'{"submission": "' + b"x" * 50_000_000 + b'"}\n')
+    rows = path.read_bytes().count(b"\n")
+    bench.refuses(READS[name], f"{name}:{rows}: the row is longer than 16 MiB")
+
+
+@pytest.mark.parametrize("name", ["queries.jsonl", "essays.jsonl", "answers.jsonl"])
+def test_every_bad_row_is_named_and_not_the_first_alone(bench: Bench, name: str) -> None:
+    path = bench.folder / name
+    rows = path.read_bytes().count(b"\n")
+    path.write_bytes(path.read_bytes() + b"{oops\n[1]\n")
+    bench.refuses(READS[name], f"{name}:{rows + 1}: ", f"{name}:{rows + 2}: ")
+
+
+def test_a_file_without_measure_is_refused_before_it_is_read(bench: Bench) -> None:
+    with (bench.folder / "essays.json").open("r+b") as file:
+        file.truncate(2**40)
+    bench.refuses(READS["essays.json"], "1,048,576 MiB", "the most that is read at once is 512 MiB")
+
+
+def test_no_tag_of_yaml_runs_code(bench: Bench) -> None:
+    content(b"a: !!python/object/apply:os.mkdir [pwned]")(bench.folder / "synth.yaml")
+    bench.refuses(READS["synth.yaml"], "synth.yaml")
+    assert not (bench.folder / "pwned").exists()

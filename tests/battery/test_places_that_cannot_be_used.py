@@ -1,0 +1,198 @@
+"""Run directories, endpoints and environment variables that a run cannot work with."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.battery.bench import COMMANDS, KEY, Bench, inventory
+
+RUNS = ("synthesize", "grade")
+WRITTEN = {
+    "synthesize": (
+        *("step0_reference.jsonl", "step2_rubrics.jsonl", "step4_augmented.jsonl", "final.jsonl", "final.parquet"),
+        *("unfinished.jsonl", "manifest.json", "ledger/ledger.sqlite", "ledger/run.lock"),
+    ),
+    "grade": (
+        "dataset.json",
+        "items.jsonl",
+        "manifest.json",
+        "ledger/ledger.sqlite",
+        "ledger/run.lock",
+        "results.csv",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "name"), [(command, name) for command in RUNS for name in WRITTEN[command]])
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["a folder", "a pipe"])
+def test_what_stands_where_a_file_will_be_written_is_named(
+    bench: Bench, command: str, name: str, make: Callable[[Path], None]
+) -> None:
+    path = bench.folder / "out" / name
+    path.parent.mkdir(parents=True)
+    make(path)
+    more = ["--format", "csv"] if command == "grade" else []
+    bench.refuses([*COMMANDS[command], *more], f"out/{name}: cannot be read", "move it away, or pass another --out")
+
+
+@pytest.mark.parametrize("command", RUNS)
+@pytest.mark.parametrize("name", ["out/ledger", "out/ledger/ledger.sqlite"])
+def test_a_file_that_is_no_ledger_is_not_written_over(bench: Bench, command: str, name: str) -> None:
+    path = bench.folder / name
+    path.parent.mkdir(parents=True)
+    path.write_text("my shopping list, which is longer than the head of a database")
+    bench.refuses(COMMANDS[command], "out/ledger")
+
+
+@pytest.mark.parametrize("command", RUNS)
+@pytest.mark.parametrize("target", ["nowhere/else", "out"])
+def test_a_broken_link_is_no_run_directory(bench: Bench, command: str, target: str) -> None:
+    (bench.folder / "out").symlink_to(target)
+    bench.refuses(COMMANDS[command], "out")
+
+
+@pytest.mark.parametrize("name", ["final.jsonl", "step0_reference.jsonl", "manifest.json"])
+def test_queries_are_not_written_over(bench: Bench, name: str) -> None:
+    (bench.folder / "out").mkdir()
+    (bench.folder / "queries.jsonl").rename(bench.folder / "out" / name)
+    words = ["synthesize", f"out/{name}", "--out", "out", "--models", "m"]
+    bench.refuses(words, f"would write {name} over its own input")
+
+
+def test_a_run_does_not_go_into_the_folder_that_it_reads(bench: Bench) -> None:
+    (bench.folder / "texts").mkdir()
+    (bench.folder / "texts" / "a.txt").write_text("An essay.")
+    for out in ("texts", "texts/run"):
+        words = ["grade", "--rubric", "rubric.json", "--submissions", "texts", "--judge", "judge@{url}", "--out", out]
+        bench.refuses(words, "lies in texts, which is read")
+
+
+def test_the_runs_own_copy_of_the_dataset_is_not_cut_by_grading_a_part_of_it(bench: Bench) -> None:
+    words = ["grade", "run/dataset.json", "--judge", "judge@{url}", "--out", "run", "--limit", "1"]
+    bench.refuses(words, "would write dataset.json over its own input")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes and reads everything")
+def test_files_without_permission_are_named(bench: Bench) -> None:
+    (bench.folder / "queries.jsonl").chmod(0)
+    bench.refuses(COMMANDS["synthesize"], "queries.jsonl: cannot be read: Permission denied")
+    (bench.folder / "sealed").mkdir(mode=0o500)
+    bench.refuses([*COMMANDS["grade"], "--out", "sealed/out"], "sealed/out")
+
+
+URLS = (
+    *(
+        "not a url",
+        "file:///etc/passwd",
+        "ftp://host/v1",
+        "javascript:alert(1)",
+        "//host/v1",
+        "http://",
+        "http:///v1",
+    ),
+    *("http://host:99999/v1", "http://host:abc/v1", "http://host/v1?key=1", "http://host/v1#part", "http://a b/v1"),
+    *(
+        "http://user:password@host/v1",
+        "http://a..b/v1",
+        "http://-/v1",
+        f"http://{'a' * 300}.com/v1",
+        "http://h\nh/v1",
+    ),
+    *("http://169.254.169.254/v1", "http://169.254.169.254./v1", "HTTP://169.254.169.254/", "http://2852039166/v1"),
+    *("http://0xA9FEA9FE/v1", "http://0251.0376.0251.0376/", "http://[fe80::1]/v1", "http://[fe80::1%25eth0]/v1"),
+    *("http://[::ffff:169.254.169.254]/v1", "http://[64:ff9b::a9fe:a9fe]/v1", "http://[2002:a9fe:a9fe::]/v1"),
+    *("http://[fd00:ec2::254]/v1", "http://100.100.100.200/v1", "http://metadata.google.internal./v1"),
+    *("http://METADATA.google.internal/", "http://１６９.254.169.254/v1", "http://h\\@169.254.169.254/v1"),
+)
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("command", RUNS)
+def test_an_address_that_is_none_or_forbidden_is_refused(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, command: str, url: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    words = [word.replace("@{url}", "") for word in COMMANDS[command]]
+    bench.refuses(words, "OPENAI_BASE_URL")
+    monkeypatch.setenv("OPENAI_BASE_URL", bench.endpoint.base_url)
+    if command == "synthesize" and url:
+        bench.refuses([*words, "--merge-base-url", url], "merge: ")
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_an_address_where_nobody_answers_leaves_nothing_behind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    before = inventory(bench.folder)
+    ended = bench.type(*[word.replace("@{url}", "") for word in COMMANDS[command]])
+    assert ended.status == 2
+    assert "cannot connect to 127.0.0.1:1" in ended.err
+    assert "Traceback" not in ended.err
+    assert inventory(bench.folder) == before
+
+
+class _Website(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        page = b"<!DOCTYPE html><html><body>Welcome to our router</body></html>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def website() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), _Website) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_a_website_is_told_from_an_endpoint(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, website: str, command: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", website)
+    before = inventory(bench.folder)
+    ended = bench.type(*[word.replace("@{url}", "") for word in COMMANDS[command]])
+    assert ended.status == 2
+    assert "the answer is a web page" in ended.err
+    assert "is the base URL right?" in ended.err
+    assert inventory(bench.folder) == before
+
+
+@pytest.mark.parametrize("key", ["", " ", "sk two words", "sk\nline", "sk-é", "\udcff", "sk\x7f", None])
+@pytest.mark.parametrize("command", RUNS)
+def test_a_key_that_is_none_is_refused_and_not_shown(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, command: str, key: str | None
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    if key is not None:
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+    words = [{"judge@{url}": "openai/m", "some-model": "openai/m"}.get(word, word) for word in COMMANDS[command]]
+    bench.refuses(words, "OPENAI_API_KEY")
+    assert key is None or len(key) < 2 or key not in bench.type(*words).err
+
+
+def test_a_finished_run_stays_when_a_later_command_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = inventory(bench.folder / "run")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    assert bench.type("grade", "essays.json", "--judge", "another", "--out", "run").status == 2
+    assert set(inventory(bench.folder / "run")) >= set(before)
+    assert json.loads((bench.folder / "run" / "manifest.json").read_text())["kind"] == "evaluation"
+    assert KEY not in (bench.folder / "run" / "manifest.json").read_text()

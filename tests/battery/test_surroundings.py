@@ -1,0 +1,75 @@
+"""The command as a process, in terminals and under settings that few have."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.battery.bench import lay_out
+
+ROOT = Path(__file__).parents[2]
+PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def typed(folder: Path, *words: str | bytes, **more: str) -> subprocess.CompletedProcess[bytes]:
+    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
+    surroundings = {**kept, "PYTHONPATH": str(ROOT / "src"), **more}
+    command = [sys.executable, "-m", "autorubric", *words]
+    return subprocess.run(command, cwd=folder, env=surroundings, capture_output=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lay_out(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "more", [PLAIN, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C.UTF-8"}], ids=["C", "ascii", "UTF-8"]
+)
+def test_rubrics_in_any_language_are_shown_in_any_terminal(folder: Path, more: dict[str, str]) -> None:
+    row = {"id": "é", "question": "什么是光合作用? – 🙂"}
+    (folder / "queries.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    words = ("synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/offline", "--show", "1")
+    ended = typed(folder, *words, **more)
+    assert ended.returncode == 0, ended.stderr.decode()
+    written = (folder / "out" / "final.jsonl").read_text(encoding="utf-8")
+    assert json.loads(written)["question"] == row["question"]
+
+
+@pytest.mark.parametrize("more", [PLAIN, {}], ids=["C", "UTF-8"])
+def test_a_name_that_is_no_text_is_told_without_a_traceback(folder: Path, more: dict[str, str]) -> None:
+    for words in (
+        (b"grade", b"no-such-\xff.json"),
+        (b"agree", b"\xff"),
+        (b"synthesize", b"\xff.jsonl", b"--out", b"o\xff"),
+    ):
+        ended = typed(folder, *words, **more)
+        assert ended.returncode == 2, ended.stderr.decode(errors="replace")
+        assert ended.stderr.startswith(b"autorubric: ")
+        assert b"Traceback" not in ended.stderr
+
+
+def test_debug_shows_the_traceback_and_the_message(folder: Path) -> None:
+    plain, debug = typed(folder, "grade", "none.json"), typed(folder, "grade", "none.json", "--debug")
+    assert (plain.returncode, debug.returncode) == (2, 2)
+    assert b"Traceback" not in plain.stderr
+    assert b"Traceback (most recent call last)" in debug.stderr
+    assert debug.stderr.endswith(plain.stderr)
+
+
+def test_a_reader_that_leaves_early_is_no_fault(folder: Path) -> None:
+    command = [sys.executable, "-m", "autorubric", "synthesize", "--help"]
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        command, cwd=folder, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.close()
+        assert running.stderr is not None
+        assert b"Traceback" not in running.stderr.read()
