@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def grade(
     seed: _Seed = 0,
     prompts: _Prompts = None,
     prefix_first: _PrefixFirst = True,
+    log_json: LogJson = None,
+    log_prompts: LogPrompts = False,
 ) -> int:
     """Grade submissions criterion by criterion: by judges, by checks, or both.
 
@@ -109,7 +112,8 @@ def grade(
     """
     given = {name: value for name, value in locals().items() if name != "context"}
     session = _session(given, context.obj or sys.argv[1:])
-    return asyncio.run(session.estimate() if dry_run else session.run())
+    with call_log(log_json, log_prompts, out):
+        return asyncio.run(session.estimate() if dry_run else session.run())
 
 
 def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
