@@ -10,7 +10,9 @@ import typer
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
+from autorubric.cli.doctor import doctor
 from autorubric.cli.grade import grade
+from autorubric.cli.status import status
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError
 
@@ -25,6 +27,8 @@ app = typer.Typer(
 app.command("synthesize")(synthesize)
 app.command("grade")(grade)
 app.command("agree")(agree)
+app.command("status")(status)
+app.command("doctor")(doctor)
 
 
 @app.callback()

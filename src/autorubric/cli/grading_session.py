@@ -66,7 +66,7 @@ class GradingSession:
         make_folder(self.out)
         summary = EvaluationSummary(len(self.dataset))
         content = self.dataset.to_json().encode()
-        settings = {**self.settings, "stand_ins": labels}
+        settings = {**self.settings, "stand_ins": labels, "again": self.again}
         plan = ExperimentPlan(
             self.dataset,
             self.grader,

@@ -45,17 +45,26 @@ def prepare(connection: sqlite3.Connection, place: str) -> None:
         LedgerError: the file belongs to another version.
     """
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchall():
-        found = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchall()
-        version = found[0][0] if found else None
-        if version != VERSION:
-            raise LedgerError(
-                f"{place} has version {version}, and this autorubric reads version {VERSION}; "
-                "use the autorubric that wrote it, or start in a new run directory"
-            )
+        check_version(connection, place)
     connection.execute("BEGIN IMMEDIATE")
     for statement in _TABLES:
         connection.execute(statement)
     connection.execute("COMMIT")
+
+
+def check_version(connection: sqlite3.Connection, place: str) -> None:
+    """Refuse a file that another version of this package made.
+
+    Raises:
+        LedgerError: the file belongs to another version.
+    """
+    found = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchall()
+    version = found[0][0] if found else None
+    if version != VERSION:
+        raise LedgerError(
+            f"{place} has version {version}, and this autorubric reads version {VERSION}; "
+            "use the autorubric that wrote it, or start in a new run directory"
+        )
 
 
 class damage_named:
