@@ -1,0 +1,255 @@
+"""From a report to a reward: one number for a trainer, and what it was made from. Pure.
+
+With the weight w and the value b of each criterion (MET is 1, UNMET is 0, an option its value):
+
+* `positive`: sum of w · b over sum of w, both over the criteria of positive weight (RubricHub, RuRL);
+* `signed`: sum of w · b over all criteria, over the sum of the positive weights (HealthBench); may be below 0;
+* `clipped`: the same, cut off to [0, 1].
+
+A failed judgment has no b. Where the reward depends on one there is no reward, and the trainer gets what the
+rule's policy says, which is never 0 unless the caller gave 0 as the neutral value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn, TypeAlias, get_args
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.report import (
+    CriterionReport,
+    EnsembleCriterionReport,
+    EnsembleEvaluationReport,
+    EvaluationReport,
+)
+from autorubric.core.report_scoring import worst_value
+from autorubric.core.scoring import Cell, totals
+from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
+from autorubric.errors import AutorubricError, ConfigError, InputError
+from autorubric.training.overlong import SoftOverlong
+
+Formula: TypeAlias = Literal["positive", "signed", "clipped"]
+FailurePolicy: TypeAlias = Literal["raise", "none", "nan", "neutral"]
+Judged: TypeAlias = CriterionReport | EnsembleCriterionReport
+
+GATE_TAG = "gate"
+"""A criterion with this tag is a gate in every rule."""
+
+
+class RewardFailed(AutorubricError):
+    """There is no reward because a judgment failed, and the policy is `raise`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardRule:
+    """How a report becomes a reward.
+
+    Attributes:
+        formula: `positive` (RubricHub), `signed` (HealthBench) or `clipped` (HealthBench, in [0, 1]).
+        on_failure: what a trainer gets where a judgment failed: `raise` an error, `none`, `nan`, or `neutral`.
+        neutral: the value of `neutral`; there is no default.
+        cannot_assess: what an abstention does; by default its criterion is left out.
+        gates: names or ids of criteria that must be met, else the reward is 0 (a pitfall must not be met). A
+            criterion tagged `gate` is one without being named here.
+        overlong: what long responses lose; needs their length in tokens.
+
+    Raises:
+        ConfigError: a name is unknown, `neutral` comes without its policy, or the policy without `neutral`.
+
+    Example:
+        >>> RewardRule(on_failure="neutral")
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: on_failure='neutral' needs the neutral value: give neutral=...
+    """
+
+    formula: Formula = "positive"
+    on_failure: FailurePolicy = "none"
+    neutral: float | None = None
+    cannot_assess: CannotAssessConfig = field(default_factory=CannotAssessConfig)
+    gates: tuple[str, ...] = ()
+    overlong: SoftOverlong | None = None
+
+    def __post_init__(self) -> None:
+        problems = []
+        for name, known in (("formula", get_args(Formula)), ("on_failure", get_args(FailurePolicy))):
+            if getattr(self, name) not in known:
+                problems.append(f"{name}={getattr(self, name)!r} is not one of {', '.join(known)}")
+        if isinstance(self.gates, str):
+            problems.append(f"gates={self.gates!r}; expected a tuple of criterion names")
+        if self.on_failure == "neutral" and self.neutral is None:
+            problems.append("on_failure='neutral' needs the neutral value: give neutral=...")
+        elif self.neutral is not None:
+            problems += self._neutral_problems(self.neutral)
+        if problems:
+            raise ConfigError(problems)
+
+    def _neutral_problems(self, neutral: float) -> list[str]:
+        if self.on_failure != "neutral":
+            return [f"neutral={neutral!r} is given, but on_failure={self.on_failure!r}"]
+        if isinstance(neutral, bool) or not isinstance(neutral, int | float) or not math.isfinite(neutral):
+            return [f"neutral={neutral!r}; expected a finite number"]
+        return []
+
+    def check(self, criteria: Iterable[Criterion]) -> None:
+        """Refuse a rubric that no reward can be made of, before anything is spent.
+
+        Raises:
+            InputError: no criterion has a positive weight, or a gate is not in the rubric.
+
+        Example:
+            >>> RewardRule().check([Criterion(weight=-2, requirement="Invents a source")])
+            Traceback (most recent call last):
+            autorubric.errors.InputError: no criterion has a positive weight; a reward is a share of positive weights
+        """
+        known = list(criteria)
+        names = {name for criterion in known for name in (criterion.name, criterion.id)}
+        problems = [f"gate {gate!r} is no criterion of the rubric" for gate in self.gates if gate not in names]
+        if not any(criterion.weight > 0 for criterion in known):
+            problems.append("no criterion has a positive weight; a reward is a share of positive weights")
+        if problems:
+            raise InputError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """What a trainer gets for one submission.
+
+    Attributes:
+        value: the reward; None where there is none.
+        criteria: the value of each criterion in [0, 1], by its name; None where it was not judged or not
+            assessed.
+        failure: why there is no reward of the formula's; None where there is one.
+        closed: the gates that were not met.
+        penalty: what the length has cost; the value is already less by it.
+        coverage: the share of criteria whose judgment did not fail, in [0, 1].
+    """
+
+    value: float | None
+    criteria: Mapping[str, float | None]
+    failure: str | None = None
+    closed: tuple[str, ...] = ()
+    penalty: float = 0.0
+    coverage: float | None = None
+
+
+DEFAULT_RULE = RewardRule()
+
+
+def reward_of(
+    report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule = DEFAULT_RULE, *, length: int | None = None
+) -> Reward:
+    """The reward of a report.
+
+    A gate that was judged and not met makes the reward 0, whatever else failed. A gate that failed, or that
+    was not assessed while abstentions are skipped, leaves the reward undecided: the policy holds.
+
+    Args:
+        report: of one submission; its own score and length penalty are not used.
+        rule: how it becomes a reward.
+        length: tokens of the response, where the rule has an overlong penalty.
+
+    Raises:
+        RewardFailed: there is no reward, and the policy is `raise`.
+        InputError: the rule has an overlong penalty, and no length is given.
+
+    Example:
+        >>> met = CriterionReport(name="Cause", weight=3, requirement="Names a cause", verdict="MET", reason=None)
+        >>> unmet = CriterionReport(name="Brief", weight=1, requirement="Is brief", verdict="UNMET", reason=None)
+        >>> reward = reward_of(EvaluationReport(score=0.75, report=[met, unmet]))
+        >>> reward.value, dict(reward.criteria)
+        (0.75, {'Cause': 1.0, 'Brief': 0.0})
+        >>> failed = CriterionReport(requirement="Is kind", reason=None, error="timeout: no answer in 60 s")
+        >>> reward_of(EvaluationReport(score=None, report=[met, failed])).value is None
+        True
+    """
+    judged: Sequence[Judged] = report.report or ()
+    names = criterion_names([_criterion(one) for one in judged])
+    criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
+    gates = [_gate(one, rule) for one in judged]
+    closed = tuple(name for name, open_ in zip(names, gates, strict=True) if open_ is False)
+    value = 0.0 if closed else _value(judged, gates, rule)
+    coverage = sum(not one.is_error for one in judged) / len(judged) if judged else None
+    if value is None:
+        failure = _failure(report, judged, names)
+        return Reward(_answer(failure, rule), criteria, failure, coverage=coverage)
+    penalty = 0.0
+    if rule.overlong is not None:
+        if length is None:
+            raise InputError("the rule has an overlong penalty; give the response's length in tokens")
+        penalty = rule.overlong.penalty(length)
+    return Reward(value - penalty, criteria, None, closed, penalty, coverage)
+
+
+def criterion_names(criteria: Sequence[Criterion]) -> list[str]:
+    """A name for each criterion that no other one of the rubric has.
+
+    Its own, with its section where two share it; `C1`, `C2`, … where it has none.
+
+    Example:
+        >>> criterion_names([Criterion(requirement="Is brief"), Criterion(name="Tone", requirement="Is kind")])
+        ['C1', 'Tone']
+    """
+    plain = [criterion.name or f"C{number}" for number, criterion in enumerate(criteria, start=1)]
+    found: list[str] = []
+    for number, (criterion, name) in enumerate(zip(criteria, plain, strict=True), start=1):
+        if plain.count(name) > 1 and criterion.section:
+            name = f"{criterion.section}/{name}"  # noqa: PLW2901
+        found.append(f"{name} (C{number})" if name in found else name)
+    return found
+
+
+def _criterion(judged: Judged) -> Criterion:
+    return judged.criterion if isinstance(judged, EnsembleCriterionReport) else judged
+
+
+def _gate(judged: Judged, rule: RewardRule) -> bool | None:
+    """Whether a gate is open; None where nobody can say, True for a criterion that is no gate."""
+    criterion = _criterion(judged)
+    if GATE_TAG not in criterion.tags and not ({criterion.name, criterion.id} & set(rule.gates)):
+        return True
+    if judged.is_error:
+        return None
+    if judged.score_value is None:
+        return None if rule.cannot_assess.strategy is CannotAssessStrategy.SKIP else False
+    return judged.score_value == (0.0 if criterion.weight < 0 else 1.0)
+
+
+def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardRule) -> float | None:
+    if None in gates:
+        return None
+    counted = [one for one in judged if rule.formula != "positive" or _criterion(one).weight > 0]
+    if any(one.is_error for one in counted):
+        return None
+    cells = (Cell(_criterion(one).weight, one.score_value, worst_value(_criterion(one))) for one in counted)
+    points, positive, _, _ = totals(cells, rule.cannot_assess)
+    if positive <= 0:
+        return None
+    share = points / positive
+    return max(0.0, min(1.0, share)) if rule.formula == "clipped" else share
+
+
+def _failure(
+    report: EvaluationReport | EnsembleEvaluationReport, judged: Sequence[Judged], names: Sequence[str]
+) -> str:
+    errors = [(name, one.error) for name, one in zip(names, judged, strict=True) if one.error is not None]
+    if errors:
+        name, error = errors[0]
+        more = f" (and {len(errors) - 1} more of {len(judged)} criteria)" if len(errors) > 1 else ""
+        return f"criterion {name!r}: {error}{more}"
+    if judged:
+        return "no criterion of positive weight, or a gate, could be assessed"
+    return report.error or "the report has no criteria"
+
+
+def _answer(failure: str, rule: RewardRule) -> float | None:
+    if rule.on_failure == "raise":
+        _refuse(failure)
+    if rule.on_failure == "nan":
+        return math.nan
+    return rule.neutral
+
+
+def _refuse(failure: str) -> NoReturn:
+    raise RewardFailed(f"no reward: {failure}")

@@ -1,0 +1,200 @@
+"""Whoever gives rewards: samples in, rewards out, for callers who await and for those who do not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from autorubric.background import wait_for
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.rubric import Rubric
+from autorubric.errors import ConfigError, InputError
+from autorubric.graders.case import Query
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.grader import Grader
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.providers import resolve
+from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, reward_of
+
+_log = logging.getLogger("autorubric.training")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A submission that is to be rewarded.
+
+    Attributes:
+        submission: the text.
+        rubric: what it is judged by.
+        query: what it answers: a text, or the turns of a conversation.
+        reference: an exemplary submission.
+        length: its tokens, where the rule has an overlong penalty.
+        item: an id, for the ledger.
+    """
+
+    submission: str
+    rubric: Rubric
+    query: Query | None = None
+    reference: str | None = None
+    length: int | None = None
+    item: str = ""
+
+
+class RewardSource(Protocol):
+    """Gives rewards: a `Rewarder` in this process, or `HttpRewards` for a service elsewhere."""
+
+    async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
+        """A reward for each sample, in order."""
+        ...
+
+
+class Rewarder:
+    """Gives rewards from a grader, in this process.
+
+    Args:
+        grader: who judges; its run directory or ledger keeps every reply.
+        rule: how a report becomes a reward.
+
+    Raises:
+        ConfigError: a judge's key is missing, or its provider is unknown.
+
+    Example:
+        >>> rewarder = rewarder_of("builtin/offline")
+        >>> rubric = Rubric.from_dict([{"name": "Short", "requirement": "Contains at most 5 words."}])
+        >>> [reward] = rewards_now(rewarder, [Sample("Because of the moon.", rubric, "Why are there tides?")])
+        >>> reward.value
+        1.0
+    """
+
+    def __init__(self, grader: Grader[Any], rule: RewardRule = DEFAULT_RULE) -> None:
+        self.grader = grader
+        self.rule = rule
+        self._failed: Counter[str] = Counter()
+        if isinstance(grader, CriterionGrader):
+            for spec in grader.recipe.specs:
+                resolve(spec.llm_config)
+
+    async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
+        """A reward for each sample, in order; all are judged at the same time.
+
+        Raises:
+            InputError: a rubric cannot be rewarded or decided; nothing was asked then.
+            RewardFailed: a judgment failed, and the rule's policy is `raise`; the other samples were judged.
+        """
+        await self._check(samples)
+        found = await asyncio.gather(*map(self._reward, samples), return_exceptions=True)
+        rewards = []
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one
+            rewards.append(one)
+        return rewards
+
+    async def _reward(self, sample: Sample) -> Reward:
+        report = await self._report(sample)
+        # Once more without its policy: that the caller is told by an exception is no reason not to log.
+        plain = reward_of(report, replace(self.rule, on_failure="none", neutral=None), length=sample.length)
+        if plain.failure is None:
+            return plain
+        self._tell(plain.failure)
+        return reward_of(report, self.rule, length=sample.length)
+
+    async def _report(self, sample: Sample) -> EnsembleEvaluationReport | EvaluationReport:
+        grader, rubric = self.grader, sample.rubric
+        if isinstance(grader, CriterionGrader):
+            guidelines = rubric.guidelines
+            case = grader.case(sample.submission, rubric, sample.query, sample.reference, guidelines=guidelines)
+            return await grader.grade_case(replace(case, item=sample.item))
+        query = sample.query if isinstance(sample.query, str) or sample.query is None else spoken(sample.query)
+        report: EvaluationReport = await rubric.grade(sample.submission, grader, query, sample.reference)
+        return report
+
+    async def _check(self, samples: Sequence[Sample]) -> None:
+        """Refuse rubrics that cannot be rewarded or decided, before anything is spent."""
+        problems: dict[str, None] = {}
+        judge = (await self.grader.desk()).judge if isinstance(self.grader, CriterionGrader) else None
+        for rubric in {id(sample.rubric): sample.rubric for sample in samples}.values():
+            try:
+                self.rule.check(rubric)
+                if judge is not None:
+                    judge.check_rubric(rubric.rubric)
+            except InputError as error:
+                problems.update(dict.fromkeys(error.problems))
+        if self.rule.overlong is not None and any(sample.length is None for sample in samples):
+            problems["the rule has an overlong penalty; give each sample's length in tokens"] = None
+        if problems:
+            raise InputError(problems)
+
+    def _tell(self, failure: str) -> None:
+        """Log why there is no reward: a judge that is down would say so thousands of times, so ever more rarely."""
+        kind = failure.partition(": ")[2].partition(":")[0] or failure
+        self._failed[kind] += 1
+        count = self._failed[kind]
+        if count & (count - 1) == 0:
+            policy = self.rule.on_failure
+            _log.warning("no reward (%d of this kind so far; the trainer gets %r): %s", count, policy, failure)
+
+
+def rewarder_of(
+    judge: str | LLMConfig | Grader[Any] | None,
+    rule: RewardRule = DEFAULT_RULE,
+    *,
+    base_url: str | None = None,
+    run_dir: str | Path | None = None,
+    max_in_flight: int = 64,
+) -> Rewarder:
+    """A rewarder with this judge.
+
+    Args:
+        judge: `provider/model`, a configuration or a grader; None where every criterion carries a check.
+        rule: how a report becomes a reward.
+        base_url: address of an OpenAI-compatible endpoint, for a judge given by its name.
+        run_dir: where replies are recorded durably; one process a directory.
+        max_in_flight: most calls in flight.
+
+    Raises:
+        ConfigError: the judge's key is missing, or settings contradict each other.
+    """
+    if isinstance(judge, Grader):
+        if base_url is not None or run_dir is not None:
+            raise ConfigError("a grader brings its own endpoint and run directory; leave base_url and run_dir out")
+        return Rewarder(judge, rule)
+    if judge is None:
+        return Rewarder(CriterionGrader.of_checks(), rule)
+    if isinstance(judge, str):
+        judge = LLMConfig(judge, temperature=0.0, max_tokens=2048, api_base=base_url, timeout=300.0)
+    elif base_url is not None:
+        raise ConfigError("the judge's configuration has its own api_base; leave base_url out")
+    grader = CriterionGrader(judge_model_config=judge, run_dir=run_dir, max_in_flight=max_in_flight)
+    return Rewarder(grader, rule)
+
+
+def rewards_now(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]:
+    """The rewards, for callers who do not await; works inside a running event loop too, which it blocks.
+
+    Example:
+        >>> rewards_now(rewarder_of("builtin/offline"), [])
+        []
+    """
+    return wait_for(_awaited(source, samples))
+
+
+async def _awaited(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]:
+    return await source.rewards(samples)
+
+
+def spoken(messages: Query) -> str:
+    r"""A conversation as one text, for whoever takes no turns.
+
+    Example:
+        >>> spoken([{"role": "user", "content": "Why?"}])
+        'user: Why?'
+    """
+    if isinstance(messages, str):
+        return messages
+    return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in messages)

@@ -1,0 +1,187 @@
+"""From a report to a reward."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
+from autorubric.errors import ConfigError, InputError
+from autorubric.training.overlong import SoftOverlong
+from autorubric.training.reward import RewardFailed, RewardRule, criterion_names, reward_of
+
+
+def entry(weight: float, verdict: str | None, name: str | None = None, **more: Any) -> EnsembleCriterionReport:
+    """A judged criterion; a verdict of None is a failed judgment."""
+    criterion = Criterion(weight=weight, requirement=f"asks {weight}", name=name, **more)
+    error = "timeout: no answer in 60 s" if verdict is None else None
+    return EnsembleCriterionReport.model_validate(
+        {"criterion": criterion, "final_verdict": verdict, "final_reason": None, "error": error}
+    )
+
+
+def report(*entries: EnsembleCriterionReport) -> EnsembleEvaluationReport:
+    return EnsembleEvaluationReport(score=None, report=list(entries))
+
+
+def test_the_paper_s_form_is_the_met_share_of_positive_weight() -> None:
+    # Met: 3 + 2 of 3 + 5 + 2; the pitfall of weight -4 is left out.
+    found = reward_of(report(entry(3, "MET"), entry(5, "UNMET"), entry(2, "MET"), entry(-4, "MET")))
+    assert found.value == 0.5
+    assert list(found.criteria.values()) == [1.0, 0.0, 1.0, 1.0]
+    assert found.coverage == 1.0
+
+
+@pytest.mark.parametrize(("formula", "expected"), [("signed", -0.4), ("clipped", 0.0)])
+def test_healthbench_s_form_subtracts_pitfalls_raw_or_clipped(formula: Any, expected: float) -> None:
+    # (3 - 7) / (3 + 7)
+    found = reward_of(report(entry(3, "MET"), entry(7, "UNMET"), entry(-7, "MET")), RewardRule(formula=formula))
+    assert found.value == pytest.approx(expected)
+
+
+def test_an_option_counts_with_its_value() -> None:
+    options = [{"label": "No", "value": 0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1}]
+    criterion = Criterion(weight=4, requirement="How well?", options=options)
+    chosen = EnsembleCriterionReport.model_validate(
+        {
+            "criterion": criterion,
+            "final_verdict": None,
+            "final_reason": None,
+            "final_multi_choice_verdict": {
+                "selected_index": 1,
+                "selected_label": "Partly",
+                "value": 0.5,
+                "aggregated_value": 0.5,
+            },
+        }
+    )
+    # (4 · 0.5 + 4 · 1) / 8
+    assert reward_of(report(chosen, entry(4, "MET"))).value == 0.75
+
+
+def test_a_failed_judgment_is_no_reward_and_never_zero() -> None:
+    failed = report(entry(3, "MET"), entry(1, None, "Kind"))
+    found = reward_of(failed)
+    assert found.value is None
+    assert found.failure == "criterion 'Kind': timeout: no answer in 60 s"
+    assert found.criteria["Kind"] is None
+    assert found.coverage == 0.5
+    value = reward_of(failed, RewardRule(on_failure="nan")).value
+    assert value is not None and math.isnan(value)
+    assert reward_of(failed, RewardRule(on_failure="neutral", neutral=0.4)).value == 0.4
+    with pytest.raises(RewardFailed, match="Kind"):
+        reward_of(failed, RewardRule(on_failure="raise"))
+
+
+def test_a_failure_that_cannot_change_the_reward_does_not_take_it() -> None:
+    failed_pitfall = report(entry(3, "MET"), entry(-1, None))
+    assert reward_of(failed_pitfall).value == 1.0
+    assert reward_of(failed_pitfall, RewardRule(formula="signed")).value is None
+
+
+def test_a_report_without_criteria_is_a_failure_and_names_its_error() -> None:
+    found = reward_of(EnsembleEvaluationReport(score=None, error="unknown: disk full"))
+    assert (found.value, found.failure) == (None, "unknown: disk full")
+
+
+def test_a_gate_that_is_not_met_makes_the_reward_zero() -> None:
+    rule = RewardRule(gates=("Safe",))
+    assert reward_of(report(entry(1, "UNMET", "Safe"), entry(9, "MET")), rule).value == 0.0
+    assert reward_of(report(entry(1, "MET", "Safe"), entry(9, "UNMET")), rule).value == 0.1
+    closed = reward_of(report(entry(1, "UNMET", "Safe"), entry(9, None)), rule)
+    assert (closed.value, closed.closed, closed.failure) == (0.0, ("Safe",), None)
+
+
+def test_a_gate_can_be_a_tag_or_a_pitfall() -> None:
+    tagged = [entry(1, "MET"), entry(-5, "MET", "Invents", tags=["gate"])]
+    assert reward_of(report(*tagged)).value == 0.0
+    assert reward_of(report(tagged[0], entry(-5, "UNMET", "Invents", tags=["gate"]))).value == 1.0
+
+
+def test_a_failed_gate_follows_the_policy_and_so_does_one_that_nobody_can_assess() -> None:
+    rule = RewardRule(gates=("Safe",), on_failure="neutral", neutral=0.3)
+    assert reward_of(report(entry(-1, None, "Safe"), entry(9, "MET")), rule).value == 0.3
+    assert reward_of(report(entry(1, "CANNOT_ASSESS", "Safe"), entry(9, "MET")), rule).value == 0.3
+    strict = RewardRule(
+        gates=("Safe",), cannot_assess=CannotAssessConfig(strategy=CannotAssessStrategy.FAIL), on_failure="raise"
+    )
+    assert reward_of(report(entry(1, "CANNOT_ASSESS", "Safe"), entry(9, "MET")), strict).value == 0.0
+
+
+def test_abstentions_are_left_out_unless_told_otherwise() -> None:
+    abstained = report(entry(3, "MET"), entry(1, "CANNOT_ASSESS"))
+    assert reward_of(abstained).value == 1.0
+    zero = RewardRule(cannot_assess=CannotAssessConfig(strategy=CannotAssessStrategy.ZERO))
+    assert reward_of(abstained, zero).value == 0.75
+    nothing = reward_of(report(entry(1, "CANNOT_ASSESS")))
+    assert nothing.value is None and nothing.failure is not None and "assessed" in nothing.failure
+
+
+@pytest.mark.parametrize(
+    ("length", "penalty"), [(0, 0.0), (4096, 0.0), (4097, 0.5 / 4096), (6144, 0.25), (8192, 0.5), (20_000, 0.5)]
+)
+def test_the_overlong_penalty_is_linear_in_the_buffer(length: int, penalty: float) -> None:
+    found = reward_of(report(entry(1, "MET")), RewardRule(overlong=SoftOverlong()), length=length)
+    assert found.penalty == pytest.approx(penalty)
+    assert found.value == pytest.approx(1 - penalty)
+
+
+def test_a_penalty_without_a_length_is_refused() -> None:
+    with pytest.raises(InputError, match="length in tokens"):
+        reward_of(report(entry(1, "MET")), RewardRule(overlong=SoftOverlong()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"formula": "mean"}, "formula='mean' is not one of positive, signed, clipped"),
+        ({"on_failure": "zero"}, "on_failure='zero' is not one of raise, none, nan, neutral"),
+        ({"on_failure": "neutral"}, "needs the neutral value"),
+        ({"neutral": 0.5}, "neutral=0.5 is given, but on_failure='none'"),
+        ({"on_failure": "neutral", "neutral": math.nan}, "expected a finite number"),
+        ({"gates": "Safe"}, "expected a tuple"),
+    ],
+)
+def test_a_rule_that_contradicts_itself_is_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        RewardRule(**settings)
+
+
+def test_an_overlong_buffer_beyond_the_limit_is_refused() -> None:
+    with pytest.raises(ConfigError, match="longer than max_length"):
+        SoftOverlong(max_length=100, buffer=200)
+    with pytest.raises(ConfigError, match="factor"):
+        SoftOverlong(factor=-1)
+
+
+def test_a_rubric_that_lacks_a_gate_or_a_positive_weight_is_refused_beforehand() -> None:
+    with pytest.raises(InputError) as caught:
+        RewardRule(gates=("Safe",)).check([Criterion(weight=-1, requirement="Lies")])
+    assert len(caught.value.problems) == 2
+
+
+def test_names_of_criteria_do_not_collide() -> None:
+    made = [
+        Criterion(name="Tone", requirement="a", section="A"),
+        Criterion(name="Tone", requirement="b", section="B"),
+        Criterion(name="Tone", requirement="c"),
+        Criterion(requirement="d"),
+    ]
+    assert criterion_names(made) == ["A/Tone", "B/Tone", "Tone", "C4"]
+    assert len(set(criterion_names([Criterion(name="C2", requirement="a"), Criterion(requirement="b")]))) == 2
+
+
+@given(st.lists(st.tuples(st.integers(1, 10), st.booleans()), min_size=1), st.integers(1, 10))
+def test_meeting_one_more_criterion_never_lowers_a_reward(cells: list[tuple[int, bool]], weight: int) -> None:
+    def judged(last: str) -> EnsembleEvaluationReport:
+        return report(*(entry(w, "MET" if met else "UNMET") for w, met in cells), entry(weight, last))
+
+    for formula in ("positive", "signed", "clipped"):
+        rule = RewardRule(formula=formula)
+        more, less = reward_of(judged("MET"), rule).value, reward_of(judged("UNMET"), rule).value
+        assert more is not None and less is not None and 0 <= less < more <= 1
