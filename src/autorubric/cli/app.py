@@ -12,6 +12,7 @@ from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
 from autorubric.cli.doctor import doctor
 from autorubric.cli.grade import grade
+from autorubric.cli.serve import serve
 from autorubric.cli.status import status
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command("synthesize")(synthesize)
 app.command("grade")(grade)
 app.command("agree")(agree)
+app.command("serve")(serve)
 app.command("status")(status)
 app.command("doctor")(doctor)
 

@@ -183,6 +183,10 @@ class Executor:
         """From now on make no new call: asks that are not hits fail with `reason`; calls in flight go on."""
         self._stopped = Failure("stopped", reason)
 
+    def readmit(self) -> None:
+        """Ask models again that failed for good (a key, an address): whoever runs for days outlives such failures."""
+        self._ended.clear()
+
     def abandon(self, reason: str) -> None:
         """Stop, and give up the calls in flight: those who wait for them get a failure with `reason`."""
         self.stop(reason)

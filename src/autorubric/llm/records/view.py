@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from autorubric.llm.records.accounts import Spent, Totals, spent, totals
 from autorubric.llm.records.ledger import FILE_NAME
+from autorubric.llm.records.rows import unseal
 from autorubric.llm.records.tables import check_version, damage_named
 
 _PACE_SECONDS = 60.0
@@ -27,6 +28,9 @@ _UNANSWERED = """
     WHERE NOT EXISTS (SELECT 1 FROM replies WHERE replies.key = failed.key)
         AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key)
     GROUP BY status ORDER BY count(*) DESC, status"""
+
+
+_OBSERVED = "SELECT id, at, data, digest FROM observations WHERE kind = ? AND id > ? ORDER BY id LIMIT 2000"
 
 
 class Pace(NamedTuple):
@@ -84,6 +88,26 @@ class LedgerView:
             count: int = self._connection.execute(_ANSWERED, (role,)).fetchall()[0][0]
         return count
 
+    def count_observations(self, kind: str) -> int:
+        """How many values of a kind were observed."""
+        if not self._has_observations():
+            return 0
+        with damage_named(self._place):
+            query = "SELECT count(*) FROM observations WHERE kind = ?"
+            count: int = self._connection.execute(query, (kind,)).fetchall()[0][0]
+        return count
+
+    def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
+        """The values of a kind with their times, in the order in which they were observed, a page at a time."""
+        last = 0
+        while self._has_observations():
+            with damage_named(self._place):
+                page = self._connection.execute(_OBSERVED, (kind, last)).fetchall()
+            if not page:
+                return
+            for last, at, data, digest in page:  # noqa: B007 (the next page starts behind it)
+                yield at, unseal(kind.encode(), data, digest)
+
     def pace(self) -> Pace:
         """How fast calls ended at the end of what is recorded."""
         with damage_named(self._place):
@@ -95,6 +119,11 @@ class LedgerView:
         lately = [at for at in times if 0 <= last - at <= _PACE_SECONDS]
         span = last - min(lately)
         return Pace((len(lately) - 1) / span if span > 0 else None, last)
+
+    def _has_observations(self) -> bool:
+        with damage_named(self._place):
+            query = "SELECT 1 FROM sqlite_master WHERE name = 'observations'"
+            return bool(self._connection.execute(query).fetchall())
 
 
 @contextmanager

@@ -1,0 +1,113 @@
+"""What is remembered of each reward, in the ledger of the run that gave it: what drift is seen from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from typing import Any
+
+from autorubric.core.rubric import Rubric
+from autorubric.files.quick_json import json_bytes
+from autorubric.training.reward import Reward, criterion_names
+from autorubric.training.rewarder import Sample
+
+REWARD, RUBRIC, SECOND = "reward", "rubric", "second"
+"""Kinds of observations: a reward, a rubric when it is first seen, and the word of the second judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewarded:
+    """A reward that was given.
+
+    Attributes:
+        rubric: the digest of the rubric.
+        group: the digest of query and rubric: rollouts of one query are a group.
+        answer: the digest of the submission.
+        characters: how long the submission was.
+        reward: the reward; None where a judgment failed.
+        failure: the kind of the failure, where there is no reward.
+        values: of each criterion of the rubric, in [0, 1]; None where it was not judged or not assessed.
+        failed: the places of the criteria whose judgment failed.
+        seconds: from asking to the reward.
+        step: the training step, where the trainer says.
+    """
+
+    rubric: str
+    group: str
+    answer: str
+    characters: int
+    reward: float | None
+    failure: str | None
+    values: Sequence[float | None]
+    failed: Sequence[int] = ()
+    seconds: float = 0.0
+    step: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The observation as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Rewarded:
+        """The observation of JSON values, as `to_dict` makes them."""
+        return cls(**value)
+
+
+def rubric_note(rubric: Rubric) -> dict[str, Any]:
+    """What is remembered of a rubric: its digest, and name, requirement and weight of each criterion.
+
+    Example:
+        >>> note = rubric_note(Rubric.from_dict([{"requirement": "Is brief", "weight": 3}]))
+        >>> note["criteria"]
+        [{'name': 'C1', 'requirement': 'Is brief', 'weight': 3.0}]
+    """
+    criteria = [
+        {"name": name, "requirement": criterion.requirement, "weight": criterion.weight}
+        for name, criterion in zip(criterion_names(list(rubric)), rubric, strict=True)
+    ]
+    return {"rubric": _digest(criteria), "criteria": criteria}
+
+
+def rewarded(sample: Sample, rubric: str, reward: Reward, failed: Sequence[int]) -> Rewarded:
+    """What is remembered of a reward.
+
+    Args:
+        sample: what was rewarded.
+        rubric: the digest of its rubric, as `rubric_note` has it.
+        reward: what was given.
+        failed: places of criteria without a verdict because their judgment failed.
+    """
+    values = tuple(reward.criteria.values())
+    return Rewarded(
+        rubric,
+        _digest([sample.query, rubric]),
+        _digest(sample.submission),
+        len(sample.submission),
+        reward.value if reward.failure is None else None,
+        None if reward.failure is None else failure_kind(reward.failure),
+        values,
+        tuple(failed),
+    )
+
+
+def failure_kind(failure: str) -> str:
+    """The kind of a failure that a reward tells in a sentence.
+
+    Example:
+        >>> failure_kind("criterion 'Tone': infrastructure: timeout: no answer in 60 s")
+        'timeout'
+        >>> failure_kind("no criterion of positive weight, or a gate, could be assessed")
+        'unassessed'
+    """
+    pieces = failure.split(": ")
+    for place, piece in enumerate(pieces):
+        if piece in ("infrastructure", "parse") and place + 1 < len(pieces):
+            return pieces[place + 1]
+        if piece in ("check", "unknown"):
+            return piece
+    return "unassessed"
+
+
+def _digest(value: Any) -> str:
+    return blake2b(json_bytes(value), digest_size=8).hexdigest()
