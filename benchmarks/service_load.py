@@ -210,12 +210,10 @@ async def _part(name: str, judge: LoopbackProcess, service: Service | None, load
     twice = sum(count - 1 for count in calls)
     answered = len(seen.latencies)
     used = f", {(service.cpu() - cpu) / answered * 1e3:.2f} ms CPU a call" if service else ""
-    print(
-        f"service, {name}: {answered:,} answered of {seen.asked:,} in {seconds:.0f} s, {answered / seconds:.0f}/s{used}"
-    )
-    print(
-        f"  lost {seen.asked - answered}, wrong {seen.wrong}, without a reward {seen.failed}, sent again {dict(seen.retries)}"
-    )
+    pace = f"{seconds:.0f} s, {answered / seconds:.0f}/s"
+    print(f"service, {name}: {answered:,} answered of {seen.asked:,} in {pace}{used}")
+    lost = seen.asked - answered
+    print(f"  lost {lost}, wrong {seen.wrong}, without a reward {seen.failed}, sent again {dict(seen.retries)}")
     print(f"  judge calls {sum(calls):,} for {len(calls):,} questions, paid twice {twice}")
     print(f"  over the judge's {LATENCY * 1e3:.0f} ms: " + _percentiles(seen.overhead), flush=True)
     return answered / seconds
