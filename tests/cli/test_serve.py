@@ -99,8 +99,8 @@ def test_the_token_is_asked_for_and_stands_in_no_file(tmp_path: Path) -> None:
     with LoopbackProcess() as judge:
         flags = ["--judge", f"j@{judge.base_url}", "-o", str(tmp_path), "--token-env", "HOUSE_TOKEN"]
         flags += ["--host", "0.0.0.0", "--log-json", str(tmp_path / "calls.jsonl")]
-        with serving(*flags, HOUSE_TOKEN=token) as (process, url):
-            url = url.replace("0.0.0.0", "127.0.0.1")
+        with serving(*flags, HOUSE_TOKEN=token) as (process, everywhere):
+            url = everywhere.replace("0.0.0.0", "127.0.0.1")
             assert asked(url, "text")[0] == 401
             assert asked(url, "text", Authorization=f"Bearer {token}")[0] == 200
             process.send_signal(signal.SIGINT)
