@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Any
 
@@ -46,12 +46,16 @@ class Rewarded:
 
     def to_dict(self) -> dict[str, Any]:
         """The observation as JSON values."""
-        return asdict(self)
+        # Not `asdict`, which copies every value deeply: one of these is written for each reward.
+        return {name: getattr(self, name) for name in _FIELDS}
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Rewarded:
         """The observation of JSON values, as `to_dict` makes them."""
         return cls(**value)
+
+
+_FIELDS = tuple(spec.name for spec in fields(Rewarded))
 
 
 def rubric_note(rubric: Rubric) -> dict[str, Any]:
