@@ -1,8 +1,9 @@
 """The reward service under load: nothing lost, nothing answered twice, nothing paid twice, and what it adds in time.
 
-Three parts against a loopback judge of 200 ms: as many callers as there are, each with its next call as soon as the
-last was answered; calls that come at half of that rate, whatever is answered; and the first again, with the service
-stopped in the middle by SIGTERM and then once killed, and started again in the same directory.
+Against a loopback judge of 200 ms: as many callers as there are, each with its next call as soon as the last was
+answered; calls that come at half of that rate, whatever is answered; and the first again with the service ended in
+the middle, by SIGTERM (nothing may be paid twice) and by SIGKILL (at most what was in flight), and started again in
+its directory.
 
 Every call has a submission of its own, and a rubric with a criterion that a check decides, whose weight makes the
 reward tell which call it belongs to.
@@ -35,6 +36,7 @@ CALLERS = int(os.environ.get("AUTORUBRIC_CALLERS", "1000"))
 SECONDS = float(os.environ.get("AUTORUBRIC_SECONDS", "60"))
 LATENCY = 0.2
 CONCURRENCY = 2000
+CONTROL = 20.0  # calls a second to the judge itself, beside those of the service
 RUBRICS = 500
 
 
@@ -157,16 +159,36 @@ async def steady_load(session: aiohttp.ClientSession, url: str, rate: float, sec
     return outcome
 
 
-async def with_restarts(session: aiohttp.ClientSession, service: Service, seconds: float) -> Outcome:
-    """Full load while the service is stopped in good order once, and killed once."""
+async def straight(session: aiohttp.ClientSession, judge: str, rate: float, seconds: float) -> Outcome:
+    """The judge asked without the service: what the machine itself adds at this moment."""
+    outcome = Outcome()
 
-    async def restarts() -> None:
-        for how in (signal.SIGTERM, signal.SIGKILL):
-            await asyncio.sleep(seconds / 3)
-            await asyncio.to_thread(service.end, how)
-            await asyncio.to_thread(service.start)
+    async def ask(number: int) -> None:
+        body = {"model": "control", "messages": [{"role": "user", "content": f"control {number}"}]}
+        started = time.perf_counter()
+        async with session.post(f"{judge}/chat/completions", json=body) as answer:
+            await answer.read()
+        outcome.latencies.append(time.perf_counter() - started)
 
-    loaded, _ = await asyncio.gather(full_load(session, service.url, "restart", seconds), restarts())
+    started, tasks = time.monotonic(), []
+    for number in range(int(rate * seconds)):
+        await asyncio.sleep(max(0.0, started + number / rate - time.monotonic()))
+        tasks.append(asyncio.create_task(ask(number)))
+    await asyncio.gather(*tasks)
+    return outcome
+
+
+async def with_restart(
+    session: aiohttp.ClientSession, service: Service, seconds: float, how: signal.Signals
+) -> Outcome:
+    """Full load while the service is ended in the middle, and started again in its directory."""
+
+    async def restart() -> None:
+        await asyncio.sleep(seconds / 2)
+        await asyncio.to_thread(service.end, how)
+        await asyncio.to_thread(service.start)
+
+    loaded, _ = await asyncio.gather(full_load(session, service.url, how.name, seconds), restart())
     return loaded
 
 
@@ -191,13 +213,22 @@ async def _run() -> None:
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
             rate = await _part(f"{CALLERS} callers", judge, service, full_load(session, service.url, "full", SECONDS))
             half = rate / 2
-            name = f"half load ({half:.0f} calls/s)"
-            await _part(name, judge, service, steady_load(session, service.url, half, SECONDS))
-            await _part("SIGTERM, then SIGKILL", judge, None, with_restarts(session, service, SECONDS))
+            steady = steady_load(session, service.url, half, SECONDS)
+            control = asyncio.create_task(straight(session, judge.base_url, CONTROL, SECONDS))
+            await _part(f"half load ({half:.0f} calls/s)", judge, service, steady, control)
+            for how in (signal.SIGTERM, signal.SIGKILL):
+                restarted = with_restart(session, service, SECONDS / 2, how)
+                await _part(f"{how.name} in the middle", judge, None, restarted)
         service.end()
 
 
-async def _part(name: str, judge: LoopbackProcess, service: Service | None, load: Awaitable[Outcome]) -> float:
+async def _part(
+    name: str,
+    judge: LoopbackProcess,
+    service: Service | None,
+    load: Awaitable[Outcome],
+    control: asyncio.Task[Outcome] | None = None,
+) -> float:
     """Carry a part out and print it; its calls a second."""
     before = Counter(judge.calls_by_body())
     cpu = service.cpu() if service else 0.0
@@ -206,6 +237,7 @@ async def _part(name: str, judge: LoopbackProcess, service: Service | None, load
     seconds = time.perf_counter() - started
     paid = Counter(judge.calls_by_body())
     paid.subtract(before)
+    asked_straight = len((await control).latencies) if control else 0
     calls = [count for count in paid.values() if count]
     twice = sum(count - 1 for count in calls)
     answered = len(seen.latencies)
@@ -214,8 +246,11 @@ async def _part(name: str, judge: LoopbackProcess, service: Service | None, load
     print(f"service, {name}: {answered:,} answered of {seen.asked:,} in {pace}{used}")
     lost = seen.asked - answered
     print(f"  lost {lost}, wrong {seen.wrong}, without a reward {seen.failed}, sent again {dict(seen.retries)}")
-    print(f"  judge calls {sum(calls):,} for {len(calls):,} questions, paid twice {twice}")
+    made, questions = sum(calls) - asked_straight, len(calls) - asked_straight
+    print(f"  judge calls {made:,} for {questions:,} questions, paid twice {twice}")
     print(f"  over the judge's {LATENCY * 1e3:.0f} ms: " + _percentiles(seen.overhead), flush=True)
+    if control:
+        print("  the judge alone, meanwhile:      " + _percentiles((await control).overhead), flush=True)
     return answered / seconds
 
 

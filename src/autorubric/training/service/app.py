@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import AutorubricError, InputError, LedgerError
-from autorubric.files import dump_json
+from autorubric.files.quick_json import json_bytes
 from autorubric.training.observations import failure_kind
 from autorubric.training.reward import Reward
 from autorubric.training.service.access import is_allowed, is_own_name
@@ -181,7 +181,7 @@ class RewardService:
         from starlette.responses import Response
 
         self.figures.request(status)
-        return Response(dump_json(value), status, headers, "application/json")
+        return Response(json_bytes(value), status, headers, "application/json")
 
 
 def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
-from autorubric.files import dump_json, nearest, parse_json
+from autorubric.files import nearest, parse_json
+from autorubric.files.quick_json import json_bytes
 from autorubric.training.rewarder import Sample
 from autorubric.training.rubric_rows import rubric_from
 
@@ -72,8 +73,7 @@ class RubricCache:
         Raises:
             InputError: it describes none.
         """
-        text = value if isinstance(value, str) else dump_json(value)
-        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        key = blake2b(json_bytes(value), digest_size=16).digest()
         found = self._held.get(key)
         if found is not None:
             self._held.move_to_end(key)
