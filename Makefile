@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test lint check bench soak fuzz clean
+.PHONY: setup demo test test-trainers lint check bench soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -25,6 +25,19 @@ demo: $(VENV)/.runtime
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
+
+# Real trainers, in an environment of their own: they are large, and their pins are not ours.
+TRAINERS := .venv-trainers
+
+$(TRAINERS)/.made: pyproject.toml
+	$(PYTHON) -m venv $(TRAINERS)
+	$(TRAINERS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(TRAINERS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[trainers]'
+	$(TRAINERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps verl openrlhf llamafactory
+	@touch $@
+
+test-trainers: $(TRAINERS)/.made
+	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -13,6 +13,7 @@ from autorubric.cli.agree import agree
 from autorubric.cli.doctor import doctor
 from autorubric.cli.drift import drift
 from autorubric.cli.grade import grade
+from autorubric.cli.select import select
 from autorubric.cli.serve import serve
 from autorubric.cli.status import status
 from autorubric.cli.synthesize import synthesize
@@ -33,6 +34,7 @@ app.command("serve")(serve)
 app.command("drift")(drift)
 app.command("status")(status)
 app.command("doctor")(doctor)
+app.command("select")(select)
 
 
 @app.callback()

@@ -29,14 +29,20 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
             print(f"    {figures.name}: {figures.weight:g}, {figures.values.mean:.2f}, {share:.0f} %")
     if summary.flagged:
         print(f"  {summary.flagged} submissions look as if they addressed the judge; see 'flags' in items.jsonl")
+    for line in spending_lines(totals):
+        print(f"  {line}")
+    for reason, count in summary.reasons.most_common():
+        print(f"  {count} judgments failed: {reason}")
+
+
+def spending_lines(totals: Iterable[Totals]) -> Iterable[str]:
+    """Calls, tokens and cost of each role and model."""
     for total in totals:
         failed = f", {total.failed} failed" if total.failed else ""
         tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out"
         cached = f" ({short(total.usage.cached_tokens)} cached)" if total.usage.cached_tokens else ""
         cost = dollars(None if total.unpriced else total.cost)
-        print(f"  {total.role} {total.model}: {total.calls:,} calls{failed}, {tokens}{cached}, {cost}")
-    for reason, count in summary.reasons.most_common():
-        print(f"  {count} judgments failed: {reason}")
+        yield f"{total.role} {total.model}: {total.calls:,} calls{failed}, {tokens}{cached}, {cost}"
 
 
 def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
@@ -58,12 +64,18 @@ def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
 def print_estimate(rows: Sequence[ModelEstimate], items: int) -> None:
     """Print calls, tokens and cost of a run that was not started."""
     print(f"{items} items; nothing has been asked")
+    for line in estimate_lines(rows):
+        print(f"  {line}")
+
+
+def estimate_lines(rows: Iterable[ModelEstimate]) -> Iterable[str]:
+    """Calls, tokens and cost that each model would take, and how that was estimated."""
     for row in rows:
         most = "unbounded" if row.most is None else short(row.most.total_tokens)
         most_cost = dollars(None if row.most is None else row.model.cost(row.most))
-        print(
-            f"  {row.model.name}: {row.calls:,} calls to make, {row.recorded:,} on record; "
+        yield (
+            f"{row.model.name}: {row.calls:,} calls to make, {row.recorded:,} on record; "
             f"about {short(row.usage.prompt_tokens)} tokens in, {short(row.usage.completion_tokens)} out, "
             f"{dollars(row.cost)}; at most {most} tokens, {most_cost}"
         )
-    print("  tokens are estimated at 4 characters each; at most takes a byte for a token and replies at --max-tokens")
+    yield "tokens are estimated at 4 characters each; at most takes a byte for a token and replies at --max-tokens"

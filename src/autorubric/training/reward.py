@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NoReturn, TypeAlias, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, get_args
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.report import (
@@ -51,8 +51,8 @@ class RewardRule:
         on_failure: what a trainer gets where a judgment failed: `raise` an error, `none`, `nan`, or `neutral`.
         neutral: the value of `neutral`; there is no default.
         cannot_assess: what an abstention does; by default its criterion is left out.
-        gates: names or ids of criteria that must be met, else the reward is 0 (a pitfall must not be met). A
-            criterion tagged `gate` is one without being named here.
+        gates: names (as rewards show them) or ids of criteria that must be met, else the reward is 0 (a pitfall
+            must not be met). A criterion tagged `gate` is one without being named here.
         overlong: what long responses lose; needs their length in tokens.
 
     Raises:
@@ -104,7 +104,7 @@ class RewardRule:
             autorubric.errors.InputError: no criterion has a positive weight; a reward is a share of positive weights
         """
         known = list(criteria)
-        names = {name for criterion in known for name in (criterion.name, criterion.id)}
+        names = {name for criterion in known for name in (criterion.name, criterion.id)} | {*criterion_names(known)}
         problems = [f"gate {gate!r} is no criterion of the rubric" for gate in self.gates if gate not in names]
         if not any(criterion.weight > 0 for criterion in known):
             problems.append("no criterion has a positive weight; a reward is a share of positive weights")
@@ -164,16 +164,37 @@ def reward_of(
         >>> reward_of(EvaluationReport(score=None, report=[met, failed])).value is None
         True
     """
+    return settled(_undecided(report, rule, length), rule)
+
+
+def settled(reward: Reward, rule: RewardRule) -> Reward:
+    """The reward with the rule's answer in the place of a value that is missing because of a failure.
+
+    Raises:
+        RewardFailed: there is no value, and the policy is `raise`.
+
+    Example:
+        >>> settled(Reward(None, {}, "timeout"), RewardRule(on_failure="neutral", neutral=0.5)).value
+        0.5
+    """
+    if reward.failure is None:
+        return reward
+    if rule.on_failure == "raise":
+        raise RewardFailed(f"no reward: {reward.failure}")
+    return replace(reward, value=math.nan if rule.on_failure == "nan" else rule.neutral)
+
+
+def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
+    """The reward before the policy: its value is None where a judgment failed that it depends on."""
     judged: Sequence[Judged] = report.report or ()
     names = criterion_names([_criterion(one) for one in judged])
     criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
-    gates = [_gate(one, rule) for one in judged]
+    gates = [_gate(one, name, rule) for name, one in zip(names, judged, strict=True)]
     closed = tuple(name for name, open_ in zip(names, gates, strict=True) if open_ is False)
     value = 0.0 if closed else _value(judged, gates, rule)
     coverage = sum(not one.is_error for one in judged) / len(judged) if judged else None
     if value is None:
-        failure = _failure(report, judged, names)
-        return Reward(_answer(failure, rule), criteria, failure, coverage=coverage)
+        return Reward(None, criteria, _failure(report, judged, names), coverage=coverage)
     penalty = 0.0
     if rule.overlong is not None:
         if length is None:
@@ -204,10 +225,10 @@ def _criterion(judged: Judged) -> Criterion:
     return judged.criterion if isinstance(judged, EnsembleCriterionReport) else judged
 
 
-def _gate(judged: Judged, rule: RewardRule) -> bool | None:
+def _gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
     """Whether a gate is open; None where nobody can say, True for a criterion that is no gate."""
     criterion = _criterion(judged)
-    if GATE_TAG not in criterion.tags and not ({criterion.name, criterion.id} & set(rule.gates)):
+    if GATE_TAG not in criterion.tags and not ({name, criterion.name, criterion.id} & set(rule.gates)):
         return True
     if judged.is_error:
         return None
@@ -241,15 +262,3 @@ def _failure(
     if judged:
         return "no criterion of positive weight, or a gate, could be assessed"
     return report.error or "the report has no criteria"
-
-
-def _answer(failure: str, rule: RewardRule) -> float | None:
-    if rule.on_failure == "raise":
-        _refuse(failure)
-    if rule.on_failure == "nan":
-        return math.nan
-    return rule.neutral
-
-
-def _refuse(failure: str) -> NoReturn:
-    raise RewardFailed(f"no reward: {failure}")

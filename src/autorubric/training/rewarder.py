@@ -19,7 +19,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.providers import resolve
-from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, reward_of
+from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, reward_of, settled
 
 _log = logging.getLogger("autorubric.training")
 
@@ -74,6 +74,8 @@ class Rewarder:
     def __init__(self, grader: Grader[Any], rule: RewardRule = DEFAULT_RULE) -> None:
         self.grader = grader
         self.rule = rule
+        # Failures are logged before the policy is asked, which may raise.
+        self._undecided = replace(rule, on_failure="none", neutral=None)
         self._failed: Counter[str] = Counter()
         if isinstance(grader, CriterionGrader):
             for spec in grader.recipe.specs:
@@ -97,12 +99,10 @@ class Rewarder:
 
     async def _reward(self, sample: Sample) -> Reward:
         report = await self._report(sample)
-        # Once more without its policy: that the caller is told by an exception is no reason not to log.
-        plain = reward_of(report, replace(self.rule, on_failure="none", neutral=None), length=sample.length)
-        if plain.failure is None:
-            return plain
-        self._tell(plain.failure)
-        return reward_of(report, self.rule, length=sample.length)
+        reward = reward_of(report, self._undecided, length=sample.length)
+        if reward.failure is not None:
+            self._tell(reward.failure)
+        return settled(reward, self.rule)
 
     async def _report(self, sample: Sample) -> EnsembleEvaluationReport | EvaluationReport:
         grader, rubric = self.grader, sample.rubric
@@ -131,13 +131,22 @@ class Rewarder:
             raise InputError(problems)
 
     def _tell(self, failure: str) -> None:
-        """Log why there is no reward: a judge that is down would say so thousands of times, so ever more rarely."""
         kind = failure.partition(": ")[2].partition(":")[0] or failure
         self._failed[kind] += 1
-        count = self._failed[kind]
-        if count & (count - 1) == 0:
-            policy = self.rule.on_failure
-            _log.warning("no reward (%d of this kind so far; the trainer gets %r): %s", count, policy, failure)
+        log_failure(failure, self._failed[kind], self.rule)
+
+
+def log_failure(failure: str, count: int, rule: RewardRule) -> None:
+    """Log why there is no reward, ever more rarely: a judge that is down would say so thousands of times.
+
+    Args:
+        failure: why.
+        count: how often this kind of failure occurred; every power of two is logged.
+        rule: says what the trainer gets.
+    """
+    if count & (count - 1) == 0:
+        gets = rule.neutral if rule.on_failure == "neutral" else rule.on_failure
+        _log.warning("no reward (%d of this kind so far; the trainer gets %s): %s", count, gets, failure)
 
 
 def rewarder_of(

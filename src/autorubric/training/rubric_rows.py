@@ -64,7 +64,11 @@ def rubric_rows(rubric: Rubric) -> list[dict[str, Any]]:
         >>> rubric_rows(rubric_from([{"requirement": "Is brief", "weight": 2.5}], "row 1"))
         [{'criterion': 'Is brief', 'points': 2.5}]
     """
-    return [{"criterion": criterion.requirement, "points": criterion.weight} for criterion in rubric]
+    return [{"criterion": criterion.requirement, "points": _points(criterion.weight)} for criterion in rubric]
+
+
+def _points(weight: float) -> int | float:
+    return int(weight) if weight.is_integer() else weight
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,64 @@
+"""The figures of a selection, for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from autorubric.cli.grading_report import estimate_lines, spending_lines
+
+if TYPE_CHECKING:
+    from autorubric.evaluation.estimate import ModelEstimate
+    from autorubric.llm.records.accounts import Totals
+    from autorubric.training.selection_files import Written
+    from autorubric.training.selection_summary import SelectionSummary
+
+
+def print_selection(written: Written, totals: Iterable[Totals], reasons: Mapping[str, int]) -> None:
+    """Print what was kept, the curve of K, shares by domain, lengths, failures and cost."""
+    summary = written.summary
+    total, keep = summary.total, summary.keep
+    print(
+        f"\n{total.selected} of {total.queries} queries have an answer above {keep.threshold:g}; "
+        f"{total.dropped} dropped, {total.undecided} undecided; {summary.answers} answers kept"
+    )
+    for line in (*_curve_lines(summary), *_source_lines(summary), *_length_lines(summary)):
+        print(f"  {line}")
+    if written.flagged:
+        print(f"  {written.flagged} kept answers look as if they addressed the judge; see 'flags' in items.jsonl")
+    if summary.unjudged:
+        print(f"  {summary.unjudged} candidates have no score; see 'failure' in decisions.jsonl")
+    for line in spending_lines(totals):
+        print(f"  {line}")
+    for reason, count in reasons.items():
+        print(f"  {count} candidates failed: {reason}")
+
+
+def print_selection_estimate(rows: Sequence[ModelEstimate], queries: int, candidates: int) -> None:
+    """Print calls, tokens and cost of a run that was not started."""
+    print(f"{queries} queries, {candidates} candidates; nothing has been asked")
+    for line in estimate_lines(rows):
+        print(f"  {line}")
+
+
+def _curve_lines(summary: SelectionSummary) -> Iterable[str]:
+    if not summary.curve:
+        return
+    yield "candidates, expected best score, queries with one above the threshold:"
+    for point in summary.curve:
+        fewer = "" if point.queries == summary.curve[0].queries else f" (over {point.queries} queries)"
+        yield f"  {point.k}: {point.score:.3f}, {point.kept:.1%}{fewer}"
+
+
+def _source_lines(summary: SelectionSummary) -> Iterable[str]:
+    if len(summary.by_source) < 2:
+        return
+    for found in summary.by_source:
+        share = "none decided" if found.share is None else f"{found.share:.1%} of those decided"
+        yield f"{found.source or '(no source)'}: {found.selected} of {found.queries} selected, {share}"
+
+
+def _length_lines(summary: SelectionSummary) -> Iterable[str]:
+    lengths = summary.lengths
+    if lengths.chosen is not None and lengths.others is not None:
+        yield f"mean length: {lengths.chosen:.0f} words kept, {lengths.others:.0f} words not kept"

@@ -1,0 +1,317 @@
+"""One `select` command: candidates sampled or read, graded, decided on, and written for trainers."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
+from autorubric.cli.long_runs import interruptible, make_folder
+from autorubric.cli.progress import RunState, StageState, shown
+from autorubric.cli.selection_report import print_selection, print_selection_estimate
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.errors import InputError
+from autorubric.evaluation.estimate import CHARS_A_TOKEN, REPLY_TOKENS, ModelEstimate, estimate
+from autorubric.evaluation.experiment import LEDGER_FOLDER
+from autorubric.evaluation.plan import ExperimentPlan, experiment
+from autorubric.evaluation.result import ItemResult
+from autorubric.evaluation.run import EvaluationRun
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.desks import Limits
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.executor import Executor
+from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.lock import run_lock
+from autorubric.training.candidates import Candidate
+from autorubric.training.export import TRAINERS
+from autorubric.training.queries import RubricQuery
+from autorubric.training.sampling import ROLE, SamplingRun, sample_request
+from autorubric.training.selection import Keep, Scored, share_of
+from autorubric.training.selection_files import write_selection
+
+_GENERATION = "sampling_generation"
+
+ANSWER_TOKENS = 500
+"""Assumed length of a candidate, where nothing is on record to measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Who writes the candidates, and how many each."""
+
+    configs: Mapping[str, LLMConfig]
+    k: int
+
+
+@dataclass(slots=True)
+class _Ending:
+    """How a phase of the command ended.
+
+    Attributes:
+        interrupted: a person stopped it.
+        refused: a wrong key, model name or address stopped it, and nothing was paid for.
+        stopped: why it stopped early; None where it did not.
+    """
+
+    interrupted: bool = False
+    refused: bool = False
+    stopped: str | None = None
+
+    @classmethod
+    def of(cls, run: SamplingRun | EvaluationRun) -> _Ending:
+        paid = run.executor is not None and any(a.paid for a in run.executor.snapshot().values())
+        return cls(run.interrupted, run.refused and not paid, run.stopped)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionSession:
+    """A `select` command.
+
+    Attributes:
+        queries: what is answered.
+        candidates: the answers, or who writes them.
+        grader: who grades.
+        keep: what is kept.
+        out: the run's directory.
+        limits: what may be spent, and how much is asked at a time.
+        trainers: whom the files are for.
+        again: the command line that goes on with this run.
+        resume: False asks everything anew.
+        wait: wait for another process to leave the directory.
+        prefix_first: let the first call of an item go ahead alone.
+        skipped: why rows were left out.
+        settings: what the manifest says of the command.
+    """
+
+    queries: Sequence[RubricQuery]
+    candidates: Sequence[Candidate] | Sampling
+    grader: CriterionGrader
+    keep: Keep
+    out: Path
+    limits: Limits = field(default_factory=Limits)
+    trainers: tuple[str, ...] = TRAINERS
+    again: str = ""
+    resume: bool = True
+    wait: bool = False
+    prefix_first: bool = True
+    skipped: Sequence[str] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    async def run(self) -> int:
+        """Carry the command out and return its exit status."""
+        labels = await self._announced()
+        make_folder(self.out)
+        unsampled: list[Scored] = []
+        candidates: Sequence[Candidate]
+        if isinstance(self.candidates, Sampling):
+            candidates, unsampled, ending = await self._sampled(self.candidates)
+            if ending.interrupted or ending.stopped:
+                return self._stopped(ending)
+        else:
+            candidates = self.candidates
+        scored, reasons, ending, totals = await self._graded(candidates, labels)
+        if ending.interrupted or ending.refused:
+            return self._stopped(ending)
+        written = write_selection(
+            self.out, self.queries, [*scored, *unsampled], self.keep, self.trainers, skipped=self.skipped
+        )
+        print_selection(written, totals, reasons + Counter(_category(one.failure) for one in unsampled))
+        print(f"  everything is in {self.out}")
+        if ending.stopped:
+            return self._stopped(ending)
+        if reasons or unsampled:
+            print(f"try what failed again with:\n  {self.again}")
+            return EXIT_UNFINISHED
+        return 0
+
+    async def estimate(self) -> int:
+        """Print what the run would ask and cost; make no call and write nothing."""
+        await self._announced()
+        folder = self.out / LEDGER_FOLDER
+        rows: list[ModelEstimate] = []
+        with Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory() as ledger:
+            lengths = {total.role: _reply_length(total) for total in ledger.totals()}
+            if isinstance(self.candidates, Sampling):
+                tokens = lengths.get(ROLE) or ANSWER_TOKENS
+                rows, candidates = await self._sampling_estimate(self.candidates, ledger, tokens)
+            else:
+                candidates = list(self.candidates)
+            judged = lengths.get("judge") or REPLY_TOKENS
+            rows += await estimate(self._dataset(candidates), self.grader, Executor(ledger), judged)
+        print_selection_estimate(rows, len(self.queries), len(candidates))
+        return 0
+
+    async def _announced(self) -> tuple[str, ...]:
+        """Say what stands in for a model, and refuse rubrics that cannot be judged: all before a call is paid for."""
+        desk = await self.grader.desk()
+        names = [model.name for model in desk.models.values()]
+        if isinstance(self.candidates, Sampling):
+            async with open_models(self.candidates.configs, self.limits.in_flight) as models:
+                self.limits.check_prices(models)
+                names += [model.name for model in models.values()]
+        labels = stand_ins(names)
+        for sentence in labels:
+            print(sentence, flush=True)
+        problems: dict[str, None] = {}
+        for query in self.queries:
+            try:
+                desk.judge.check_rubric(query.rubric.rubric)
+            except InputError as error:
+                problems.update(dict.fromkeys(f"{query.where or query.id}: {problem}" for problem in error.problems))
+        if problems:
+            raise InputError(problems)
+        for sentence in self.skipped[:20]:
+            print(f"left out: {sentence}")
+        return labels
+
+    async def _sampled(self, sampling: Sampling) -> tuple[list[Candidate], list[Scored], _Ending]:
+        """The candidates that the models wrote, and those that they failed to write."""
+        folder = self.out / LEDGER_FOLDER
+        with ExitStack() as stack:
+            stack.enter_context(run_lock(folder, wait=self.wait))
+            ledger = stack.enter_context(Ledger.open(folder))
+            async with open_models(sampling.configs, self.limits.in_flight) as models:
+                executor = Executor(ledger, self.limits.budget(ledger))
+                generation = int(ledger.find_note(_GENERATION) or 0)
+                if not self.resume and any(total.role == ROLE for total in ledger.totals()):
+                    generation += 1
+                    ledger.keep_note(_GENERATION, generation)
+                run = SamplingRun(
+                    self.queries,
+                    list(models.items()),
+                    sampling.k,
+                    executor,
+                    window=self.limits.in_flight,
+                    generation=generation,
+                )
+                with interruptible(run):
+                    async with shown(
+                        lambda: _state(executor, "sampled", run.total, len(run.answers), len(run.failed))
+                    ):
+                        await run.to_the_end()
+                await executor.drain()
+        unsampled = [Scored(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
+        return run.candidates(), unsampled, _Ending.of(run)
+
+    async def _graded(
+        self, candidates: Sequence[Candidate], labels: tuple[str, ...]
+    ) -> tuple[list[Scored], Counter[str], _Ending, list[Totals]]:
+        """The score of each candidate, why judgments failed, how the run ended, and what it cost."""
+        dataset = self._dataset(candidates)
+        plan = ExperimentPlan(
+            dataset,
+            self.grader,
+            self.out,
+            None,
+            self.prefix_first,
+            self.resume,
+            {**self.settings, "stand_ins": labels},
+            self.wait,
+        )
+        found: dict[int, Scored] = {}
+        reasons: Counter[str] = Counter()
+        config = self.grader.scoring.cannot_assess
+
+        def take(result: ItemResult) -> None:
+            share = share_of(result.report, config)
+            failure = result.error or (None if share is not None else "abstained: no criterion could be assessed")
+            score = None if result.error else share
+            found[result.item_idx] = Scored(candidates[result.item_idx], score, failure, result.item_idx)
+            if result.error is not None:
+                reasons[_category(result.error)] += 1
+
+        async with experiment(plan, dataset.to_json().encode()) as (run, _):
+            run.on_result = take
+            with interruptible(run):
+                async with shown(lambda: _state(run.executor, "graded", len(dataset), len(found), reasons.total())):
+                    await run.to_the_end()
+            totals = run.totals()
+        for index, candidate in enumerate(candidates):
+            found.setdefault(index, Scored(candidate, None, f"stopped: {run.stopped}", index))
+        return [found[index] for index in sorted(found)], reasons, _Ending.of(run), totals
+
+    async def _sampling_estimate(
+        self, sampling: Sampling, ledger: Ledger, tokens: float
+    ) -> tuple[list[ModelEstimate], list[Candidate]]:
+        """What sampling would cost; and stand-ins for answers not yet there, so that judging can be estimated."""
+        rows, texts = [], []
+        generation = int(ledger.find_note(_GENERATION) or 0)
+        executor = Executor(ledger)
+        async with open_models(sampling.configs, self.limits.in_flight) as models:
+            for name, model in models.items():
+                row = ModelEstimate(model)
+                for query in self.queries:
+                    for draw in range(sampling.k):
+                        request = sample_request(query, draw, generation)
+                        reply = executor.find(model, request)
+                        place = f"{query.id}-{name}-{draw}"
+                        text = f"{place} {'x' * round(tokens * CHARS_A_TOKEN)}" if reply is None else reply.text
+                        texts.append(Candidate(query.id, text, place, name))
+                        if reply is not None:
+                            row.recorded += 1
+                            continue
+                        ceiling = model.ceiling(request)
+                        row.calls += 1
+                        row.prompt_tokens += sum(len(turn.content) for turn in request.messages) / CHARS_A_TOKEN
+                        row.reply_tokens += tokens
+                        row.most = None if row.most is None or ceiling is None else row.most + ceiling
+                rows.append(row)
+        return rows, texts
+
+    def _dataset(self, candidates: Sequence[Candidate]) -> RubricDataset:
+        """The candidates as items to grade, each under the rubric of its query."""
+        by_id = {query.id: query for query in self.queries}
+        items = []
+        for number, candidate in enumerate(candidates):
+            query = by_id[candidate.query]
+            about = {"query": query.id, "source": query.source, "model": candidate.model}
+            items.append(
+                DataItem(
+                    candidate.answer,
+                    candidate.sample_id,
+                    rubric=query.rubric,
+                    prompt=query.text,
+                    id=f"{number}",
+                    metadata={name: value for name, value in about.items() if value},
+                )
+            )
+        return RubricDataset(items=items, name=self.out.name)
+
+    def _stopped(self, ending: _Ending) -> int:
+        if ending.interrupted:
+            print(f"interrupted; go on with:\n  {self.again}")
+            return EXIT_INTERRUPTED
+        if ending.refused:
+            print(f"autorubric: {ending.stopped}", file=sys.stderr)
+            return EXIT_INPUT
+        print(f"stopped: {ending.stopped}\ngo on with:\n  {self.again}")
+        return EXIT_UNFINISHED
+
+
+def _state(executor: Executor | None, stage: str, rows: int, done: int, failed: int) -> RunState:
+    activity = list(executor.snapshot().values()) if executor is not None else []
+    return RunState(
+        rows=rows,
+        finished=done,
+        stages=[StageState(stage, done, sum(a.in_flight for a in activity), failed)],
+        calls=sum(a.paid for a in activity),
+        reused=sum(a.hits for a in activity),
+        tokens=sum(a.usage.total_tokens for a in activity),
+        cost=None if any(a.unpriced for a in activity) else sum(a.cost for a in activity),
+    )
+
+
+def _reply_length(total: Totals) -> float | None:
+    replies = total.calls - total.failed
+    return total.usage.completion_tokens / replies if replies else None
+
+
+def _category(error: str | None) -> str:
+    return (error or "unknown").partition(":")[0]

@@ -1,0 +1,101 @@
+"""Rewards for OpenRLHF: a `reward_func` for its file, and the shape of its remote reward model.
+
+Labels are texts: put the rubric there as JSON, `{"query": …, "rubrics": […]}` or the list alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from autorubric.errors import InputError
+from autorubric.files.strict_json import parse_json
+from autorubric.training.reward import Reward, RewardFailed
+from autorubric.training.rewarder import RewardSource, Sample, rewards_now
+from autorubric.training.samples import rubric_of
+
+_SPECIAL = re.compile(r"(?:<\|[^|>\s]{1,40}\|>|</s>|<eos>|<end_of_turn>|<pad>)\Z")
+_LONGEST = 50
+
+
+def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
+    """A `reward_func(queries, prompts, labels)` to stand in the file that `--reward.remote_url` names.
+
+    A reward of None raises: OpenRLHF logs that, and leaves the sample without a reward.
+
+    Args:
+        source: gives the rewards.
+    """
+
+    def reward_func(
+        queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str], **_: Any
+    ) -> dict[str, Any]:
+        import torch
+
+        reply = remote_reply(rewards_now(source, remote_samples(queries, prompts, labels)))
+        missing = [place for place, value in enumerate(reply["rewards"]) if value is None]
+        if missing:
+            raise RewardFailed(f"no reward for {len(missing)} of {len(labels)} samples; the log says why")
+        logs = {name: torch.tensor(values) for name, values in reply["extra_logs"].items()}
+        return {
+            "rewards": torch.tensor(reply["rewards"]),
+            "scores": torch.tensor(reply["scores"]),
+            "extra_logs": logs,
+        }
+
+    return reward_func
+
+
+def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> list[Sample]:
+    """The samples of a request: `queries` are prompt and response in one, with special tokens.
+
+    Raises:
+        InputError: the lists differ in length, a query does not hold its prompt, or a label has no rubric.
+
+    Example:
+        >>> label = '{"query": "Why?", "rubrics": [{"criterion": "Is brief.", "points": 1}]}'
+        >>> [sample] = remote_samples(["<user>Why?<bot>Because.<|im_end|>"], ["<user>Why?<bot>"], [label])
+        >>> sample.submission, sample.query
+        ('Because.', 'Why?')
+    """
+    if not len(queries) == len(prompts) == len(labels):
+        raise InputError(f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels; expected as many")
+    found = []
+    for place, (query, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True)):
+        before, inside, response = query.partition(prompt)
+        if not inside or len(before) > 40:
+            raise InputError(f"labels[{place}]: the query does not begin with its prompt")
+        value = parse_json(label, f"labels[{place}]")
+        asked = value.get("query") if isinstance(value, Mapping) else None
+        rubric = rubric_of(value, f"labels[{place}]")
+        found.append(Sample(_without_special(response), rubric, asked or prompt))
+    return found
+
+
+def remote_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
+    """The reply of a remote reward model, as JSON values; None where there is no reward.
+
+    `scores` are the rewards in [0, 1], by which OpenRLHF filters groups.
+
+    Example:
+        >>> remote_reply([Reward(-0.5, {}, coverage=1.0)])["scores"]
+        [0.0]
+    """
+    values = [reward.value for reward in rewards]
+    return {
+        "rewards": values,
+        "scores": [None if value is None else max(0.0, min(1.0, value)) for value in values],
+        "extra_logs": {
+            "rubric_coverage": [0.0 if reward.coverage is None else reward.coverage for reward in rewards],
+            "rubric_judge_failed": [float(reward.failure is not None) for reward in rewards],
+        },
+    }
+
+
+def _without_special(text: str) -> str:
+    """The response without the special tokens behind it."""
+    text = text.strip()
+    while found := _SPECIAL.search(text[-_LONGEST:]):
+        text = text[: len(text) - len(found[0])].rstrip()
+    return text

@@ -1,0 +1,47 @@
+"""An evaluator for pydantic_evals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from autorubric.core.rubric import Rubric
+from autorubric.training.reward import RewardFailed
+from autorubric.training.rewarder import RewardSource, Sample
+from autorubric.training.samples import rubric_column, rubric_of
+
+
+def rubric_evaluator(source: RewardSource, rubric: Rubric | None = None) -> Any:
+    """An evaluator that scores a case's output by a rubric: the reward, and a score for each criterion.
+
+    Where a judgment failed it raises, which pydantic_evals reports as an evaluator failure and not as a score.
+
+    Args:
+        source: gives the rewards.
+        rubric: of all cases; by default each case's metadata holds its own.
+    """
+    from dataclasses import dataclass, field
+
+    from pydantic_evals.evaluators import Evaluator, EvaluatorContext
+
+    @dataclass
+    class RubricEvaluator(Evaluator[Any, Any, Any]):  # type: ignore[misc]
+        """Scores an output by a rubric."""
+
+        rubric: Rubric | None = field(default=None, repr=False)
+
+        async def evaluate(self, ctx: EvaluatorContext[Any, Any, Any]) -> Mapping[str, float]:
+            held = self.rubric or _own(ctx.metadata, str(ctx.name))
+            reference = None if ctx.expected_output is None else str(ctx.expected_output)
+            [reward] = await source.rewards([Sample(str(ctx.output), held, str(ctx.inputs), reference)])
+            if reward.value is None or reward.failure is not None:
+                raise RewardFailed(f"no reward: {reward.failure}")
+            judged = {f"rubric.{name}": value for name, value in reward.criteria.items() if value is not None}
+            return {"rubric": reward.value, **judged}
+
+    return RubricEvaluator(rubric)
+
+
+def _own(metadata: Any, case: str) -> Rubric:
+    columns = metadata if isinstance(metadata, Mapping) else {}
+    return rubric_of(columns[rubric_column(columns, None)], f"case {case}")

@@ -1,0 +1,82 @@
+"""Rewards for TRL's GRPO and RLOO trainers.
+
+TRL passes prompts, completions and every other dataset column as lists, and takes one number or None a
+completion. A completion whose reward is None is left out of the group's baseline and gets no advantage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
+
+from autorubric.training.rewarder import RewardSource, Sample, rewards_now
+from autorubric.training.samples import completion_text, conversation, rubric_column, rubric_of
+
+RewardFunction: TypeAlias = Callable[..., list[float | None]]
+AsyncRewardFunction: TypeAlias = Callable[..., Awaitable[list[float | None]]]
+
+
+def reward_function(
+    source: RewardSource, *, rubric: str | None = None, reference: str | None = None, name: str = "rubric_reward"
+) -> RewardFunction:
+    """A function for `GRPOTrainer(reward_funcs=…)`.
+
+    Args:
+        source: gives the rewards.
+        rubric: the column of rubrics; by default the first of rubric, rubrics, Rubrics, reward_model.
+        reference: the column of reference answers, if any.
+        name: how the trainer's logs call it.
+
+    Example:
+        >>> from autorubric.training.rewarder import rewarder_of
+        >>> reward = reward_function(rewarder_of("builtin/offline"))
+        >>> rubric = [{"criterion": "Contains at most 5 words.", "points": 1}]
+        >>> reward(prompts=["Why?"], completions=["Because of the moon."], completion_ids=[[1]], rubrics=[rubric])
+        [1.0]
+    """
+
+    def reward(
+        prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Any = None, **columns: Any
+    ) -> list[float | None]:
+        samples = _samples(prompts, completions, completion_ids, columns, (rubric, reference))
+        return [found.value for found in rewards_now(source, samples)]
+
+    reward.__name__ = name
+    return reward
+
+
+def async_reward_function(
+    source: RewardSource, *, rubric: str | None = None, reference: str | None = None, name: str = "rubric_reward"
+) -> AsyncRewardFunction:
+    """The same as a coroutine function, which TRL awaits together with the other ones."""
+
+    async def reward(
+        prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Any = None, **columns: Any
+    ) -> list[float | None]:
+        samples = _samples(prompts, completions, completion_ids, columns, (rubric, reference))
+        return [found.value for found in await source.rewards(samples)]
+
+    reward.__name__ = name
+    return reward
+
+
+def _samples(
+    prompts: Sequence[Any],
+    completions: Sequence[Any],
+    completion_ids: Any,
+    columns: dict[str, Any],
+    names: tuple[str | None, str | None],
+) -> list[Sample]:
+    rubrics = columns[rubric_column(columns, names[0])]
+    references = columns[names[1]] if names[1] else [None] * len(prompts)
+    lengths = [None if completion_ids is None else len(completion_ids[place]) for place in range(len(prompts))]
+    return [
+        Sample(
+            completion_text(completion),
+            rubric_of(held, f"row {place}"),
+            conversation(prompt),
+            references[place],
+            lengths[place],
+        )
+        for place, (prompt, completion, held) in enumerate(zip(prompts, completions, rubrics, strict=True))
+    ]

@@ -1,0 +1,50 @@
+"""Rewards for verifiers (v1): a coroutine to call from a task's `@vf.reward`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from autorubric.errors import InputError
+from autorubric.training.reward import RewardFailed
+from autorubric.training.rewarder import RewardSource, Sample
+from autorubric.training.samples import rubric_of
+
+
+def trace_reward(
+    source: RewardSource, *, rubric: str = "rubric", query: str = ""
+) -> Callable[[Any, Any], Awaitable[float]]:
+    """A coroutine function of task data and trace that returns the reward of the trace's last reply.
+
+    Where there is no reward it raises, as verifiers wants it, so that the sample is tried again instead of being
+    scored against the model. Call it from a method of your task:
+
+        quality = trace_reward(rewarder_of("openai/gpt-5.1-mini"))
+
+        class MyTask(vf.Task[MyData, vf.State, MyConfig]):
+            @vf.reward
+            async def rubric(self, trace: vf.Trace) -> float:
+                return await quality(self.data, trace)
+
+    Args:
+        source: gives the rewards.
+        rubric: the field of the task data that holds the rubric.
+        query: the field that holds the query; empty takes the task's prompt.
+    """
+
+    async def reward(task: Any, trace: Any) -> float:
+        held = _field(task, rubric)
+        asked = str(_field(task, query)) if query else task.prompt_text
+        [found] = await source.rewards([Sample(trace.last_reply, rubric_of(held, "the task"), asked)])
+        if found.value is None:
+            raise RewardFailed(f"no reward: {found.failure}")
+        return found.value
+
+    return reward
+
+
+def _field(task: Any, name: str) -> Any:
+    value = task.get(name) if isinstance(task, Mapping) else getattr(task, name, None)
+    if not value:
+        raise InputError(f"the task data has no {name!r}")
+    return value

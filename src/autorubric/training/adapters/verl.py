@@ -1,0 +1,174 @@
+"""Rewards for verl: point `reward.custom_reward_function.path` at this file.
+
+verl calls `compute_score` once a sample, with the settings of `reward_kwargs`; each of its reward workers is a
+process of its own. With `service` they all ask one `autorubric serve`, which then holds limits and records.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from autorubric.core.criterion import Criterion
+from autorubric.errors import ConfigError, InputError
+from autorubric.files.keys import unknown_key
+from autorubric.files.strict_json import dump_json
+from autorubric.training.adapters.http import HttpRewards
+from autorubric.training.queries import RubricQuery
+from autorubric.training.reward import RewardRule
+from autorubric.training.rewarder import RewardSource, Sample, rewarder_of
+from autorubric.training.samples import conversation, rubric_of
+
+_RULE = ("formula", "on_failure", "neutral", "gates")
+_JUDGE = ("judge", "base_url", "service", "token_env", "run_dir", "max_in_flight")
+_VERL = ("reward_router_address", "reward_model_tokenizer")
+
+
+async def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> dict[str, float]:
+    """The reward of one sample, and figures about it; the same keys for every sample.
+
+    The rubric is read from `extra_info["reward_model"]["rubrics"]`, or from `ground_truth` where it is a JSON
+    text; the query from `extra_info["prompt"]`.
+
+    Args:
+        data_source: of the row; not used.
+        solution_str: the response.
+        ground_truth: of the row; may be empty.
+        extra_info: of the row; not changed.
+        settings: `judge` (and `base_url`) or `service` (and `token_env`); `formula`, `on_failure` (raise, nan
+            or neutral), `neutral`, `gates`; `run_dir`, `max_in_flight`.
+
+    Raises:
+        InputError: a setting is unknown, or the row has no rubric.
+        RewardFailed: a judgment failed, and `on_failure` is `raise`, the default here.
+
+    Example:
+        >>> import asyncio
+        >>> rubrics = [{"criterion": "Contains at most 5 words.", "points": 1}]
+        >>> row = {"prompt": "Why?", "reward_model": {"rubrics": rubrics}}
+        >>> found = asyncio.run(compute_score("chat", "Because of the moon.", "", row, judge="builtin/offline"))
+        >>> found["score"], sorted(found)
+        (1.0, ['acc', 'coverage', 'gate_closed', 'judge_failed', 'score'])
+    """
+    source = _source(tuple(sorted((key, _frozen(value)) for key, value in settings.items() if key not in _VERL)))
+    info = extra_info or {}
+    held = (info.get("reward_model") or {}).get("rubrics")
+    if held is None or len(held) == 0:
+        held = ground_truth
+    if not held:
+        raise InputError("the row has no rubric: expected extra_info['reward_model']['rubrics']")
+    prompt = info.get("prompt")
+    query = None if prompt is None or len(prompt) == 0 else conversation(prompt)
+    [reward] = await source.rewards([Sample(solution_str, rubric_of(held, "the row"), query)])
+    if reward.value is None:
+        raise InputError("verl takes no None; set on_failure to raise, nan or neutral")
+    return {
+        "score": float(reward.value),
+        "acc": float(reward.value),
+        "coverage": 0.0 if reward.coverage is None else float(reward.coverage),
+        "judge_failed": float(reward.failure is not None),
+        "gate_closed": float(bool(reward.closed)),
+    }
+
+
+def verl_row(query: RubricQuery) -> dict[str, Any]:
+    """A row of verl's RL dataset, with the columns of RubricHub's RuRL release.
+
+    `reward_model.ground_truth` is there though it is empty, since verl reads it of every row, and `extra_info`
+    mirrors what the reward function needs. Tags are texts, so that every row has the same schema.
+
+    Example:
+        >>> from autorubric.core.rubric import Rubric
+        >>> rubric = Rubric.from_dict([{"requirement": "Is brief", "weight": 3}])
+        >>> row = verl_row(RubricQuery("q1", ({"role": "user", "content": "Why?"},), rubric, "chat"))
+        >>> row["reward_model"]["ground_truth"], row["extra_info"]["reward_model"] == row["reward_model"]
+        ('', True)
+        >>> row["reward_model"]["rubrics"]
+        [{'criterion': 'Is brief', 'points': 3.0, 'tags': ['verifier:llm']}]
+    """
+    prompt = [dict(turn) for turn in query.turns]
+    rubrics = [
+        {"criterion": criterion.requirement, "points": criterion.weight, "tags": _tags(criterion)}
+        for criterion in query.rubric
+    ]
+    reward_model = {"ground_truth": "", "rubrics": rubrics, "style": "rubric"}
+    return {
+        "prompt": prompt,
+        "data_source": query.source,
+        "ability": query.source,
+        "reward_model": reward_model,
+        "extra_info": {"id": query.id, "prompt": prompt, "reward_model": reward_model},
+        "Rubrics": [{"criterion": entry["criterion"], "points": entry["points"]} for entry in rubrics],
+    }
+
+
+def write_verl(path: Path, queries: Iterable[RubricQuery]) -> None:
+    """Write the parquet file that verl trains on, wholly or not at all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from autorubric.files import atomic_writer
+
+    turns = pa.list_(pa.struct([("content", pa.string()), ("role", pa.string())]))
+    plain = [("criterion", pa.string()), ("points", pa.float64())]
+    rubrics = pa.list_(pa.struct([*plain, ("tags", pa.list_(pa.string()))]))
+    model = pa.struct([("ground_truth", pa.string()), ("rubrics", rubrics), ("style", pa.string())])
+    schema = pa.schema(
+        [
+            ("prompt", turns),
+            ("data_source", pa.string()),
+            ("ability", pa.string()),
+            ("reward_model", model),
+            ("extra_info", pa.struct([("id", pa.string()), ("prompt", turns), ("reward_model", model)])),
+            ("Rubrics", pa.list_(pa.struct(plain))),
+        ]
+    )
+    with atomic_writer(path, "wb") as file:
+        pq.write_table(pa.Table.from_pylist([verl_row(query) for query in queries], schema), file)
+
+
+def _tags(criterion: Criterion) -> list[str]:
+    check = criterion.check
+    if check is None:
+        return ["verifier:llm", *criterion.tags]
+    parameters = dump_json(check.get("parameters") or {}, None)
+    return ["verifier:rule", f"function:{check['name']}", f"parameters:{parameters}"]
+
+
+def _frozen(value: Any) -> Any:
+    """A setting as a value that can be told from another; lists come as OmegaConf's own."""
+    return value if isinstance(value, str | int | float | bool | None) else tuple(value)
+
+
+@lru_cache(maxsize=16)
+def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
+    given = dict(settings)
+    problems = [unknown_key(key, (*_RULE, *_JUDGE), "reward_kwargs") for key in given if key not in (*_RULE, *_JUDGE)]
+    if problems:
+        raise InputError(problems)
+    rule = RewardRule(**{"on_failure": "raise", **{key: given[key] for key in _RULE if given.get(key) is not None}})
+    if rule.on_failure == "none":
+        raise ConfigError("verl takes no None; set on_failure to raise, nan or neutral")
+    service = given.get("service")
+    if service is not None:
+        return HttpRewards(service, rule, token_env=given.get("token_env"))
+    if "judge" not in given:
+        raise ConfigError("reward_kwargs name neither judge nor service; set one of them")
+    run_dir = given.get("run_dir")
+    return rewarder_of(
+        given["judge"],
+        rule,
+        base_url=given.get("base_url"),
+        # A ledger is one process's; verl runs several.
+        run_dir=None if run_dir is None else Path(run_dir) / f"reward-{os.getpid()}",
+        max_in_flight=given.get("max_in_flight", 64),
+    )

@@ -1,0 +1,147 @@
+"""Candidate answers from a file, each joined to its query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autorubric.errors import InputError
+from autorubric.files import iter_jsonl
+from autorubric.training.queries import RubricQuery, first_of, text_of, turns_of
+
+_ID = ("id", "query_id", "prompt_id")
+_QUERY = ("query", "question", "prompt", "messages")
+_ANSWER = ("answer", "response", "submission", "completion")
+_MANY = ("answers", "responses", "candidates", "completions")
+_SAMPLE = ("sample_id", "candidate_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One answer to a query.
+
+    Attributes:
+        query: the id of the query it answers.
+        answer: its text.
+        sample_id: what it is called.
+        model: who wrote it; empty where nothing says.
+    """
+
+    query: str
+    answer: str
+    sample_id: str
+    model: str = ""
+
+
+def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[str]) -> list[Candidate]:
+    """The candidates in a JSONL file, in the order of the file.
+
+    A row names its query by id (`id`, `query_id`, `prompt_id`) or by text (`query`, `question`, `prompt`), and
+    holds one answer (`answer`, `response`, `submission`, `completion`) or several (`answers`, `responses`,
+    `candidates`: a list, or a mapping from model to answer).
+
+    Args:
+        path: the file.
+        queries: what the answers are to.
+        problems: takes a sentence for each row that names no query of the data, or holds no answer.
+
+    Raises:
+        InputError: the file cannot be read.
+
+    Example:
+        >>> read_candidates(Path("no-such.jsonl"), [], [])
+        Traceback (most recent call last):
+        autorubric.errors.MissingFileError: Candidates not found: no-such.jsonl
+    """
+    directory = _Directory(queries)
+    counts: dict[str, int] = {}
+    found = []
+    for number, row in iter_jsonl(path, problems=problems, what="Candidates"):
+        where = f"{path}:{number}"
+        try:
+            query = directory.find(row, where)
+            answers = list(_answers(row, where))
+        except InputError as error:
+            problems += error.problems
+            continue
+        for own, model, answer in answers:
+            place = counts[query.id] = counts.get(query.id, -1) + 1
+            found.append(Candidate(query.id, answer, own or f"{query.id}-{place}", model))
+    if not found and not problems:
+        problems.append(f"{path}: the file holds no candidates")
+    return found
+
+
+def own_answers(queries: Sequence[RubricQuery]) -> list[Candidate]:
+    """The answers that came along with the queries, as a dataset's submissions do."""
+    return [Candidate(query.id, text, name) for query in queries for name, text in query.answers]
+
+
+def check_candidates(
+    queries: Sequence[RubricQuery], candidates: Sequence[Candidate], origin: str
+) -> tuple[list[RubricQuery], list[str]]:
+    """The queries that have candidates, and a sentence for each one that has none."""
+    answered = {candidate.query for candidate in candidates}
+    missing = [
+        f"{query.where or query.id}: query {query.id!r} has no candidates in {origin}"
+        for query in queries
+        if query.id not in answered
+    ]
+    return [query for query in queries if query.id in answered], missing
+
+
+class _Directory:
+    """Finds the query of a row, by its id or else by its text."""
+
+    def __init__(self, queries: Sequence[RubricQuery]) -> None:
+        self._by_id = {name: query for query in queries for name in (query.id, *query.aliases)}
+        self._by_text: dict[str, list[RubricQuery]] = {}
+        for query in queries:
+            self._by_text.setdefault(query.text.strip(), []).append(query)
+
+    def find(self, row: Mapping[str, Any], where: str) -> RubricQuery:
+        own = first_of(row, _ID)
+        if own is not None and str(own) in self._by_id:
+            return self._by_id[str(own)]
+        asked = first_of(row, _QUERY)
+        if asked is None:
+            if own is None:
+                raise InputError(f"{where}: names no query; expected one of {', '.join((*_ID, *_QUERY))}")
+            raise InputError(f"{where}: the data has no query of the id {str(own)!r}")
+        text = text_of(turns_of(asked, where)).strip()
+        held = self._by_text.get(text, [])
+        if not held:
+            raise InputError(f"{where}: the data has no such query: {text[:60]!r}")
+        if len(held) > 1:
+            names = ", ".join(repr(query.id) for query in held[:3])
+            raise InputError(f"{where}: the queries {names} have this text; name one of them by its id")
+        return held[0]
+
+
+def _answers(row: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, str]]:
+    """Sample id, model and text of each answer in a row."""
+    model, own = str(row.get("model") or ""), first_of(row, _SAMPLE)
+    single = next((name for name in _ANSWER if name in row), None)
+    if single is not None:
+        yield ("" if own is None else str(own)), model, _text(row[single], f"{where}: {single!r}")
+        return
+    several = next((name for name in _MANY if name in row), None)
+    if several is None:
+        known = ", ".join((*_ANSWER, *_MANY))
+        raise InputError(f"{where}: holds no answer; expected one of {known}")
+    held = row[several]
+    if not isinstance(held, list | dict) or not held:
+        raise InputError(f"{where}: {several!r} is empty; expected at least one answer")
+    named = held.items() if isinstance(held, dict) else ((model, answer) for answer in held)
+    for name, answer in named:
+        yield "", str(name), _text(answer, f"{where}: {several!r}")
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{where} holds {type(value).__name__}, expected text")
+    if not value.strip():
+        raise InputError(f"{where} is blank")
+    return value

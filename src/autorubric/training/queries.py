@@ -1,0 +1,229 @@
+"""The data that answers are selected for: queries with their rubrics, from a dataset or from rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from autorubric.core.rubric import Rubric
+from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError, MissingFileError
+from autorubric.files import iter_jsonl
+from autorubric.training.rewarder import spoken
+from autorubric.training.rubric_rows import rubric_from
+
+Turn = dict[str, str]
+
+_QUERY = ("question", "query", "prompt", "messages")
+_RUBRIC = ("rubrics", "rubric", "Rubrics", "reward_model")
+_ID = ("id", "prompt_id", "query_id", "uid")
+_SOURCE = ("source", "data_source", "domain", "ability")
+_DATASET_KEYS = ("dataset", "submission", "items")
+
+
+@dataclass(frozen=True, slots=True)
+class RubricQuery:
+    """A query and the rubric its answers are judged by.
+
+    Attributes:
+        id: unique among the queries of a run.
+        turns: the conversation whose next turn is the answer; a plain query is one turn of the user's.
+        rubric: what answers are judged by.
+        source: the domain or dataset it comes from; empty where nothing says.
+        answers: answers that came along with it.
+        where: its place in the file, for messages.
+        aliases: further ids it is known by.
+    """
+
+    id: str
+    turns: tuple[Turn, ...]
+    rubric: Rubric
+    source: str = ""
+    answers: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The query as one text; of a conversation every turn with its role.
+
+        Example:
+            >>> rubric = Rubric.from_dict([{"requirement": "Is brief"}])
+            >>> RubricQuery("q1", ({"role": "user", "content": "Why?"},), rubric).text
+            'Why?'
+        """
+        return text_of(self.turns)
+
+
+@dataclass(slots=True)
+class QueryReading:
+    """What a file of queries held: those that can be used, and what is wrong with the others."""
+
+    queries: list[RubricQuery] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def read_queries(path: Path) -> QueryReading:
+    """The queries in a `RubricDataset` file, or in rows (JSONL or parquet) of query and rubric.
+
+    A row has its query under question, query, prompt or messages (a text or a conversation) and its rubric
+    under rubrics, rubric, Rubrics or reward_model. Items of a dataset that answer one prompt under one rubric
+    are one query, and their submissions are answers to it.
+
+    Raises:
+        InputError: the file cannot be read at all; rows that are wrong stand in `problems`.
+
+    Example:
+        >>> read_queries(Path("final.csv"))
+        Traceback (most recent call last):
+        autorubric.errors.InputError: final.csv: expected .json, .yaml, .jsonl or .parquet
+    """
+    extension = path.suffix.lower()
+    if extension in (".json", ".yaml", ".yml"):
+        return _of_dataset(RubricDataset.from_file(path), path)
+    if extension == ".parquet":
+        return _of_rows(_parquet_rows(path), path)
+    if extension != ".jsonl":
+        raise InputError(f"{path}: expected .json, .yaml, .jsonl or .parquet")
+    problems: list[str] = []
+    rows = iter_jsonl(path, problems=problems, what="Data")
+    first = next(rows, None)
+    if first is not None and any(key in first[1] for key in _DATASET_KEYS):
+        return _of_dataset(RubricDataset.from_file(path), path)
+    found = _of_rows(itertools.chain([first] if first else [], rows), path)
+    found.problems += problems
+    return found
+
+
+def text_of(turns: Sequence[Turn]) -> str:
+    """Turns as one text; a plain query is its own text.
+
+    Example:
+        >>> text_of([{"role": "user", "content": "Why?"}])
+        'Why?'
+    """
+    return turns[0]["content"] if len(turns) == 1 else spoken(turns)
+
+
+def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
+    """A query as turns.
+
+    Raises:
+        InputError: it is blank, or no text and no conversation.
+
+    Example:
+        >>> turns_of("Why?", "row 1")
+        ({'role': 'user', 'content': 'Why?'},)
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, str) and value.strip():
+        return ({"role": "user", "content": value},)
+    if isinstance(value, list) and value:
+        turns = tuple(_turn(turn, where) for turn in value)
+        if turns[-1]["role"] == "assistant":
+            raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
+        return turns
+    raise InputError(f"{where}: the query is blank" if value in ("", [], None) else f"{where}: the query is no text")
+
+
+def _turn(turn: Any, where: str) -> Turn:
+    if not isinstance(turn, Mapping) or not isinstance(turn.get("content"), str) or not turn.get("role"):
+        raise InputError(f"{where}: a turn of a conversation is {{role, content}}")
+    return {"role": str(turn["role"]), "content": turn["content"]}
+
+
+def first_of(row: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """The value of the first of these columns that holds something.
+
+    Example:
+        >>> first_of({"id": "", "uid": 7}, ("id", "uid"))
+        7
+    """
+    held = (row.get(name) for name in names)
+    return next((value for value in held if value is not None and not _blank(value)), None)
+
+
+def _blank(value: Any) -> bool:
+    return isinstance(value, str | list | dict) and not (value.strip() if isinstance(value, str) else value)
+
+
+def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path) -> QueryReading:
+    found = QueryReading()
+    lines: dict[str, int] = {}
+    for number, row in rows:
+        where = f"{path}:{number}"
+        try:
+            query = _of_row(row, number, where)
+        except InputError as error:
+            found.problems += error.problems
+            continue
+        if lines.setdefault(query.id, number) != number:
+            found.problems.append(
+                f"{where}: id {query.id!r} stands on line {lines[query.id]} already; ids must differ"
+            )
+            continue
+        found.queries.append(query)
+    return found
+
+
+def _of_row(row: Mapping[str, Any], number: int, where: str) -> RubricQuery:
+    asked = first_of(row, _QUERY)
+    if asked is None:
+        held = ", ".join(repr(name) for name in itertools.islice(row, 12)) or "no columns"
+        raise InputError(f"{where}: no query; expected one of {', '.join(_QUERY)}, the row has {held}")
+    value = first_of(row, _RUBRIC)
+    if value is None:
+        raise InputError(f"{where}: no rubric; expected criteria under one of {', '.join(_RUBRIC)}")
+    own = first_of(row, _ID)
+    source = first_of(row, _SOURCE)
+    return RubricQuery(
+        id=f"row-{number}" if own is None else str(own),
+        turns=turns_of(asked, where),
+        rubric=rubric_from(value, where),
+        source="" if source is None else str(source),
+        where=where,
+    )
+
+
+def _of_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
+    groups: dict[tuple[str, Rubric], RubricQuery] = {}
+    for index, item in enumerate(dataset):
+        rubric, prompt = dataset.get_item_rubric(index), dataset.get_item_prompt(index)
+        where = f"{path}: item {index}"
+        number = item.id or f"item-{index}"
+        source = first_of(item.metadata, _SOURCE)
+        known = groups.get((prompt, rubric))
+        answer = (number, item.submission)
+        if known is not None:
+            merged = replace(known, answers=(*known.answers, answer), aliases=(*known.aliases, number))
+            groups[prompt, rubric] = merged
+            continue
+        name = str(source) if source is not None else dataset.name or ""
+        turns = turns_of(prompt, where)
+        groups[prompt, rubric] = RubricQuery(number, turns, rubric, name, (answer,), where)
+    if not groups and dataset.prompt and dataset.rubric is not None:
+        name = dataset.name or path.stem
+        only = RubricQuery(name, turns_of(dataset.prompt, str(path)), dataset.rubric, name, where=str(path))
+        return QueryReading([only])
+    return QueryReading(list(groups.values()))
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path) as table:
+            for batch in table.iter_batches(512):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except FileNotFoundError:
+        raise MissingFileError(f"Data not found: {path}") from None
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path}: not a parquet file that can be read: {error}") from None

@@ -1,0 +1,98 @@
+"""A selection on disk: decisions, summary, and the files of trainers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autorubric.evaluation.experiment import ITEMS_FILE
+from autorubric.evaluation.items_file import read_items
+from autorubric.evaluation.report_json import report_from
+from autorubric.files import write_atomically
+from autorubric.training.export import Kept, write_training_files
+from autorubric.training.queries import RubricQuery
+from autorubric.training.selection import Decision, Keep, Scored, decide
+from autorubric.training.selection_summary import SelectionSummary, summarize
+
+DECISIONS_FILE = "decisions.jsonl"
+SUMMARY_FILE = "selection.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written: the figures, the files, and how many kept answers are suspicious."""
+
+    summary: SelectionSummary
+    files: tuple[Path, ...]
+    flagged: int
+
+
+def write_selection(
+    out: Path,
+    queries: Sequence[RubricQuery],
+    scored: Sequence[Scored],
+    keep: Keep,
+    trainers: Sequence[str],
+    *,
+    skipped: Sequence[str] = (),
+) -> Written:
+    """Decide on every query and write all there is to say about it.
+
+    Args:
+        out: a run directory, whose `items.jsonl` has the reports of the candidates.
+        queries: what was asked.
+        scored: the candidates of all queries.
+        keep: what is kept.
+        trainers: whom files are written for.
+        skipped: why rows of the input were left out.
+    """
+    own: dict[str, list[Scored]] = {query.id: [] for query in queries}
+    for one in scored:
+        own[one.candidate.query].append(one)
+    groups = [own[query.id] for query in queries]
+    decisions = [decide(group, keep) for group in groups]
+    kept = _kept(out, queries, decisions)
+    summary = summarize(queries, groups, decisions, keep)
+    files = write_training_files(out, kept, trainers, pairs=keep.pairs)
+    write_atomically(out / DECISIONS_FILE, _decision_lines(queries, groups, decisions))
+    record = {**summary.to_dict(), "skipped": list(skipped)}
+    write_atomically(out / SUMMARY_FILE, [json.dumps(record, ensure_ascii=False, indent=2), "\n"])
+    return Written(summary, tuple(files), sum(bool(one.report.flags) for one in kept))
+
+
+def _kept(out: Path, queries: Sequence[RubricQuery], decisions: Sequence[Decision]) -> list[Kept]:
+    """The kept answers with their reports, which are read back so that the others need no memory."""
+    chosen = {one.place for decision in decisions for one in decision.chosen}
+    records = read_items(out / ITEMS_FILE) if chosen else ()
+    reports = {row["item_idx"]: report_from(row["report"]) for row in records if row["item_idx"] in chosen}
+    return [
+        Kept(query, one, reports[one.place], decision.rejected)
+        for query, decision in zip(queries, decisions, strict=True)
+        for one in decision.chosen
+    ]
+
+
+def _decision_lines(
+    queries: Sequence[RubricQuery], groups: Sequence[Sequence[Scored]], decisions: Sequence[Decision]
+) -> Iterator[str]:
+    for query, group, decision in zip(queries, groups, decisions, strict=True):
+        record = {
+            "id": query.id,
+            "source": query.source,
+            "status": decision.status,
+            "reason": decision.reason,
+            "chosen": [one.candidate.sample_id for one in decision.chosen],
+            "rejected": decision.rejected and decision.rejected.candidate.sample_id,
+            "candidates": [
+                {
+                    "sample_id": one.candidate.sample_id,
+                    "model": one.candidate.model,
+                    "score": one.score,
+                    "failure": one.failure,
+                }
+                for one in group
+            ],
+        }
+        yield json.dumps(record, ensure_ascii=False) + "\n"

@@ -1,0 +1,275 @@
+"""What trainers call, as their source calls it; with the real trainers in tests_trainers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import math
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from autorubric import CriterionGrader
+from autorubric.errors import ConfigError, InputError
+from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.llm.request import Failure, Request
+from autorubric.testing import ScriptedModel
+from autorubric.training.adapters import openrlhf, trl, verifiers, verl
+from autorubric.training.adapters.http import HttpRewards
+from autorubric.training.queries import RubricQuery
+from autorubric.training.reward import RewardFailed, RewardRule
+from autorubric.training.rewarder import Rewarder, Sample, rewarder_of, rewards_now
+from autorubric.training.rubric_rows import rubric_from
+from autorubric.training.samples import rubric_of
+
+RUBRIC = [{"criterion": "Is right.", "points": 3}, {"criterion": "Is kind.", "points": 1}]
+MET = '{"explanation": "Yes.", "criterion_status": "MET"}'
+UNMET = '{"explanation": "No.", "criterion_status": "UNMET"}'
+
+
+def says(request: Request) -> str | Failure:
+    """A submission that holds 'right' is right, none is kind; on one that holds 'down' the judge fails."""
+    if "down" in request.inputs["submission"]:
+        return Failure("server", "HTTP 503: overloaded")
+    right = request.inputs["criterion"].requirement == "Is right." and "right" in request.inputs["submission"]
+    return MET if right else UNMET
+
+
+def rewarder(**rule: Any) -> Rewarder:
+    return Rewarder(CriterionGrader(judge=CriterionJudge(ScriptedModel(says), "judge")), RewardRule(**rule))
+
+
+def test_rewards_come_in_order_and_a_failure_is_no_zero(caplog: pytest.LogCaptureFixture) -> None:
+    rubric = rubric_from(RUBRIC, "here")
+    texts = ["right", "wrong", "down"]
+    with caplog.at_level(logging.WARNING, "autorubric.training"):
+        found = rewards_now(rewarder(), [Sample(text, rubric, "Why?") for text in texts])
+    assert [reward.value for reward in found] == [0.75, 0.0, None]
+    [record] = caplog.records
+    assert "HTTP 503: overloaded" in record.getMessage() and "the trainer gets none" in record.getMessage()
+
+
+def test_a_judge_that_stays_down_is_logged_ever_more_rarely(caplog: pytest.LogCaptureFixture) -> None:
+    rubric = rubric_from(RUBRIC, "here")
+    samples = [Sample(f"down {n}", rubric) for n in range(9)]
+    with caplog.at_level(logging.WARNING, "autorubric.training"):
+        found = rewards_now(rewarder(on_failure="neutral", neutral=0.5), samples)
+    assert [reward.value for reward in found] == [0.5] * 9
+    assert len(caplog.records) == 4  # the 1st, 2nd, 4th and 8th
+
+
+def test_raise_still_judges_and_logs_the_other_samples(caplog: pytest.LogCaptureFixture) -> None:
+    model = ScriptedModel(says)
+    source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")), RewardRule(on_failure="raise"))
+    rubric = rubric_from(RUBRIC, "here")
+    with caplog.at_level(logging.WARNING, "autorubric.training"), pytest.raises(RewardFailed):
+        rewards_now(source, [Sample("down", rubric), Sample("right", rubric)])
+    assert len(caplog.records) == 1
+    assert sum(request.inputs["submission"] == "right" for request in model.requests) == 2
+
+
+def test_a_rubric_that_cannot_be_rewarded_is_refused_before_the_judge_is_asked() -> None:
+    model = ScriptedModel(says)
+    source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")))
+    bad = rubric_from([{"criterion": "Lies.", "points": -1}], "here")
+    with pytest.raises(InputError, match="positive weight"):
+        rewards_now(source, [Sample("right", rubric_from(RUBRIC, "here")), Sample("right", bad)])
+    assert model.requests == []
+
+
+def test_a_missing_key_is_told_when_the_rewarder_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        rewarder_of("openai/gpt-5.1")
+    with pytest.raises(ConfigError, match="leave base_url"):
+        rewarder_of(CriterionGrader.of_checks(), base_url="http://localhost:1/v1")
+
+
+TRL: dict[str, Any] = {
+    "prompts": [[{"role": "user", "content": "Why?"}]] * 3,
+    "completions": [[{"role": "assistant", "content": text}] for text in ("right", "wrong", "down")],
+    "completion_ids": [[1, 2], [3], [4]],
+    "rubrics": [RUBRIC] * 3,
+    "trainer_state": None,
+    "log_extra": None,
+    "log_metric": None,
+}
+
+
+def test_trl_gets_a_list_of_numbers_and_none_from_a_function_and_from_a_coroutine_function() -> None:
+    plain = trl.reward_function(rewarder(), name="quality")
+    assert plain(**TRL) == [0.75, 0.0, None]
+    assert plain.__name__ == "quality"
+    coroutine = trl.async_reward_function(rewarder())
+    assert inspect.iscoroutinefunction(coroutine) and not inspect.iscoroutinefunction(plain)
+    assert asyncio.run(coroutine(**TRL)) == [0.75, 0.0, None]
+
+
+def test_trl_s_plain_texts_and_overlong_lengths_are_used() -> None:
+    from autorubric.training.overlong import SoftOverlong
+
+    function = trl.reward_function(rewarder(overlong=SoftOverlong(max_length=4, buffer=2, factor=1.0)))
+    given = {"prompts": ["Why?"] * 2, "completions": ["right"] * 2, "completion_ids": [[1] * 2, [1] * 3]}
+    # 3 tokens are half of the buffer behind 4 - 2.
+    assert function(**given, rubric=[json.dumps(RUBRIC)] * 2) == [0.75, 0.25]
+
+
+def test_trl_rows_without_a_rubric_are_named() -> None:
+    function = trl.reward_function(rewarder())
+    with pytest.raises(InputError, match="no rubric column; expected one of rubric, rubrics"):
+        function(prompts=["Why?"], completions=["x"], completion_ids=[[1]], answer=["y"])
+    with pytest.raises(InputError, match="row 1: has no rubric"):
+        function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]] * 2, rubrics=[RUBRIC, []])
+
+
+def verl_call(text: str, **settings: Any) -> dict[str, float]:
+    query = RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "here"), "chat")
+    row = verl.verl_row(query)
+    truth = row["reward_model"]["ground_truth"]
+    return asyncio.run(verl.compute_score("chat", text, truth, row["extra_info"], **settings))
+
+
+def test_verl_finds_a_plain_coroutine_function_that_returns_the_same_numeric_keys() -> None:
+    assert inspect.iscoroutinefunction(verl.compute_score)
+    first = verl_call("It is.", judge="builtin/offline", on_failure="neutral", neutral=0.25)
+    second = verl_call("It is not.", judge="builtin/offline", on_failure="neutral", neutral=0.25, formula="signed")
+    assert list(first) == list(second)
+    assert all(type(value) is float for value in (*first.values(), *second.values()))
+
+
+def test_verl_s_failures_raise_by_default_and_none_is_refused() -> None:
+    down = {"judge": "judge", "base_url": "http://127.0.0.1:9/v1"}
+    with pytest.raises(ConfigError, match="verl takes no None"):
+        verl_call("x", **down, on_failure="none")
+    with pytest.raises(InputError, match="unknown key 'jugde' in reward_kwargs; did you mean 'judge'"):
+        verl_call("x", jugde="builtin/offline")
+    with pytest.raises(ConfigError, match="neither judge nor service"):
+        verl_call("x")
+    with pytest.raises(InputError, match="the row has no rubric"):
+        asyncio.run(verl.compute_score("chat", "x", "", {}, judge="builtin/offline"))
+
+
+def test_verl_rows_have_one_schema_and_mirror_their_reward_model(tmp_path: Any) -> None:
+    import pyarrow.parquet as pq
+
+    check = {"name": "CommaChecker", "parameters": {}}
+    rule = rubric_from([{"requirement": "No commas", "weight": 2.5, "check": check}], "here")
+    turns = ({"role": "user", "content": "Why?"},)
+    queries = [RubricQuery("a", turns, rule, "if"), RubricQuery("b", turns, rubric_from(RUBRIC, "here"), "chat")]
+    verl.write_verl(tmp_path / "train.parquet", queries)
+    first, second = pq.read_table(tmp_path / "train.parquet").to_pylist()
+    for row in (first, second):
+        assert row["extra_info"]["reward_model"] == row["reward_model"]
+        assert row["extra_info"]["prompt"] == row["prompt"]
+        assert row["reward_model"]["ground_truth"] == ""
+    assert rubric_of(first["reward_model"], "row")[0].check == check
+    assert rubric_of(first["reward_model"], "row")[0].weight == 2.5
+    verl.write_verl(tmp_path / "none.parquet", [])
+    assert pq.read_schema(tmp_path / "none.parquet").equals(pq.read_schema(tmp_path / "train.parquet"))
+
+
+def test_openrlhf_s_queries_are_cut_at_their_prompt_and_special_tokens_go() -> None:
+    label = json.dumps({"query": "Why?", "rubrics": RUBRIC})
+    prompt = "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
+    samples = openrlhf.remote_samples(
+        [f"{prompt}right<|im_end|>\n<|endoftext|>", f"<s>{prompt}a </s> b</s>"], [prompt] * 2, [label] * 2
+    )
+    assert [(one.submission, one.query) for one in samples] == [("right", "Why?"), ("a </s> b", "Why?")]
+    reply = openrlhf.remote_reply(rewards_now(rewarder(), samples))
+    assert reply["rewards"] == [0.75, 0.0]
+    assert reply["extra_logs"] == {"rubric_coverage": [1.0, 1.0], "rubric_judge_failed": [0.0, 0.0]}
+    with pytest.raises(InputError, match="does not begin with its prompt"):
+        openrlhf.remote_samples(["other"], ["prompt"], [label])
+    with pytest.raises(InputError, match="as many"):
+        openrlhf.remote_samples(["a"], [], [label])
+
+
+def test_verifiers_gets_a_number_or_an_exception() -> None:
+    reward = verifiers.trace_reward(rewarder())
+    task = SimpleNamespace(rubric=RUBRIC, prompt_text="Why?")
+    assert asyncio.run(reward(task, SimpleNamespace(last_reply="right"))) == 0.75
+    with pytest.raises(RewardFailed, match="overloaded"):
+        asyncio.run(reward(task, SimpleNamespace(last_reply="down")))
+    with pytest.raises(InputError, match="has no 'rubric'"):
+        asyncio.run(reward(SimpleNamespace(prompt_text="Why?"), SimpleNamespace(last_reply="right")))
+
+
+@asynccontextmanager
+async def service(answers: Sequence[tuple[int, Any]], seen: list[Any]) -> AsyncIterator[str]:
+    """A service that gives these statuses and bodies in turn, the last one for ever."""
+
+    async def reward(request: web.Request) -> web.Response:
+        seen.append((request.headers.get("Authorization"), await request.json()))
+        status, body = answers[min(len(seen), len(answers)) - 1]
+        return web.json_response(body, status=status, headers={"Retry-After": "0"})
+
+    app = web.Application()
+    app.router.add_post("/v1/reward", reward)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def over_http(answers: Sequence[tuple[int, Any]], seen: list[Any], count: int = 1, **settings: Any) -> list[Any]:
+    async def asked() -> list[Any]:
+        async with service(answers, seen) as url:
+            source = HttpRewards(url, **settings)
+            samples = [Sample(f"text {n}", rubric_from(RUBRIC, "here"), "Why?") for n in range(count)]
+            return await source.rewards(samples)
+
+    return asyncio.run(asked())
+
+
+FINE = {"reward": 0.75, "criteria": {"C1": 1.0, "C2": 0.0}, "coverage": 1.0, "failure": None}
+
+
+def test_rewards_come_over_http_with_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REWARD_TOKEN", "secret")
+    seen: list[Any] = []
+    found = over_http([(200, FINE)], seen, count=3, token_env="REWARD_TOKEN")
+    assert [(reward.value, reward.criteria["C1"]) for reward in found] == [(0.75, 1.0)] * 3
+    token, body = seen[0]
+    assert token == "Bearer secret"
+    assert set(body) == {"submission", "rubric", "query"}
+    assert body["rubric"][0]["requirement"] == "Is right."
+
+
+def test_a_busy_service_is_asked_again_and_a_dead_one_is_a_failure() -> None:
+    seen: list[Any] = []
+    assert over_http([(429, {}), (503, {}), (200, FINE)], seen)[0].value == 0.75
+    assert len(seen) == 3
+    [dead] = over_http([(503, {})], [], retries=1)
+    assert dead.value is None and "HTTP 503" in dead.failure
+    nobody = HttpRewards("http://127.0.0.1:9", RewardRule(on_failure="nan"), retries=0)
+    [found] = rewards_now(nobody, [Sample("x", rubric_from(RUBRIC, "here"))])
+    assert found.value is not None and math.isnan(found.value)
+
+
+def test_a_reward_of_null_follows_the_policy_and_is_never_zero() -> None:
+    failed = {"reward": None, "criteria": {}, "coverage": 0.0, "failure": "server: HTTP 503"}
+    [found] = over_http([(200, failed)], [], rule=RewardRule(on_failure="neutral", neutral=0.5))
+    assert (found.value, found.failure) == (0.5, "server: HTTP 503")
+    with pytest.raises(RewardFailed):
+        over_http([(200, failed)], [], rule=RewardRule(on_failure="raise"))
+
+
+def test_what_the_service_refuses_is_the_caller_s_mistake() -> None:
+    seen: list[Any] = []
+    with pytest.raises(InputError, match="HTTP 400"):
+        over_http([(400, {"error": "no rubric"})], seen)
+    assert len(seen) == 1
+    with pytest.raises(InputError, match="no 'reward'"):
+        over_http([(200, {"rewards": 1})], [])
+    with pytest.raises(ConfigError, match="which is not set"):
+        HttpRewards("http://x", token_env="NO_SUCH_VARIABLE_HERE")

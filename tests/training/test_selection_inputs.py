@@ -1,0 +1,156 @@
+"""Queries with rubrics, and candidates, as files hold them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.errors import InputError
+from autorubric.training.candidates import Candidate, read_candidates
+from autorubric.training.queries import RubricQuery, read_queries
+from autorubric.training.rubric_rows import rubric_from
+
+RUBRICS = [{"criterion": "Names a cause.", "points": 3}]
+
+
+def lines(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def query(name: str, text: str) -> RubricQuery:
+    return RubricQuery(name, ({"role": "user", "content": text},), rubric_from(RUBRICS, "here"))
+
+
+def test_final_jsonl_and_final_parquet_hold_the_same_queries(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [
+        {"question": "Why?", "id": "q1", "rubrics": RUBRICS},
+        {"question": "How?", "id": "q2", "rubrics": RUBRICS},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "final.parquet")
+    from_lines = read_queries(lines(tmp_path / "final.jsonl", rows)).queries
+    from_table = read_queries(tmp_path / "final.parquet").queries
+    assert [(q.id, q.text, q.rubric) for q in from_lines] == [(q.id, q.text, q.rubric) for q in from_table]
+    assert from_lines[0].rubric[0].weight == 3
+
+
+def test_a_verl_row_and_a_healthbench_row_are_read_as_conversations(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
+    turns.append({"role": "user", "content": "Why?"})
+    verl = {"prompt": turns, "ability": "chat", "reward_model": {"rubrics": RUBRICS, "ground_truth": ""}}
+    healthbench = {"prompt_id": "h1", "prompt": turns, "rubrics": RUBRICS}
+    first, second = read_queries(lines(tmp_path / "rows.jsonl", [verl, healthbench])).queries
+    assert (first.id, first.source, second.id) == ("row-1", "chat", "h1")
+    assert first.text == "user: Hi\n\nassistant: Yes?\n\nuser: Why?"
+
+
+def test_items_of_one_prompt_are_answers_to_one_query(tmp_path: Path) -> None:
+    dataset = RubricDataset("Explain.", Rubric([Criterion(requirement="Is brief")]), name="essays")
+    dataset.add_item("One.", "a", id="a")
+    dataset.add_item("Two.", "b", id="b")
+    dataset.to_file(tmp_path / "essays.json")
+    dataset.to_file(tmp_path / "essays.jsonl")
+    for name in ("essays.json", "essays.jsonl"):
+        [found] = read_queries(tmp_path / name).queries
+        assert (found.answers, found.source) == ((("a", "One."), ("b", "Two.")), "essays")
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"question": "Why?", "id": "q"}, "no rubric"),
+        ({"question": "Why?", "rubrics": []}, "no rubric"),
+        ({"question": " ", "rubrics": RUBRICS}, "no query"),
+        ({"rubrics": RUBRICS}, "no query; expected one of question, query, prompt, messages"),
+        ({"question": "Why?", "rubrics": [{"criterion": "", "points": 1}]}, "requirement is empty"),
+        ({"question": "Why?", "rubrics": [{"criterion": "x", "points": "ten"}]}, "weight"),
+        ({"question": "Why?", "rubrics": 7}, "a rubric is a list of criteria"),
+        ({"messages": [{"role": "assistant", "content": "Hm"}], "rubrics": RUBRICS}, "ends with the assistant"),
+    ],
+)
+def test_a_row_that_is_wrong_is_named_with_its_line(tmp_path: Path, row: Any, told: str) -> None:
+    found = read_queries(lines(tmp_path / "data.jsonl", [{"question": "Fine?", "rubrics": RUBRICS}, row]))
+    assert len(found.queries) == 1
+    [problem] = found.problems
+    assert "data.jsonl:2" in problem and told in problem
+
+
+def test_an_id_that_stands_twice_is_named(tmp_path: Path) -> None:
+    rows = [{"question": text, "id": 7, "rubrics": RUBRICS} for text in ("a", "b")]
+    assert "id '7' stands on line 1 already" in read_queries(lines(tmp_path / "data.jsonl", rows)).problems[0]
+
+
+def test_rule_criteria_become_checks_with_the_nulls_of_a_struct_dropped() -> None:
+    tags = {"verifier": "rule", "function": "NumberOfWords", "parameters": {"num_words": 3.0, "N": None}}
+    rubric = rubric_from([{"criterion": "length:words", "points": 10, "tags": tags}], "here")
+    assert rubric[0].check == {"name": "NumberOfWords", "parameters": {"num_words": 3.0}}
+    legacy = ["verifier:rule", "function:NumberOfWords", 'parameters:{"num_words": 3}']
+    assert rubric_from([{"criterion": "x", "points": 1, "tags": legacy}], "here")[0].check is not None
+    assert rubric_from([{"criterion": "x", "points": 1, "tags": ["axis:accuracy"]}], "here")[0].tags == [
+        "axis:accuracy"
+    ]
+
+
+def test_rar_rows_json_texts_and_our_own_criteria_are_rubrics() -> None:
+    [rar] = rubric_from([{"title": "Cause", "description": "Names a cause.", "weight": 5}], "here")
+    assert (rar.name, rar.requirement, rar.weight) == ("Cause", "Names a cause.", 5)
+    assert len(rubric_from(json.dumps({"rubrics": RUBRICS}), "here")) == 1
+    assert rubric_from({"criteria": [{"requirement": "Is brief"}], "guidelines": "Be fair."}, "x").guidelines
+
+
+def test_candidates_are_found_by_id_or_by_text_one_or_several_a_row(tmp_path: Path) -> None:
+    queries = [query("q1", "Why?"), query("q2", "How?")]
+    rows = [
+        {"id": "q1", "answer": "Because.", "model": "m"},
+        {"question": "How?", "answers": {"small": "So.", "large": "Thus."}},
+        {"query": "Why?", "responses": ["Since."]},
+        {"id": "q2", "response": "Slowly.", "sample_id": "mine"},
+    ]
+    problems: list[str] = []
+    found = read_candidates(lines(tmp_path / "c.jsonl", rows), queries, problems)
+    assert not problems
+    assert found == [
+        Candidate("q1", "Because.", "q1-0", "m"),
+        Candidate("q2", "So.", "q2-0", "small"),
+        Candidate("q2", "Thus.", "q2-1", "large"),
+        Candidate("q1", "Since.", "q1-1", ""),
+        Candidate("q2", "Slowly.", "mine", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"id": "q9", "answer": "x"}, "no query of the id 'q9'"),
+        ({"query": "When?", "answer": "x"}, "no such query: 'When?'"),
+        ({"answer": "x"}, "names no query"),
+        ({"id": "q1"}, "holds no answer"),
+        ({"id": "q1", "answer": " "}, "'answer' is blank"),
+        ({"id": "q1", "answers": []}, "'answers' is empty"),
+        ({"id": "q1", "answer": 7}, "holds int, expected text"),
+    ],
+)
+def test_a_candidate_that_is_wrong_is_named_with_its_line(tmp_path: Path, row: Any, told: str) -> None:
+    problems: list[str] = []
+    assert read_candidates(lines(tmp_path / "c.jsonl", [row]), [query("q1", "Why?")], problems) == []
+    assert "c.jsonl:1" in problems[0] and told in problems[0]
+
+
+def test_a_text_that_two_queries_share_needs_an_id(tmp_path: Path) -> None:
+    problems: list[str] = []
+    both = [query("q1", "Why?"), query("q2", "Why?")]
+    read_candidates(lines(tmp_path / "c.jsonl", [{"query": "Why?", "answer": "x"}]), both, problems)
+    assert "name one of them by its id" in problems[0]
+
+
+def test_a_parquet_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InputError, match="not a parquet file"):
+        read_queries(tmp_path / "data.parquet")
