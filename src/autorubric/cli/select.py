@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autorubric.cli import judge_flags as flags
+from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def select(
     seed: flags.Seed = 0,
     prompts: flags.Prompts = None,
     prefix_first: flags.PrefixFirst = True,
+    log_json: LogJson = None,
+    log_prompts: LogPrompts = False,
 ) -> int:
     """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
 
@@ -90,7 +93,8 @@ def select(
     """
     given = {name: value for name, value in locals().items() if name != "context"}
     session = _session(given, context.obj or sys.argv[1:])
-    return asyncio.run(session.estimate() if dry_run else session.run())
+    with call_log(log_json, log_prompts, out):
+        return asyncio.run(session.estimate() if dry_run else session.run())
 
 
 def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSession:

@@ -11,10 +11,13 @@ from typing import Any
 import aiohttp
 import pytest
 
+from autorubric import CriterionGrader, LLMConfig, Rubric
 from autorubric.llm.records.view import ledger_view
 from autorubric.testing import LoopbackEndpoint
+from autorubric.training.adapters.http import HttpRewards
 from autorubric.training.observations import REWARD, RUBRIC, SECOND
 from autorubric.training.reward import RewardRule
+from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.service.app import Doors
 from autorubric.training.service.judging import RewardDesk
 
@@ -89,7 +92,7 @@ async def test_openrlhf_is_answered_in_its_own_shape(serve: Serve) -> None:
     assert status == 200
     assert found["rewards"] == [pytest.approx(3 / 13), None]
     assert found["scores"] == found["rewards"]
-    assert found["extra_logs"]["failed"] == 0.5
+    assert found["extra_logs"]["rubric_coverage"] == [1.0, 0.0]
     assert not any("<|im_end|>" in json.dumps(messages) for messages in shown)
 
 
@@ -261,6 +264,37 @@ async def test_a_second_judge_sees_its_share_through_the_same_ledger_and_holds_n
     assert 6 <= len(pairs) <= 34
     assert {pair["second"] for pair in pairs} == {0.0}
     assert sorted(models.values()) == sorted([80, 2 * len(pairs)])
+
+
+async def test_the_client_of_this_package_gets_what_the_service_gives(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rubric = Rubric.from_dict(CRITERIA)
+    judge = LoopbackEndpoint(replier=verdict, faults=fails_on("broken"))
+    async with serve(judge, doors=Doors(token=TOKEN), room=2) as served:
+        monkeypatch.setenv("HOUSE_TOKEN", TOKEN)
+        client = HttpRewards(served.url, token_env="HOUSE_TOKEN")
+        fine, broken, *more = await client.rewards(
+            [Sample("fine", rubric, "Why?"), Sample("broken", rubric), *(Sample(f"{n}", rubric) for n in range(4))]
+        )
+    assert fine.value == pytest.approx(3 / 13)
+    assert dict(fine.criteria) == {"Kind": 1.0, "Right": 0.0}
+    assert broken.value is None and broken.failure is not None and "server" in broken.failure
+    # There was room for two at a time: the others were sent away, came back and were answered.
+    assert [one.value for one in more] == [pytest.approx(3 / 13)] * 4
+
+
+async def test_a_rewarder_in_this_process_leaves_its_verdicts_too(tmp_path: Path) -> None:
+    async with LoopbackEndpoint(replier=verdict) as judge:
+        config = LLMConfig("judge", api_base=judge.base_url, temperature=0.0)
+        grader = CriterionGrader(judge_model_config=config, run_dir=tmp_path)
+        [reward] = await Rewarder(grader).rewards([Sample("fine", Rubric.from_dict(CRITERIA), "Why?")])
+        grader.close()
+    assert reward.value == pytest.approx(3 / 13)
+    with ledger_view(tmp_path) as view:
+        [seen] = [value for _, value in view.observations(REWARD)]
+        assert view.count_observations(RUBRIC) == 1
+    assert (seen["reward"], seen["values"]) == (pytest.approx(3 / 13), [1.0, 0.0])
 
 
 async def test_a_rule_with_a_gate_closes_on_it(serve: Serve) -> None:

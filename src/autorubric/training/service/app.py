@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import AutorubricError, InputError, LedgerError
 from autorubric.files.quick_json import json_bytes
+from autorubric.training.adapters.openrlhf import remote_reply
 from autorubric.training.observations import failure_kind
 from autorubric.training.reward import Reward
 from autorubric.training.service.access import is_allowed, is_own_name
 from autorubric.training.service.admission import Admission, TooBusy
-from autorubric.training.service.calls import RewardCall, RubricCache, Shape, read_call
+from autorubric.training.service.calls import RewardCall, Shape, read_call
 from autorubric.training.service.figures import CONTENT_TYPE, Figures
 from autorubric.training.service.judging import RewardDesk
 
@@ -65,7 +66,6 @@ class RewardService:
         self.admission = admission
         self.figures = Figures()
         self._doors = doors
-        self._rubrics = RubricCache()
         self._broken = ""
 
     def app(self) -> Starlette:
@@ -85,7 +85,7 @@ class RewardService:
         """Answer a call for rewards."""
         try:
             self._check_caller(request)
-            call = read_call(await self._body(request), self._rubrics)
+            call = read_call(await self._body(request))
             await self.desk.check(call.asked)
             rewards = await self._rewards(call)
         except InputError as error:
@@ -187,27 +187,19 @@ class RewardService:
 def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
     """The body that answers a call.
 
-    OpenRLHF's `scores` are for its dynamic filtering, in [0, 1]. Where there is no reward there is null, in every
-    shape.
+    Where there is no reward there is null, in every shape.
 
     Example:
         >>> answer("single", [Reward(None, {"C1": None}, "criterion 'C1': infrastructure: timeout: no answer")])
         {'reward': None, 'criteria': {'C1': None}, 'coverage': None, 'failure': "criterion 'C1': infrastructure: ...
-        >>> answer("openrlhf", [Reward(0.5, {"C1": 0.5}, coverage=1.0)])
-        {'rewards': [0.5], 'scores': [0.5], 'extra_logs': {'coverage': 1.0, 'failed': 0.0}}
+        >>> answer("openrlhf", [Reward(0.5, {"C1": 0.5}, coverage=1.0)])["rewards"]
+        [0.5]
     """
     if shape == "single":
         return _one(rewards[0])
     if shape == "batch":
         return {"rewards": [_one(reward) for reward in rewards]}
-    covered = [reward.coverage for reward in rewards if reward.coverage is not None]
-    logs = {
-        "coverage": sum(covered) / len(covered) if covered else 0.0,
-        "failed": sum(reward.failure is not None for reward in rewards) / len(rewards),
-    }
-    values = [reward.value for reward in rewards]
-    scores = [None if value is None else max(0.0, min(1.0, value)) for value in values]
-    return {"rewards": values, "scores": scores, "extra_logs": logs}
+    return remote_reply(rewards)
 
 
 def _one(reward: Reward) -> dict[str, Any]:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
-from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files import nearest, parse_json
-from autorubric.files.quick_json import json_bytes
+from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.rewarder import Sample
-from autorubric.training.rubric_rows import rubric_from
+from autorubric.training.samples import rubric_of
 
 Shape: TypeAlias = Literal["single", "batch", "openrlhf"]
 
 _ITEM_KEYS = ("query", "submission", "rubric", "reference", "id", "length", "step")
 _CALL_KEYS = ("items", "deadline_seconds")
 _OPENRLHF_KEYS = ("query", "prompts", "labels")
-# What chat templates put behind a turn; a judge should grade the text and not the template.
-_TURN_END = re.compile(r"(?:\s*(?:<\|[a-z_]{2,24}\|>|</s>|<eos>|<end_of_turn>))+\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,38 +47,7 @@ class RewardCall:
     deadline: float | None = None
 
 
-class RubricCache:
-    """The rubrics of the last calls: a trainer sends the same one with every rollout of a query.
-
-    Example:
-        >>> cache = RubricCache()
-        >>> first = cache.rubric([{"requirement": "Is brief"}], "rubric")
-        >>> cache.rubric([{"requirement": "Is brief"}], "rubric") is first
-        True
-    """
-
-    def __init__(self, most: int = 2048) -> None:
-        self._most = most
-        self._held: OrderedDict[bytes, Rubric] = OrderedDict()
-
-    def rubric(self, value: Any, where: str) -> Rubric:
-        """The rubric that `value` describes.
-
-        Raises:
-            InputError: it describes none.
-        """
-        key = blake2b(json_bytes(value), digest_size=16).digest()
-        found = self._held.get(key)
-        if found is not None:
-            self._held.move_to_end(key)
-            return found
-        made = self._held[key] = rubric_from(value, where)
-        if len(self._held) > self._most:
-            self._held.popitem(last=False)
-        return made
-
-
-def read_call(body: bytes, rubrics: RubricCache) -> RewardCall:
+def read_call(body: bytes) -> RewardCall:
     """The call that a request's body holds.
 
     One submission is `{"query", "submission", "rubric"}`, several are `{"items": [...]}` of such objects. OpenRLHF
@@ -97,10 +60,10 @@ def read_call(body: bytes, rubrics: RubricCache) -> RewardCall:
 
     Example:
         >>> body = b'{"query": "Why?", "submission": "So.", "rubric": [{"requirement": "x"}]}'
-        >>> call = read_call(body, RubricCache())
+        >>> call = read_call(body)
         >>> call.shape, call.asked[0].sample.submission
         ('single', 'So.')
-        >>> read_call(b'{"submision": "So.", "rubric": [{"requirement": "x"}]}', RubricCache())
+        >>> read_call(b'{"submision": "So.", "rubric": [{"requirement": "x"}]}')
         Traceback (most recent call last):
         autorubric.errors.InputError: 2 problems:
           unknown key 'submision'; did you mean 'submission'?
@@ -114,16 +77,14 @@ def read_call(body: bytes, rubrics: RubricCache) -> RewardCall:
     if not isinstance(value, dict):
         raise InputError(f"the body is a JSON {_kind(value)}; expected an object")
     if "labels" in value or (isinstance(value.get("query"), list) and "submission" not in value):
-        return _openrlhf(value, rubrics)
+        return _openrlhf(value)
     if "items" in value:
-        return _batch(value, rubrics)
+        return _batch(value)
     deadline = _deadline(value)
-    return RewardCall(
-        "single", (_asked({k: v for k, v in value.items() if k != "deadline_seconds"}, "", rubrics),), deadline
-    )
+    return RewardCall("single", (_asked({k: v for k, v in value.items() if k != "deadline_seconds"}, ""),), deadline)
 
 
-def _batch(value: Mapping[str, Any], rubrics: RubricCache) -> RewardCall:
+def _batch(value: Mapping[str, Any]) -> RewardCall:
     problems = _unknown(value, _CALL_KEYS, "")
     items = value["items"]
     if not isinstance(items, list) or not items:
@@ -131,7 +92,7 @@ def _batch(value: Mapping[str, Any], rubrics: RubricCache) -> RewardCall:
     asked = []
     for number, item in enumerate(items):
         try:
-            asked.append(_asked(item, f"items[{number}]", rubrics))
+            asked.append(_asked(item, f"items[{number}]"))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -139,7 +100,7 @@ def _batch(value: Mapping[str, Any], rubrics: RubricCache) -> RewardCall:
     return RewardCall("batch", tuple(asked), _deadline(value))
 
 
-def _asked(item: Any, where: str, rubrics: RubricCache) -> Asked:
+def _asked(item: Any, where: str) -> Asked:
     head = f"{where}: " if where else ""
     if not isinstance(item, dict):
         raise InputError(f"{head}is a JSON {_kind(item)}; expected an object")
@@ -157,7 +118,7 @@ def _asked(item: Any, where: str, rubrics: RubricCache) -> Asked:
             )
     rubric = None
     try:
-        rubric = rubrics.rubric(item.get("rubric"), f"{head}rubric")
+        rubric = rubric_of(item.get("rubric"), f"{head}rubric")
     except InputError as error:
         problems += error.problems
     if problems or rubric is None or not isinstance(submission, str):
@@ -166,7 +127,7 @@ def _asked(item: Any, where: str, rubrics: RubricCache) -> Asked:
     return Asked(sample, item.get("step"))
 
 
-def _openrlhf(value: Mapping[str, Any], rubrics: RubricCache) -> RewardCall:
+def _openrlhf(value: Mapping[str, Any]) -> RewardCall:
     problems = _unknown(value, _OPENRLHF_KEYS, "")
     columns = []
     for key in _OPENRLHF_KEYS:
@@ -181,27 +142,7 @@ def _openrlhf(value: Mapping[str, Any], rubrics: RubricCache) -> RewardCall:
         )
     if problems:
         raise InputError(problems)
-    asked = []
-    for number, (whole, prompt, label) in enumerate(zip(*columns, strict=True)):
-        try:
-            rubric = rubrics.rubric(label, f"labels[{number}]")
-        except InputError as error:
-            problems += error.problems
-            continue
-        asked.append(Asked(Sample(response_in(whole, prompt), rubric, prompt)))
-    if problems:
-        raise InputError(problems)
-    return RewardCall("openrlhf", tuple(asked))
-
-
-def response_in(whole: str, prompt: str) -> str:
-    """The response behind a prompt, without the marks that a chat template ends it with.
-
-    Example:
-        >>> response_in("<|user|>Why?<|assistant|>Because.<|im_end|>", "<|user|>Why?<|assistant|>")
-        'Because.'
-    """
-    return _TURN_END.sub("", whole.removeprefix(prompt))
+    return RewardCall("openrlhf", tuple(map(Asked, remote_samples(*columns))))
 
 
 def _deadline(value: Mapping[str, Any]) -> float | None:

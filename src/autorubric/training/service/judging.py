@@ -17,7 +17,7 @@ from autorubric.graders.judge import Ask
 from autorubric.graders.prefix_first import PrefixFirst
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
-from autorubric.training.observations import REWARD, RUBRIC, SECOND, rewarded, rubric_note
+from autorubric.training.observations import Observer, failed_places
 from autorubric.training.reward import Reward, RewardRule, reward_of
 from autorubric.training.service.calls import Asked
 
@@ -67,8 +67,8 @@ class RewardDesk:
         self.second = second
         self._rule = replace(rule, on_failure="none", neutral=None)
         self._prefix_first = prefix_first
-        self._digests: OrderedDict[int, tuple[Rubric, str]] = OrderedDict()
-        self._noted: set[str] = set()
+        self._observer = Observer(ledger)
+        self._checked: OrderedDict[int, Rubric] = OrderedDict()
         self._behind: set[asyncio.Task[None]] = set()
         self._readmitted = time.monotonic()
 
@@ -81,12 +81,14 @@ class RewardDesk:
         judge = (await self.grader.desk()).judge
         problems: dict[str, None] = {}
         for rubric in {id(one.sample.rubric): one.sample.rubric for one in asked}.values():
-            if id(rubric) in self._digests:
+            if id(rubric) in self._checked:
                 continue
             try:
                 self._rule.check(rubric)
                 judge.check_rubric(rubric.rubric)
-                self._take_in(rubric)
+                self._checked[id(rubric)] = rubric  # held, so that its id cannot come to mean another one
+                if len(self._checked) > _MOST_RUBRICS:
+                    self._checked.popitem(last=False)
             except InputError as error:
                 problems.update(dict.fromkeys(error.problems))
         if self._rule.overlong is not None and any(one.sample.length is None for one in asked):
@@ -108,10 +110,8 @@ class RewardDesk:
         case = self._case(asked)
         report = await self._report(self.grader, case)
         reward = reward_of(report, self._rule, length=sample.length)
-        failed = [place for place, one in enumerate(report.report or ()) if one.is_error]
-        seen = rewarded(sample, self._take_in(sample.rubric), reward, failed)
-        seen = replace(seen, seconds=round(time.perf_counter() - started, 4), step=asked.step)
-        self.ledger.observe(REWARD, seen.to_dict())
+        seconds = time.perf_counter() - started
+        seen = self._observer.reward(sample, reward, failed_places(report), seconds, asked.step)
         if reward.failure is None and self._is_chosen(seen.answer):
             self._ask_second(asked, case, reward, seen.group)
         return reward
@@ -146,23 +146,6 @@ class RewardDesk:
         except AutorubricError as error:
             return EnsembleEvaluationReport(score=None, error=f"unknown: {error}")
 
-    def _take_in(self, rubric: Rubric) -> str:
-        """The digest of a rubric, which is noted in the ledger when it is first seen."""
-        held = self._digests.get(id(rubric))
-        if held is not None:
-            self._digests.move_to_end(id(rubric))
-            return held[1]
-        note = rubric_note(rubric)
-        digest: str = note["rubric"]
-        # The rubric itself is held too, so that its id cannot come to mean another one.
-        self._digests[id(rubric)] = (rubric, digest)
-        if len(self._digests) > _MOST_RUBRICS:
-            self._digests.popitem(last=False)
-        if digest not in self._noted:
-            self._noted.add(digest)
-            self.ledger.observe(RUBRIC, note)
-        return digest
-
     def _is_chosen(self, answer: str) -> bool:
         """Whether the second judge sees a submission: by its digest, so that a repeated call chooses alike."""
         if self.second is None or len(self._behind) >= _MOST_SECOND:
@@ -190,6 +173,5 @@ class RewardDesk:
             "failure": second.failure,
             "first_values": list(first.criteria.values()),
             "second_values": list(second.criteria.values()),
-            "rubric": self._take_in(asked.sample.rubric),
         }
-        self.ledger.observe(SECOND, value)
+        self._observer.second(value)
