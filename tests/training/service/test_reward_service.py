@@ -266,6 +266,31 @@ async def test_a_second_judge_sees_its_share_through_the_same_ledger_and_holds_n
     assert sorted(models.values()) == sorted([80, 2 * len(pairs)])
 
 
+async def test_a_ledger_that_takes_nothing_more_stops_the_asking(serve: Serve) -> None:
+    async with serve(LoopbackEndpoint(replier=verdict)) as served:
+        served.service.desk.ledger.close()
+        status, found = await served.post(one())
+        assert status == 503
+        assert "nothing can be recorded" in found["error"]["problems"][0]
+        assert (await served.read("/healthz"))[0] == 503
+        assert served.judge.counts.requests == 0
+
+
+async def test_a_repeated_verdict_is_a_hit_even_when_only_one_criterion_is_new(serve: Serve) -> None:
+    async with serve(LoopbackEndpoint(replier=verdict)) as served:
+        await served.post(one())
+        changed = [*CRITERIA, {"name": "New", "requirement": "Is new."}]
+        await served.post(one(rubric=changed))
+        assert served.judge.counts.requests == 3
+
+
+async def test_an_empty_submission_is_answered_without_a_call(serve: Serve) -> None:
+    async with serve(LoopbackEndpoint(replier=verdict)) as served:
+        status, found = await served.post(one("  "))
+        assert served.judge.counts.requests == 0
+    assert (status, found["reward"], found["failure"]) == (200, 0.0, None)
+
+
 async def test_the_client_of_this_package_gets_what_the_service_gives(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
