@@ -63,7 +63,9 @@ async def test_a_batch_is_answered_in_order_and_a_repeated_call_asks_nothing(ser
 
 
 @pytest.mark.parametrize("fault", ["500", "timeout", "422", "refusal", "empty"])
-async def test_a_failed_judgment_gives_null_and_its_failure_and_never_a_zero(serve: Serve, fault: str) -> None:
+async def test_a_failed_judgment_gives_null_and_its_failure_and_never_a_zero(
+    serve: Serve, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
     kind = {"timeout": "hang"}.get(fault, fault)
     judge = LoopbackEndpoint(replier=verdict, faults=fails_on("Is right.", kind))
     async with serve(judge, timeout=0.5) as served:
@@ -76,6 +78,7 @@ async def test_a_failed_judgment_gives_null_and_its_failure_and_never_a_zero(ser
     assert failed["coverage"] == 0.5
     assert failed["failure"].startswith("criterion 'Right': ")
     assert fine["reward"] == 1.0
+    assert [record.getMessage() for record in caplog.records if "no reward (1 of this kind" in record.getMessage()]
     assert 'autorubric_rewards_total{outcome="reward"} 1' in figures
 
 

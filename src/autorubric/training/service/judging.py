@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -19,6 +19,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.observations import Observer, failed_places
 from autorubric.training.reward import Reward, RewardRule, reward_of
+from autorubric.training.rewarder import log_failure
 from autorubric.training.service.calls import Asked
 
 READMIT_SECONDS = 5.0
@@ -70,6 +71,7 @@ class RewardDesk:
         self._observer = Observer(ledger)
         self._checked: OrderedDict[int, Rubric] = OrderedDict()
         self._behind: set[asyncio.Task[None]] = set()
+        self._failed: Counter[str] = Counter()
         self._readmitted = time.monotonic()
 
     async def check(self, asked: Iterable[Asked]) -> None:
@@ -112,7 +114,10 @@ class RewardDesk:
         reward = reward_of(report, self._rule, length=sample.length)
         seconds = time.perf_counter() - started
         seen = self._observer.reward(sample, reward, failed_places(report), seconds, asked.step)
-        if reward.failure is None and self._is_chosen(seen.answer):
+        if seen.failure is not None:
+            self._failed[seen.failure] += 1
+            log_failure(reward.failure or "", self._failed[seen.failure], self._rule)
+        elif self._is_chosen(seen.answer):
             self._ask_second(asked, case, reward, seen.group)
         return reward
 
@@ -143,8 +148,9 @@ class RewardDesk:
             return await grader.grade_case(case, PrefixFirst(ask) if self._prefix_first else ask)
         except LedgerError:
             raise
-        except AutorubricError as error:
-            return EnsembleEvaluationReport(score=None, error=f"unknown: {error}")
+        except Exception as error:  # one submission's trouble is not that of the others in its call
+            name = "" if isinstance(error, AutorubricError) else f"{type(error).__name__}: "
+            return EnsembleEvaluationReport(score=None, error=f"unknown: {name}{error}")
 
     def _is_chosen(self, answer: str) -> bool:
         """Whether the second judge sees a submission: by its digest, so that a repeated call chooses alike."""
