@@ -117,13 +117,17 @@ def _uvicorn() -> Any:
 
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except (OSError, OverflowError) as error:
-        words = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot listen at {host}:{port}: {words}; choose another --host or --port") from None
-    with listening:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named, because asyncio sends small answers at once (TCP_NODELAY) only where it is.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((host, port))
+            listening.listen(_BACKLOG)
+        except OSError as error:
+            raise InputError(
+                f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --host or --port"
+            ) from None
         yield listening
 
 
