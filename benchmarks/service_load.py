@@ -92,6 +92,13 @@ class Service:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def starved(self) -> float:
+        """Seconds in which the service could have run and had no core, so far; 0 where the system does not say."""
+        try:
+            return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[1]) / 1e9
+        except OSError:
+            return 0.0
+
 
 def call_of(name: str, number: int) -> tuple[bytes, float]:
     """The body of a call, and the reward that only this kind of call has."""
@@ -231,7 +238,7 @@ async def _part(
 ) -> float:
     """Carry a part out and print it; its calls a second."""
     before = Counter(judge.calls_by_body())
-    cpu = service.cpu() if service else 0.0
+    cpu, starved = (service.cpu(), service.starved()) if service else (0.0, 0.0)
     started = time.perf_counter()
     seen = await load
     seconds = time.perf_counter() - started
@@ -249,6 +256,8 @@ async def _part(
     made, questions = sum(calls) - asked_straight, len(calls) - asked_straight
     print(f"  judge calls {made:,} for {questions:,} questions, paid twice {twice}")
     print(f"  over the judge's {LATENCY * 1e3:.0f} ms: " + _percentiles(seen.overhead), flush=True)
+    if service:
+        print(f"  the service waited {(service.starved() - starved) / seconds:.0%} of the time for a core")
     if control:
         print("  the judge alone, meanwhile:      " + _percentiles((await control).overhead), flush=True)
     return answered / seconds
