@@ -55,10 +55,12 @@ def test_the_variance_is_that_within_groups_and_silent_groups_are_counted() -> N
     assert window.silent == 0.5
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1), st.integers(1, 500)), min_size=4, max_size=40))
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 100), st.integers(1, 500)), min_size=4, max_size=40))
 def test_the_length_effect_is_pearsons_correlation_of_what_is_left_of_the_group_means(
-    rows: list[tuple[int, float, int]],
+    drawn: list[tuple[int, int, int]],
 ) -> None:
+    # Rewards in steps of a hundredth: what differs less is rounding, and has no correlation worth the name.
+    rows = [(group, reward / 100, characters) for group, reward, characters in drawn]
     [window] = seen([one(n, r, str(g), c) for n, (g, r, c) in enumerate(rows)], 1).windows
     left = []
     for group in {g for g, _, _ in rows}:
@@ -67,7 +69,7 @@ def test_the_length_effect_is_pearsons_correlation_of_what_is_left_of_the_group_
             left.append(found - found.mean(axis=0))
     table = np.concatenate(left) if left else np.zeros((0, 2))
     if window.length_effect is None:
-        assert len(table) == 0 or (table[:, 0] @ table[:, 0]) * (table[:, 1] @ table[:, 1]) < 1e-15
+        assert len(table) == 0 or (table[:, 0] @ table[:, 0]) * (table[:, 1] @ table[:, 1]) < 1e-12
     else:
         expected = np.corrcoef(table.T)[0, 1]
         assert window.length_effect == pytest.approx(expected, abs=1e-6)
