@@ -114,7 +114,7 @@ def test_a_directory_that_cannot_be_one_is_refused(bench: Bench, command: str, n
         (["agree", "prompts"], "prompts holds no experiment"),
         (["agree", "queries.jsonl"], "queries.jsonl"),
         (["agree", "run", "--json", "--csv"], "exclude each other"),
-        (["agree", "run", "--criteria", "--against", "run"], "give one of them"),
+        (["agree", "run", "--criteria", "--against", "run"], "ask one of them"),
     ],
 )
 def test_a_wrong_command_line_is_explained(bench: Bench, words: list[str], says: str) -> None:

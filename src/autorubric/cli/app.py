@@ -11,8 +11,12 @@ import typer
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
+from autorubric.cli.doctor import doctor
+from autorubric.cli.drift import drift
 from autorubric.cli.grade import grade
 from autorubric.cli.select import select
+from autorubric.cli.serve import serve
+from autorubric.cli.status import status
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError, shortened
 
@@ -27,6 +31,10 @@ app = typer.Typer(
 app.command("synthesize")(synthesize)
 app.command("grade")(grade)
 app.command("agree")(agree)
+app.command("serve")(serve)
+app.command("drift")(drift)
+app.command("status")(status)
+app.command("doctor")(doctor)
 app.command("select")(select)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autorubric.cli import judge_flags as flags
+from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.cli.flags import folder_named
 from autorubric.cli.judge_flags import grader_of
 from autorubric.errors import InputError
@@ -83,6 +84,8 @@ def grade(
     seed: flags.Seed = 0,
     prompts: flags.Prompts = None,
     prefix_first: flags.PrefixFirst = True,
+    log_json: LogJson = None,
+    log_prompts: LogPrompts = False,
 ) -> int:
     """Grade submissions criterion by criterion: by judges, by checks, or both.
 
@@ -91,7 +94,8 @@ def grade(
     """
     given = {name: value for name, value in locals().items() if name != "context"}
     session = _session(given, context.obj or sys.argv[1:])
-    return asyncio.run(session.estimate() if dry_run else session.run())
+    with call_log(log_json, log_prompts, out):
+        return asyncio.run(session.estimate() if dry_run else session.run())
 
 
 _READ = ("dataset", "rubric", "submissions", "training_data", "prices", "prompts")

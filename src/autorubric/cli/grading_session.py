@@ -76,7 +76,7 @@ class GradingSession:
     async def _graded(self, labels: tuple[str, ...]) -> int:
         summary = EvaluationSummary(len(self.dataset))
         content = self.dataset.to_json().encode()
-        settings = {**self.settings, "stand_ins": labels}
+        settings = {**self.settings, "stand_ins": labels, "again": self.again}
         plan = ExperimentPlan(
             self.dataset,
             self.grader,

@@ -72,29 +72,14 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
     from autorubric.graders.few_shot import FewShotConfig
     from autorubric.prompts.judging import load_judge_prompts
 
-    known = [strategy.value for strategy in CannotAssessStrategy]
-    if given["cannot_assess"] not in known:
-        raise ConfigError(f"--cannot-assess {given['cannot_assess']!r} is not one of {', '.join(known)}")
+    _check(given)
     scoring = {
         "on_failure": given["on_failure"],
         "cannot_assess_config": CannotAssessConfig(strategy=CannotAssessStrategy(given["cannot_assess"])),
         "length_penalty": _length_penalty(given["length_penalty"]),
     }
-    if given["escalate_to"] and not given["judge"]:
-        raise ConfigError("--escalate-to names who is asked after --judge; pass --judge MODEL too")
-    if given["escalate_below"] is not None and not given["escalate_to"]:
-        raise ConfigError(
-            "--escalate-below says when the judge of --escalate-to is asked; pass --escalate-to MODEL too"
-        )
     if not given["judge"]:
         return CriterionGrader.of_checks(**scoring)
-    quorum, judges = given["quorum"], len(given["judge"])
-    if quorum is not None and quorum > judges:
-        raise ConfigError(f"--quorum {quorum} is more than the {judges} judges; pass at most {judges}")
-    if given["judge_key_env"] == "":
-        raise ConfigError("--judge-key-env names no variable; pass the name of the one that holds the key")
-    if bool(given["few_shot"]) != (given["training_data"] is not None):
-        raise ConfigError("--few-shot N and --training-data FILE go together")
     common = {
         "api_key_env": given["judge_key_env"],
         "temperature": given["temperature"],
@@ -123,6 +108,30 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
         prompts=None if given["prompts"] is None else load_judge_prompts(given["prompts"]),
         **scoring,
     )
+
+
+def _check(given: dict[str, Any]) -> None:
+    """Refuse flags that say nothing together, or that no value of theirs is."""
+    from autorubric.core.verdict import CannotAssessStrategy
+
+    known = [strategy.value for strategy in CannotAssessStrategy]
+    if given["cannot_assess"] not in known:
+        raise ConfigError(f"--cannot-assess {given['cannot_assess']!r} is not one of {', '.join(known)}")
+    if given["escalate_below"] is not None and not given["escalate_to"]:
+        raise ConfigError(
+            "--escalate-below says when the judge of --escalate-to is asked; pass --escalate-to MODEL too"
+        )
+    if not given["judge"]:
+        if given["escalate_to"]:
+            raise ConfigError("--escalate-to names who is asked after --judge; pass --judge MODEL too")
+        return
+    quorum, judges = given["quorum"], len(given["judge"])
+    if quorum is not None and quorum > judges:
+        raise ConfigError(f"--quorum {quorum} is more than the {judges} judges; pass at most {judges}")
+    if given["judge_key_env"] == "":
+        raise ConfigError("--judge-key-env names no variable; pass the name of the one that holds the key")
+    if bool(given["few_shot"]) != (given["training_data"] is not None):
+        raise ConfigError("--few-shot N and --training-data FILE go together")
 
 
 def _length_penalty(given: str | None) -> LengthPenalty | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autorubric.cli import judge_flags as flags
+from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.cli.flags import folder_named
 from autorubric.errors import ConfigError, InputError
 
@@ -90,6 +91,8 @@ def select(
     seed: flags.Seed = 0,
     prompts: flags.Prompts = None,
     prefix_first: flags.PrefixFirst = True,
+    log_json: LogJson = None,
+    log_prompts: LogPrompts = False,
 ) -> int:
     """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
 
@@ -98,7 +101,8 @@ def select(
     """
     given = {name: value for name, value in locals().items() if name != "context"}
     session = _session(given, context.obj or sys.argv[1:])
-    return asyncio.run(session.estimate() if dry_run else session.run())
+    with call_log(log_json, log_prompts, out):
+        return asyncio.run(session.estimate() if dry_run else session.run())
 
 
 _READ = ("data", "candidates", "training_data", "prices", "prompts")

@@ -220,7 +220,7 @@ class SelectionSession:
             None,
             self.prefix_first,
             self.resume,
-            {**self.settings, "stand_ins": labels},
+            {**self.settings, "stand_ins": labels, "again": self.again},
             self.wait,
         )
         found: dict[int, Scored] = {}

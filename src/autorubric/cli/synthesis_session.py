@@ -74,7 +74,7 @@ class Session:
                 if limited
                 else None
             )
-            run = SynthesisRun(prepared, models, ledger, Executor(ledger, budget))
+            run = SynthesisRun(prepared, models, ledger, Executor(ledger, budget), again=self.again)
             if self.export_only:
                 run.executor.stop("export only")
             with interruptible(run):

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.cli.flags import FLAGS, folder_named, settings_tree
 from autorubric.errors import ConfigError
 
@@ -41,6 +42,8 @@ def synthesize(
     wait: _Wait = False,
     export_only: _ExportOnly = False,
     show: _Show = 0,
+    log_json: LogJson = None,
+    log_prompts: LogPrompts = False,
     **given: Any,
 ) -> int:
     """Turn queries into rubrics: reference, responses, candidate rubrics, merge, harder criteria, export.
@@ -63,9 +66,8 @@ def synthesize(
     from autorubric.cli.synthesis_session import Session
 
     session = Session(settings, wait, export_only, show, _command_again(context.obj or sys.argv[1:]))
-    if dry_run:
-        return asyncio.run(session.estimate())
-    return asyncio.run(session.run())
+    with call_log(log_json, log_prompts, settings.out):
+        return asyncio.run(session.estimate() if dry_run else session.run())
 
 
 def _command_again(arguments: Sequence[str]) -> str:

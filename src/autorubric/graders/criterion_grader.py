@@ -273,9 +273,13 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """An executor that records in `ledger` and keeps to this grader's limits."""
         return Executor(ledger, self._desks.limits.budget(ledger))
 
+    def ledger(self) -> Ledger | None:
+        """The grader's own ledger, opened on first use; None where it has none."""
+        return self._desks.ledger()
+
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost in the grader's own ledger; empty where it has none."""
-        ledger = self._desks.ledger()
+        ledger = self.ledger()
         return [] if ledger is None else ledger.totals()
 
     def describe(self) -> dict[str, Any]:

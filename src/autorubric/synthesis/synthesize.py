@@ -74,6 +74,7 @@ class SynthesisRun:
         ledger: where replies are kept; the caller opened it and closes it.
         executor: asks the models.
         on_row: told of every row that ended.
+        again: the command line that goes on with it, for the manifest.
         stopped: why the run was stopped early; empty when it was not.
         interrupted: whether a person stopped it.
         refused: whether a wrong key, model name or address stopped it.
@@ -84,6 +85,7 @@ class SynthesisRun:
     ledger: Ledger
     executor: Executor
     on_row: Callable[[Row], None] = lambda row: None
+    again: str = ""
     stopped: str = ""
     interrupted: bool = False
     refused: bool = False
@@ -177,6 +179,7 @@ class SynthesisRun:
             "kind": "synthesis",
             "status": status,
             "versions": {"autorubric": __version__, "python": platform.python_version()},
+            "again": self.again,
             "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
             "stand_ins": list(stand_ins(model.name for model in self.models.values())),
             "models": {slot: model.name for slot, model in self.models.items()},

@@ -20,6 +20,8 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.providers import resolve
+from autorubric.llm.records.ledger import Ledger
+from autorubric.training.observations import Observer, failed_places
 from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, reward_of, settled
 
 _log = logging.getLogger("autorubric.training")
@@ -82,6 +84,7 @@ class Rewarder:
         self._failed: Counter[str] = Counter()
         self._ask_again = ask_again
         self._readmitted = time.monotonic()
+        self._observing: tuple[Ledger, Observer] | None = None
         if isinstance(grader, CriterionGrader):
             for spec in grader.recipe.specs:
                 resolve(spec.llm_config)
@@ -103,8 +106,12 @@ class Rewarder:
         return rewards
 
     async def _reward(self, sample: Sample) -> Reward:
+        started = time.perf_counter()
         report = await self._report(sample)
         reward = reward_of(report, self._undecided, length=sample.length)
+        observer = self._observer()
+        if observer is not None:
+            observer.reward(sample, reward, failed_places(report), time.perf_counter() - started)
         if reward.failure is not None:
             self._tell(reward.failure)
         return settled(reward, self.rule)
@@ -137,6 +144,15 @@ class Rewarder:
             problems["the rule has an overlong penalty; give each sample's length in tokens"] = None
         if problems:
             raise InputError(problems)
+
+    def _observer(self) -> Observer | None:
+        """Who notes rewards in the grader's ledger, for `autorubric drift`; None where it has none."""
+        ledger = self.grader.ledger() if isinstance(self.grader, CriterionGrader) else None
+        if ledger is None:
+            return None
+        if self._observing is None or self._observing[0] is not ledger:
+            self._observing = (ledger, Observer(ledger))
+        return self._observing[1]
 
     def _tell(self, failure: str) -> None:
         kind = failure.partition(": ")[2].partition(":")[0] or failure

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autorubric.errors import ConfigError
+from autorubric.llm import attempts, spans
 from autorubric.llm.budget import cover_resend
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.allowance import Allowance
@@ -78,6 +79,7 @@ class ChatModel:
         self._limiter.join(self, self._allowance())
         self._endpoints.model_opened()
         self._closed = False
+        spans.trace_calls()
 
     @property
     def name(self) -> str:
@@ -117,24 +119,29 @@ class ChatModel:
         """
         gates = (self._dialect.gates[request.schema is not None], self._gate)
         ahead: list[Gate] = []
-        attempts = retries = 0
+        tries = retries = 0
         try:
             while True:
                 if not (gates[0].is_open and gates[1].is_open):
                     await _enter(gates, ahead)
-                attempts += 1
+                tries += 1
                 terms, body, outcome = await self._attempt(request)
                 if isinstance(outcome, Reply):
                     _open(ahead)
-                    return dataclasses.replace(outcome, attempts=attempts, cost=self._cost_of(outcome))
+                    reply = dataclasses.replace(outcome, attempts=tries, cost=self._cost_of(outcome))
+                    self._tell(request, tries, reply)
+                    return reply
                 if _may_be_negotiable(outcome) and self._dialect.learn(terms, body, outcome):
+                    self._tell(request, tries, outcome, 0.0)
                     continue
                 self._pass_on(outcome, gates, ahead)
-                if not outcome.again or retries >= self._config.max_retries:
-                    raise CallError(self._failure(outcome, attempts))
+                wait = self._wait(outcome, retries)
+                self._tell(request, tries, outcome, wait)
+                if wait is None:
+                    raise CallError(self._failure(outcome, tries))
                 if outcome.maybe_billed:
                     await cover_resend()
-                await asyncio.sleep(self._backoff.wait(retries, outcome.retry_after, self._rng))
+                await asyncio.sleep(wait)
                 retries += 1
         finally:
             for gate in ahead:
@@ -183,9 +190,24 @@ class ChatModel:
         try:
             answer = await self._endpoints.transport.post(self._url, self._headers, body, self._config.timeout)
         except TransportError as error:
-            return transport_fault(error, *self._secrets)
+            fault = transport_fault(error, *self._secrets)
+            return dataclasses.replace(fault, latency=time.perf_counter() - started)
         latency = time.perf_counter() - started
-        return http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
+        outcome = http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
+        return outcome if isinstance(outcome, Reply) else dataclasses.replace(outcome, latency=latency)
+
+    def _wait(self, fault: Fault, retries: int) -> float | None:
+        """Seconds until the next attempt; None where there is none."""
+        if not fault.again or retries >= self._config.max_retries:
+            return None
+        return self._backoff.wait(retries, fault.retry_after, self._rng)
+
+    def _tell(self, request: Request, number: int, outcome: Reply | Fault, retry_in: float | None = None) -> None:
+        if not attempts.watchers:
+            return
+        ended = self._failure(outcome, number) if isinstance(outcome, Fault) else outcome
+        where = (self.name, self.endpoint.model, self.endpoint.base_url)
+        attempts.tell(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
     def _pass_on(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
         """Tell those who wait for the first call what it met."""

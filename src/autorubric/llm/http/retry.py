@@ -37,6 +37,7 @@ class Fault:
         param: the request field that the endpoint objects to, where it says.
         text: the whole of the endpoint's words, for whoever reads more out of them.
         maybe_billed: whether the endpoint may charge for the attempt.
+        latency: seconds from sending to the end.
     """
 
     kind: FailureKind
@@ -47,6 +48,7 @@ class Fault:
     param: str = ""
     text: str = ""
     maybe_billed: bool = False
+    latency: float = 0.0
 
 
 def transport_fault(error: TransportError, *secrets: str | None) -> Fault:

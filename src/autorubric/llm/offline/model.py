@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from random import Random
 from typing import Any
 
+from autorubric.llm import attempts
 from autorubric.llm.offline.answers import write_answer
 from autorubric.llm.offline.criteria import write_rubric
 from autorubric.llm.offline.judging import choose, judge
@@ -68,7 +70,11 @@ class OfflineModel:
         if self._latency:
             await asyncio.sleep(self._latency)
         text = self._text(request)
-        return Reply(text, model=self._name, usage=_usage(request, text), cost=0.0, latency=self._latency)
+        reply = Reply(text, model=self._name, usage=_usage(request, text), cost=0.0, latency=self._latency)
+        if attempts.watchers:
+            who = (self._name, self._name, "", 1)
+            attempts.tell(attempts.Attempt(request, *who, time.time(), self._latency, reply))
+        return reply
 
     async def close(self) -> None:
         """Nothing to release."""

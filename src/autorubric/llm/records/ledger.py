@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -163,6 +164,24 @@ class Ledger:
             found = self._reading.execute("SELECT value FROM meta WHERE name = ?", (f"note:{name}",)).fetchall()
         return json.loads(found[0][0]) if found else None
 
+    def observe(self, kind: str, value: Any) -> None:
+        """Queue a JSON value that was seen during the run, behind those of its kind; nobody waits for it.
+
+        Example:
+            >>> import asyncio
+            >>> from autorubric.llm.records.view import LedgerView
+            >>> async def observed(ledger):
+            ...     ledger.observe("reward", {"reward": 0.5})
+            >>> with Ledger.in_memory() as ledger:
+            ...     asyncio.run(observed(ledger))
+            ...     ledger.keep_note("later", True)  # committed behind it
+            ...     [value for _, value in LedgerView(ledger._reading, "memory").observations("reward")]
+            [{'reward': 0.5}]
+        """
+        self._commits.submit(partial(_insert_observation, kind, value, time.time())).add_done_callback(
+            lambda done: done.exception()
+        )
+
     @property
     def count(self) -> int:
         """Calls recorded by all sessions, the failed ones included."""
@@ -252,6 +271,11 @@ def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -
     for record, slot, inputs, value in rows:
         sealed = seal(_import_name(record, slot, inputs), value)
         connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
+
+
+def _insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Connection) -> None:
+    query = "INSERT INTO observations(kind, at, data, digest) VALUES (?, ?, ?, ?)"
+    connection.execute(query, (kind, at, *seal(kind.encode(), value)))
 
 
 def _insert_note(name: str, value: str, connection: sqlite3.Connection) -> None:

@@ -1,0 +1,267 @@
+"""The reward service under load: nothing lost, nothing answered twice, nothing paid twice, and what it adds in time.
+
+Against a loopback judge of 200 ms: as many callers as there are, each with its next call as soon as the last was
+answered; calls that come at half of that rate, whatever is answered; and the first again with the service ended in
+the middle, by SIGTERM (nothing may be paid twice) and by SIGKILL (at most what was in flight), and started again in
+its directory.
+
+Every call has a submission of its own, and a rubric with a criterion that a check decides, whose weight makes the
+reward tell which call it belongs to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autorubric.testing import LoopbackProcess
+
+if TYPE_CHECKING:
+    import aiohttp
+
+CALLERS = int(os.environ.get("AUTORUBRIC_CALLERS", "1000"))
+SECONDS = float(os.environ.get("AUTORUBRIC_SECONDS", "60"))
+LATENCY = 0.2
+CONCURRENCY = 2000
+CONTROL = 20.0  # calls a second to the judge itself, beside those of the service
+RUBRICS = 500
+
+
+@dataclass
+class Outcome:
+    """What callers saw.
+
+    Attributes:
+        latencies: seconds from sending a call to its answer, retries included.
+        wrong: answers that belong to another call.
+        failed: answers without a reward.
+        retries: calls sent once more, by why.
+        asked: calls begun.
+    """
+
+    latencies: list[float] = field(default_factory=list)
+    wrong: int = 0
+    failed: int = 0
+    retries: Counter[str] = field(default_factory=Counter)
+    asked: int = 0
+
+    def overhead(self, share: float) -> float:
+        """Milliseconds over the judge's latency, at a share of the calls."""
+        ordered = sorted(self.latencies)
+        return (ordered[min(len(ordered) - 1, int(share * len(ordered)))] - LATENCY) * 1e3
+
+
+class Service:
+    """The service in a process of its own."""
+
+    def __init__(self, directory: Path, judge: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1/reward"
+        flags = ["--judge", f"judge@{judge}", "-o", str(directory), "--port", str(self.port), "--wait"]
+        flags += ["-j", str(CONCURRENCY), "--timeout", "20"]
+        self._command = [sys.executable, "-m", "autorubric", "serve", *flags]
+
+    def start(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, env=environment)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if "rewards at" not in line:
+            raise SystemExit(f"the service did not start: {line}{self.process.stdout.read()}")
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        self.process.send_signal(how)
+        self.process.communicate()
+
+    def cpu(self) -> float:
+        """CPU seconds of the service so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def starved(self) -> float:
+        """Seconds in which the service could have run and had no core, so far; 0 where the system does not say."""
+        try:
+            return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[1]) / 1e9
+        except OSError:
+            return 0.0
+
+
+def call_of(name: str, number: int) -> tuple[bytes, float]:
+    """The body of a call, and the reward that only this kind of call has."""
+    weight = number % RUBRICS + 1
+    rubric = [
+        {"name": "Kind", "requirement": "Is kind.", "weight": 1000},
+        {
+            "name": "Missing",
+            "requirement": "Names the word.",
+            "weight": weight,
+            "check": {"name": "contains", "parameters": {"phrases": ["zzz"]}},
+        },
+    ]
+    submission = f"Submission {name}-{number}: " + "it says something of some length. " * 12
+    body = {"query": f"Why {number % RUBRICS}?", "submission": submission, "rubric": rubric}
+    return json.dumps(body).encode(), 1000 / (1000 + weight)
+
+
+async def call(session: aiohttp.ClientSession, url: str, name: str, number: int, outcome: Outcome) -> None:
+    """One call to its answer, sent again where the service was away or busy."""
+    import aiohttp
+
+    body, expected = call_of(name, number)
+    outcome.asked += 1
+    started = time.perf_counter()
+    while True:
+        try:
+            async with session.post(url, data=body, headers={"Content-Type": "application/json"}) as answer:
+                status, value = answer.status, await answer.json()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            outcome.retries[type(error).__name__] += 1
+            await asyncio.sleep(0.1 + random.random() * 0.2)
+            continue
+        if status == 200:
+            break
+        outcome.retries[str(status)] += 1
+        await asyncio.sleep(0.2 + random.random() * 0.2)
+    outcome.latencies.append(time.perf_counter() - started)
+    outcome.failed += value["reward"] is None
+    outcome.wrong += value["reward"] is not None and abs(value["reward"] - expected) > 1e-9
+
+
+async def full_load(session: aiohttp.ClientSession, url: str, name: str, seconds: float) -> Outcome:
+    """Callers that each send the next call when the last is answered."""
+    outcome, numbers = Outcome(), iter(range(10**9))
+    end = time.monotonic() + seconds
+
+    async def caller() -> None:
+        while time.monotonic() < end:
+            await call(session, url, name, next(numbers), outcome)
+
+    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    return outcome
+
+
+async def steady_load(session: aiohttp.ClientSession, url: str, rate: float, seconds: float) -> Outcome:
+    """Calls at a rate that does not depend on the answers."""
+    outcome = Outcome()
+    tasks = []
+    started = time.monotonic()
+    for number in range(int(rate * seconds)):
+        await asyncio.sleep(max(0.0, started + number / rate - time.monotonic()))
+        tasks.append(asyncio.create_task(call(session, url, "steady", number, outcome)))
+    await asyncio.gather(*tasks)
+    return outcome
+
+
+async def straight(session: aiohttp.ClientSession, judge: str, rate: float, seconds: float) -> Outcome:
+    """The judge asked without the service: what the machine itself adds at this moment."""
+    outcome = Outcome()
+
+    async def ask(number: int) -> None:
+        body = {"model": "control", "messages": [{"role": "user", "content": f"control {number}"}]}
+        started = time.perf_counter()
+        async with session.post(f"{judge}/chat/completions", json=body) as answer:
+            await answer.read()
+        outcome.latencies.append(time.perf_counter() - started)
+
+    started, tasks = time.monotonic(), []
+    for number in range(int(rate * seconds)):
+        await asyncio.sleep(max(0.0, started + number / rate - time.monotonic()))
+        tasks.append(asyncio.create_task(ask(number)))
+    await asyncio.gather(*tasks)
+    return outcome
+
+
+async def with_restart(
+    session: aiohttp.ClientSession, service: Service, seconds: float, how: signal.Signals
+) -> Outcome:
+    """Full load while the service is ended in the middle, and started again in its directory."""
+
+    async def restart() -> None:
+        await asyncio.sleep(seconds / 2)
+        await asyncio.to_thread(service.end, how)
+        await asyncio.to_thread(service.start)
+
+    loaded, _ = await asyncio.gather(full_load(session, service.url, how.name, seconds), restart())
+    return loaded
+
+
+def run() -> None:
+    """Print what was answered, what it took, and what was paid twice."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        print("service_load: starlette and uvicorn are not installed (autorubric[ui]); skipped")
+        return
+    asyncio.run(_run())
+
+
+async def _run() -> None:
+    import aiohttp
+
+    with tempfile.TemporaryDirectory() as folder, LoopbackProcess("--latency", f"fixed:{LATENCY}") as judge:
+        service = Service(Path(folder), judge.base_url)
+        service.start()
+        connector = aiohttp.TCPConnector(limit=0)
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
+            rate = await _part(f"{CALLERS} callers", judge, service, full_load(session, service.url, "full", SECONDS))
+            half = rate / 2
+            steady = steady_load(session, service.url, half, SECONDS)
+            control = asyncio.create_task(straight(session, judge.base_url, CONTROL, SECONDS))
+            await _part(f"half load ({half:.0f} calls/s)", judge, service, steady, control)
+            for how in (signal.SIGTERM, signal.SIGKILL):
+                restarted = with_restart(session, service, SECONDS / 2, how)
+                await _part(f"{how.name} in the middle", judge, None, restarted)
+        service.end()
+
+
+async def _part(
+    name: str,
+    judge: LoopbackProcess,
+    service: Service | None,
+    load: Awaitable[Outcome],
+    control: asyncio.Task[Outcome] | None = None,
+) -> float:
+    """Carry a part out and print it; its calls a second."""
+    before = Counter(judge.calls_by_body())
+    cpu, starved = (service.cpu(), service.starved()) if service else (0.0, 0.0)
+    started = time.perf_counter()
+    seen = await load
+    seconds = time.perf_counter() - started
+    paid = Counter(judge.calls_by_body())
+    paid.subtract(before)
+    asked_straight = len((await control).latencies) if control else 0
+    calls = [count for count in paid.values() if count]
+    twice = sum(count - 1 for count in calls)
+    answered = len(seen.latencies)
+    used = f", {(service.cpu() - cpu) / answered * 1e3:.2f} ms CPU a call" if service else ""
+    pace = f"{seconds:.0f} s, {answered / seconds:.0f}/s"
+    print(f"service, {name}: {answered:,} answered of {seen.asked:,} in {pace}{used}")
+    lost = seen.asked - answered
+    print(f"  lost {lost}, wrong {seen.wrong}, without a reward {seen.failed}, sent again {dict(seen.retries)}")
+    made, questions = sum(calls) - asked_straight, len(calls) - asked_straight
+    print(f"  judge calls {made:,} for {questions:,} questions, paid twice {twice}")
+    print(f"  over the judge's {LATENCY * 1e3:.0f} ms: " + _percentiles(seen.overhead), flush=True)
+    if service:
+        print(f"  the service waited {(service.starved() - starved) / seconds:.0%} of the time for a core")
+    if control:
+        print("  the judge alone, meanwhile:      " + _percentiles((await control).overhead), flush=True)
+    return answered / seconds
+
+
+def _percentiles(overhead: Callable[[float], float]) -> str:
+    return ", ".join(f"p{round(share * 100)} {overhead(share):.0f} ms" for share in (0.5, 0.9, 0.99))

@@ -1,0 +1,43 @@
+"""`autorubric doctor`: what this machine offers a run, and what would get in its way."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autorubric.cli import EXIT_UNFINISHED
+
+if TYPE_CHECKING:
+    from autorubric.runs.doctor import Finding
+
+_BaseUrl = Annotated[
+    list[str] | None, typer.Option("--base-url", help="Endpoint to reach, repeatable; nothing is generated there.")
+]
+_KeyEnv = Annotated[str | None, typer.Option("--key-env", help="Variable that holds the key of --base-url.")]
+_Out = Annotated[Path, typer.Option("--out", "-o", help="Where runs will be written; its disk is measured.")]
+_Json = Annotated[bool, typer.Option("--json", help="All findings as JSON.")]
+
+_MARKS = {"ok": "   ", "note": " ! ", "problem": "!! "}
+
+
+def doctor(base_url: _BaseUrl = None, key_env: _KeyEnv = None, out: _Out = Path(), json: _Json = False) -> int:
+    """Look at versions, keys (by name), disk, SQLite and endpoints; leave with status 1 where there is a problem."""
+    from autorubric.files import dump_json
+    from autorubric.runs.doctor import disk_findings, endpoint_finding, environment_findings, sqlite_finding
+
+    async def reached() -> list[Finding]:
+        return await asyncio.gather(*(endpoint_finding(url, key_env) for url in base_url or ()))
+
+    endpoints = asyncio.run(reached())
+    found = [*environment_findings(), sqlite_finding(), *disk_findings(out), *endpoints]
+    if json:
+        typer.echo(dump_json([asdict(finding) for finding in found], indent=2))
+    else:
+        for finding in found:
+            advice = f"\n{'':22}{finding.advice}" if finding.advice else ""
+            typer.echo(f"{_MARKS[finding.verdict]}{finding.subject:<19}{finding.value}{advice}")
+    return EXIT_UNFINISHED if any(finding.verdict == "problem" for finding in found) else 0

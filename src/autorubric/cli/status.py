@@ -1,0 +1,59 @@
+"""`autorubric status`: how a run stands, from another terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from autorubric.runs.status import RunStatus
+
+_Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of any command.")]
+_Json = Annotated[bool, typer.Option("--json", help="Everything as JSON.")]
+
+
+def status(run: _Run, json: _Json = False) -> int:
+    """Say how a run stands: done, failed and why, spent, pace, time left, and what to do next.
+
+    Reads only, so that it can be asked at any time, of a run under way as well as of one that died.
+    """
+    from autorubric.evaluation.standing import grading_standing
+    from autorubric.files import dump_json
+    from autorubric.runs.status import run_status
+    from autorubric.synthesis.standing import synthesis_standing
+
+    found = run_status(run, {"evaluation": grading_standing, "synthesis": synthesis_standing})
+    typer.echo(dump_json(found.to_dict(), indent=2) if json else "\n".join(lines_of(found)))
+    return 0
+
+
+def lines_of(found: RunStatus) -> Iterator[str]:
+    """A status as a person reads it."""
+    from autorubric.cli.progress import dollars, lasting, short
+
+    holder = f" ({found.holder})" if found.holder else ""
+    yield f"{found.directory}: {found.kind}, {found.state}{holder}"
+    rows, done, failed, _ = found.standing
+    if rows is not None:
+        share = f" ({done / rows:.0%})" if rows else ""
+        yield f"  done       {done:,} of {rows:,} rows{share}, {failed:,} failed, {rows - done - failed:,} left"
+    for kind, count in found.failures.items():
+        yield f"  failed     {count:,} requests without an answer: {kind}"
+    spent = found.spent
+    cost = dollars(None if spent.unpriced else spent.cost)
+    yield f"  spent      {spent.calls:,} calls, {short(spent.tokens)} tokens, {cost}"
+    for total in found.totals:
+        lost = f", {total.failed:,} failed" if total.failed else ""
+        price = dollars(None if total.unpriced else total.cost)
+        yield f"    {total.role:<10} {total.model}: {total.calls:,} calls{lost}, {price}"
+    if found.calls_per_second is not None:
+        ago = "" if found.idle is None else f"; the last one {lasting(found.idle)} ago"
+        yield f"  pace       {found.calls_per_second:.1f} calls a second{ago}"
+    if found.eta is not None:
+        yield f"  time left  about {lasting(found.eta)}"
+    if found.stopped:
+        yield f"  stopped    {found.stopped}"
+    yield f"  next       {found.advice}"

@@ -1,0 +1,190 @@
+"""How a run stands, seen from outside: from its manifest, its ledger and its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from autorubric.errors import InputError
+from autorubric.llm.records.accounts import Spent, Totals
+from autorubric.llm.records.ledger import FILE_NAME
+from autorubric.llm.records.lock import lock_holder
+from autorubric.llm.records.view import LedgerView, Pace, ledger_view, seconds_since
+from autorubric.runs.manifest import read_manifest
+
+LEDGER_FOLDER = "ledger"
+
+State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
+
+
+class Standing(NamedTuple):
+    """How far the rows of a run are.
+
+    Attributes:
+        rows: rows to do; None where nobody knows yet.
+        done: rows that are finished.
+        failed: rows with something that failed.
+        calls_per_row: calls that a row takes; None where it is to be seen from the ledger.
+    """
+
+    rows: int | None
+    done: int
+    failed: int
+    calls_per_row: float | None = None
+
+
+Stand: TypeAlias = Callable[[Path, Mapping[str, Any], LedgerView | None], Standing]
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """How a run stands.
+
+    Attributes:
+        directory: the run's directory.
+        kind: what the run does, as its manifest says.
+        state: `running`; `died` without an end in good order; `completed`; `unfinished`, which has rows left.
+        holder: the process that works in it, or None.
+        standing: how far its rows are.
+        failures: requests that failed and were not answered since, by the kind of failure.
+        spent: calls, tokens and dollars of all sessions, worst cases included.
+        totals: the same by role and model.
+        calls_per_second: over the last minute of work.
+        idle: seconds since the last call ended.
+        eta: seconds until the end at this pace; None where it is not running or nothing can be said.
+        stopped: why it stopped early, in its own words.
+        again: the command line that goes on with it, where it is known.
+    """
+
+    directory: str
+    kind: str
+    state: State
+    holder: str | None
+    standing: Standing
+    failures: Mapping[str, int]
+    spent: Spent
+    totals: tuple[Totals, ...]
+    calls_per_second: float | None
+    idle: float | None
+    eta: float | None
+    stopped: str
+    again: str
+
+    @property
+    def advice(self) -> str:
+        """What to do next, in one sentence."""
+        again = f"run:  {self.again}" if self.again else "run the same command again"
+        if self.state == "running":
+            return "wait; Ctrl-C in its terminal (or SIGTERM) ends it in good order, and nothing is lost"
+        if self.state == "completed":
+            return "nothing; it is complete"
+        if self.state == "died":
+            return f"its process is gone; everything that was answered is safe, and it goes on from there: {again}"
+        if "budget" in self.stopped:
+            return f"its budget is used up; raise it, and {again}"
+        return f"what is recorded is not paid for twice; to try the rest, {again}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The status as JSON values."""
+        whole = asdict(self)
+        whole["standing"] = self.standing._asdict()
+        whole["spent"] = self.spent._asdict()
+        whole["failures"] = dict(self.failures)
+        return {**whole, "advice": self.advice}
+
+
+def run_status(directory: Path, stands: Mapping[str, Stand]) -> RunStatus:
+    """How the run in `directory` stands. Reads only; the run may be under way, finished or dead.
+
+    Args:
+        directory: the run's directory.
+        stands: how rows are counted, by the kind that manifests name; others are counted by their `counts`.
+
+    Raises:
+        InputError: there is no run.
+        LedgerError: its ledger is damaged.
+
+    Example:
+        >>> run_status(Path("no-such-run"), {})
+        Traceback (most recent call last):
+        autorubric.errors.InputError: no-such-run holds no run: it has neither manifest.json nor a ledger
+    """
+    manifest, folder = read_manifest(directory), _ledger_folder(directory)
+    if manifest is None and folder is None:
+        raise InputError(f"{directory} holds no run: it has neither manifest.json nor a ledger")
+    manifest = manifest or {}
+    holder = None if folder is None else lock_holder(folder)
+    with ExitStack() as stack:
+        view = None if folder is None else stack.enter_context(ledger_view(folder))
+        kind = str(manifest.get("kind") or "unknown")
+        standing = stands.get(kind, counted)(directory, manifest, view)
+        pace = Pace(None, None) if view is None else view.pace()
+        state = _state(manifest, holder, standing)
+        return RunStatus(
+            str(directory),
+            kind,
+            state,
+            holder,
+            standing,
+            {} if view is None else view.unanswered(),
+            Spent() if view is None else view.spent(),
+            () if view is None else tuple(view.totals()),
+            pace.calls_per_second,
+            None if pace.last is None else seconds_since(pace.last),
+            _seconds_left(standing, pace, view) if state == "running" else None,
+            _reason(manifest),
+            str(_settings(manifest).get("again") or ""),
+        )
+
+
+def counted(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> Standing:
+    """The standing of a run whose manifest has `counts` of `rows`, `finished` and `failed`.
+
+    Example:
+        >>> counted(Path("run"), {"counts": {"rows": 9, "finished": 4, "failed": 1}}, None)[:3]
+        (9, 4, 1)
+    """
+    counts = manifest.get("counts")
+    counts = counts if isinstance(counts, Mapping) else {}
+    return Standing(counts.get("rows"), int(counts.get("finished") or 0), int(counts.get("failed") or 0))
+
+
+def _ledger_folder(directory: Path) -> Path | None:
+    # A grader with a `run_dir` keeps its ledger in that directory itself.
+    for folder in (directory / LEDGER_FOLDER, directory):
+        if (folder / FILE_NAME).exists():
+            return folder
+    return None
+
+
+def _state(manifest: Mapping[str, Any], holder: str | None, standing: Standing) -> State:
+    if holder is not None:
+        return "running"
+    status = manifest.get("status")
+    if status == "completed":
+        return "completed"
+    return "died" if status in ("running", None) else "unfinished"
+
+
+def _reason(manifest: Mapping[str, Any]) -> str:
+    counts = manifest.get("counts")
+    stopped = counts.get("stopped") if isinstance(counts, Mapping) else None
+    return str(manifest.get("error") or stopped or "")
+
+
+def _settings(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    settings = manifest.get("eval_config")
+    return settings if isinstance(settings, Mapping) else manifest
+
+
+def _seconds_left(standing: Standing, pace: Pace, view: LedgerView | None) -> float | None:
+    if view is None or standing.rows is None or not pace.calls_per_second:
+        return None
+    calls, items = view.touched()
+    each = standing.calls_per_row or (calls / items if items else 0.0)
+    if standing.calls_per_row is not None:
+        return max(0.0, standing.rows * each - calls) / pace.calls_per_second
+    return max(0, standing.rows - standing.done - standing.failed) * each / pace.calls_per_second

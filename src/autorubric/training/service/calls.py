@@ -1,0 +1,186 @@
+"""From the body of a reward call to samples: strict, and every offender named at once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from autorubric.errors import InputError
+from autorubric.files import nearest, parse_json
+from autorubric.training.adapters.openrlhf import remote_samples
+from autorubric.training.rewarder import Sample
+from autorubric.training.samples import rubric_of
+
+Shape: TypeAlias = Literal["single", "batch", "openrlhf"]
+
+_ITEM_KEYS = ("query", "submission", "rubric", "reference", "id", "length", "step")
+_CALL_KEYS = ("items", "deadline_seconds")
+_OPENRLHF_KEYS = ("query", "prompts", "labels")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One submission of a call.
+
+    Attributes:
+        sample: what is to be rewarded.
+        step: the training step it belongs to, where the trainer says.
+    """
+
+    sample: Sample
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewardCall:
+    """A call, read.
+
+    Attributes:
+        shape: how it was asked, and so how it is answered.
+        asked: its submissions, in order.
+        deadline: seconds the caller waits, where the call says.
+    """
+
+    shape: Shape
+    asked: tuple[Asked, ...]
+    deadline: float | None = None
+
+
+def read_call(body: bytes) -> RewardCall:
+    """The call that a request's body holds.
+
+    One submission is `{"query", "submission", "rubric"}`, several are `{"items": [...]}` of such objects. OpenRLHF
+    sends `{"query": [...], "prompts": [...], "labels": [...]}`: `query` is the prompt with the response behind it,
+    and a label is the text of a rubric. Beside the three keys a submission may have `reference`, `id`, `length`
+    (tokens, for an overlong penalty) and `step`.
+
+    Raises:
+        InputError: with one problem for each key or item that is wrong.
+
+    Example:
+        >>> body = b'{"query": "Why?", "submission": "So.", "rubric": [{"requirement": "x"}]}'
+        >>> call = read_call(body)
+        >>> call.shape, call.asked[0].sample.submission
+        ('single', 'So.')
+        >>> read_call(b'{"submision": "So.", "rubric": [{"requirement": "x"}]}')
+        Traceback (most recent call last):
+        autorubric.errors.InputError: 2 problems:
+          unknown key 'submision'; did you mean 'submission'?
+          submission is missing; expected a text
+    """
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
+    value = parse_json(text, "the body")
+    if not isinstance(value, dict):
+        raise InputError(f"the body is a JSON {_kind(value)}; expected an object")
+    if "labels" in value or (isinstance(value.get("query"), list) and "submission" not in value):
+        return _openrlhf(value)
+    if "items" in value:
+        return _batch(value)
+    deadline = _deadline(value)
+    return RewardCall("single", (_asked({k: v for k, v in value.items() if k != "deadline_seconds"}, ""),), deadline)
+
+
+def _batch(value: Mapping[str, Any]) -> RewardCall:
+    problems = _unknown(value, _CALL_KEYS, "")
+    items = value["items"]
+    if not isinstance(items, list) or not items:
+        raise InputError([*problems, "items is empty or no list; expected one object for each submission"])
+    asked = []
+    for number, item in enumerate(items):
+        try:
+            asked.append(_asked(item, f"items[{number}]"))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return RewardCall("batch", tuple(asked), _deadline(value))
+
+
+def _asked(item: Any, where: str) -> Asked:
+    head = f"{where}: " if where else ""
+    if not isinstance(item, dict):
+        raise InputError(f"{head}is a JSON {_kind(item)}; expected an object")
+    problems = _unknown(item, _ITEM_KEYS, head)
+    submission, query = item.get("submission"), item.get("query")
+    if not isinstance(submission, str):
+        problems.append(f"{head}submission is {_found(item, 'submission')}; expected a text")
+    if not _is_query(query):
+        problems.append(f"{head}query is {_found(item, 'query')}; expected a text, or turns of role and content")
+    for key, kind in (("reference", str), ("id", str), ("length", int), ("step", int)):
+        given = item.get(key)
+        if given is not None and (isinstance(given, bool) or not isinstance(given, kind)):
+            problems.append(
+                f"{head}{key} is {_found(item, key)}; expected {'a text' if kind is str else 'a whole number'}"
+            )
+    rubric = None
+    try:
+        rubric = rubric_of(item.get("rubric"), f"{head}rubric")
+    except InputError as error:
+        problems += error.problems
+    if problems or rubric is None or not isinstance(submission, str):
+        raise InputError(problems)
+    sample = Sample(submission, rubric, query, item.get("reference"), item.get("length"), item.get("id") or "")
+    return Asked(sample, item.get("step"))
+
+
+def _openrlhf(value: Mapping[str, Any]) -> RewardCall:
+    problems = _unknown(value, _OPENRLHF_KEYS, "")
+    columns = []
+    for key in _OPENRLHF_KEYS:
+        column = value.get(key)
+        if not isinstance(column, list) or not column or not all(isinstance(text, str) for text in column):
+            problems.append(f"{key} is {_found(value, key)}; expected a list of texts")
+        else:
+            columns.append(column)
+    if len({len(column) for column in columns}) > 1:
+        problems.append(
+            f"query, prompts and labels have {', '.join(str(len(c)) for c in columns)} entries; expected as many"
+        )
+    if problems:
+        raise InputError(problems)
+    return RewardCall("openrlhf", tuple(map(Asked, remote_samples(*columns))))
+
+
+def _deadline(value: Mapping[str, Any]) -> float | None:
+    given = value.get("deadline_seconds")
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+        raise InputError(f"deadline_seconds is {given!r}; expected a number of seconds above 0")
+    return float(given)
+
+
+def _unknown(value: Mapping[str, Any], known: tuple[str, ...], head: str) -> list[str]:
+    problems = []
+    for key in value:
+        if key not in known and not (not head and key == "deadline_seconds"):
+            right = nearest(key, known)
+            advice = f"; did you mean {right!r}?" if right else f"; expected {', '.join(known)}"
+            problems.append(f"{head}unknown key {key[:60]!r}{advice}")
+    return problems
+
+
+def _is_query(query: Any) -> bool:
+    if query is None or isinstance(query, str):
+        return True
+    return (
+        isinstance(query, list)
+        and bool(query)
+        and all(
+            isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
+            for turn in query
+        )
+    )
+
+
+def _found(value: Mapping[str, Any], key: str) -> str:
+    return "missing" if key not in value else f"a JSON {_kind(value[key])}"
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "object", list: "array", str: "text", bool: "boolean", int: "number", float: "number"}
+    return names.get(type(value), "null")

@@ -1,0 +1,163 @@
+"""The service around its app: run directory, lock, ledger, socket, signals, and an end in good order."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from autorubric.errors import ConfigError, InputError
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.llm.models import stand_ins
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import run_lock
+from autorubric.runs.manifest import write_manifest
+from autorubric.runs.status import LEDGER_FOLDER
+from autorubric.training.reward import DEFAULT_RULE, RewardRule
+from autorubric.training.service.admission import Admission
+from autorubric.training.service.app import Doors, RewardService
+from autorubric.training.service.judging import RewardDesk, SecondJudge
+
+_BACKLOG = 4096
+_LINGER = 0.004  # seconds a commit waits for others; a trainer waits for its reward
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """How the service is run.
+
+    Attributes:
+        out: the run directory; the same one again goes on with its ledger.
+        host: the address to listen at.
+        port: the port; 0 takes a free one.
+        room: the most submissions in the service at a time.
+        doors: what a call has to pass.
+        grace: seconds that calls may take to end when the service is told to stop.
+        prefix_first: let the first judge call of a submission go ahead alone.
+        wait: wait for another process to leave the directory.
+        record: what the manifest says of the command beside all this.
+    """
+
+    out: Path
+    host: str = "127.0.0.1"
+    port: int = 8100
+    room: int = 4096
+    doors: Doors = field(default_factory=Doors)
+    grace: float = 30.0
+    prefix_first: bool = True
+    wait: bool = False
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+async def serve_rewards(
+    settings: ServiceSettings,
+    grader: CriterionGrader,
+    rule: RewardRule = DEFAULT_RULE,
+    second: SecondJudge | None = None,
+    announce: Callable[[str], None] = print,
+) -> RewardDesk:
+    """Serve until SIGTERM or Ctrl-C; then answer what is open, and return the desk with what it did.
+
+    Args:
+        settings: how the service is run.
+        grader: who judges.
+        rule: how a report becomes a reward.
+        second: a judge whose word is compared, or None.
+        announce: told the address once calls are answered there.
+
+    Raises:
+        ConfigError: the extra is not installed, or a judge cannot be used.
+        InputError: the address or the directory cannot be taken.
+        RunLockedError: another process works in the directory.
+    """
+    uvicorn = _uvicorn()
+    for judge in (grader, second.grader if second else None):
+        if judge is not None:
+            await judge.desk()
+    with ExitStack() as stack:
+        folder = settings.out / LEDGER_FOLDER
+        stack.enter_context(run_lock(folder, wait=settings.wait))
+        ledger = stack.enter_context(Ledger.open(folder, linger=_LINGER))
+        desk = RewardDesk(grader, ledger, rule, second, prefix_first=settings.prefix_first)
+        service = RewardService(desk, Admission(settings.room), settings.doors)
+        listening = stack.enter_context(_listening(settings.host, settings.port))
+        _save(settings, grader, second, "running")
+        stack.callback(_save, settings, grader, second, "completed")
+        config = uvicorn.Config(
+            service.app(),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=max(1, round(settings.grace)),
+        )
+        stack.enter_context(_signals_survived())
+        announce(f"http://{_shown(listening)}")
+        try:
+            await uvicorn.Server(config).serve(sockets=[listening])
+        finally:
+            await desk.finish(settings.grace)
+    return desk
+
+
+def _uvicorn() -> Any:
+    try:
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        raise ConfigError(f"the reward service needs {error.name}; pip install 'autorubric[ui]'") from None
+    return uvicorn
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named, because asyncio sends small answers at once (TCP_NODELAY) only where it is.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((host, port))
+            listening.listen(_BACKLOG)
+        except OSError as error:
+            raise InputError(
+                f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --host or --port"
+            ) from None
+        yield listening
+
+
+def _shown(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@contextmanager
+def _signals_survived() -> Iterator[None]:
+    """Let the server end by a signal and this process go on: the server raises it once more when it has ended."""
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        pass
+
+    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _save(settings: ServiceSettings, grader: CriterionGrader, second: SecondJudge | None, status: str) -> None:
+    content = {
+        "kind": "service",
+        "status": status,
+        **settings.record,
+        "grader": grader.describe(),
+        "second_judge": None if second is None else {"share": second.share, **second.grader.describe()},
+        "stand_ins": list(stand_ins(spec.llm_config.model for spec in grader.recipe.specs)),
+    }
+    write_manifest(settings.out, content)

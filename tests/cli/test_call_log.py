@@ -1,0 +1,57 @@
+"""`--log-json`, as users type it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint
+
+
+def essays(folder: Path) -> Path:
+    made = RubricDataset("Explain.", Rubric([Criterion(requirement="Is kind."), Criterion(requirement="Is right.")]))
+    for number in range(3):
+        made.add_item(f"Essay {number}.", id=f"e{number}", description="")
+    made.to_file(folder / "essays.json")
+    return folder / "essays.json"
+
+
+def test_grading_writes_a_line_for_each_judgment(tmp_path: Path) -> None:
+    log, out = tmp_path / "calls.jsonl", tmp_path / "run"
+    with LoopbackEndpoint().in_thread() as endpoint:
+        command = ["grade", str(essays(tmp_path)), "--judge", f"judge@{endpoint.base_url}", "-o", str(out)]
+        assert run([*command, "--log-json", str(log)]) == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert sorted(line["item"] for line in lines) == ["e0", "e0", "e1", "e1", "e2", "e2"]
+    assert {(line["run"], line["role"], line["status"]) for line in lines} == {(str(out), "judge", "ok")}
+
+
+def test_synthesis_writes_its_lines_to_standard_output_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"question": "Why is the sea salty?"}\n')
+    command = ["synthesize", str(tmp_path / "queries.jsonl"), "-o", str(tmp_path / "run"), "-m", "builtin/offline"]
+    assert run([*command, "--log-json", "-"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith('{"time"')]
+    roles = sorted(line["role"] for line in lines)
+    assert roles == ["augment", "merge", "reference", "response", "response", "rubric", "rubric"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--log-prompts"], "give --log-json FILE as well"),
+        (["--log-json", "/no/such/folder/calls.jsonl"], "cannot be written: No such file or directory"),
+    ],
+)
+def test_wrong_flags_are_refused_before_anything_is_asked(
+    flags: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["grade", str(essays(tmp_path)), "--judge", "builtin/offline", "-o", str(tmp_path / "run"), *flags]
+    assert run(command) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,78 @@
+"""`autorubric drift`, on rewards that a desk gave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import CriterionGrader, Rubric
+from autorubric.cli.app import run
+from autorubric.llm.records.ledger import Ledger
+from autorubric.training.reward import RewardRule
+from autorubric.training.rewarder import Sample
+from autorubric.training.service.calls import Asked
+from autorubric.training.service.judging import RewardDesk
+
+
+def trained(out: Path, rewards: int = 64) -> None:
+    """A run in which submissions get longer, until every one meets the criterion on their length."""
+    check = {"name": "word_count", "parameters": {"at_least": 20}}
+    said = {"name": "contains", "parameters": {"phrases": ["moon"]}}
+    rubric = Rubric.from_dict(
+        [
+            {"name": "Long", "requirement": "Has 20 words or more.", "weight": 4, "check": check},
+            {"name": "Moon", "requirement": "Speaks of the moon.", "weight": 1, "check": said},
+        ]
+    )
+
+    async def give(ledger: Ledger) -> None:
+        desk = RewardDesk(CriterionGrader.of_checks(), ledger, RewardRule())
+        for number in range(rewards):
+            text = "word " * (10 + number) + ("moon" if number % 3 else "sun") + f" {number}"
+            asked = Asked(Sample(text, rubric, f"Why {number // 4}?"), step=number // 8)
+            await desk.check([asked])
+            await desk.reward(asked)
+        await desk.finish(1.0)
+
+    with Ledger.open(out / "ledger") as ledger:
+        asyncio.run(give(ledger))
+
+
+def test_it_shows_windows_saturated_criteria_and_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trained(tmp_path)
+    assert run(["drift", str(tmp_path), "--windows", "4"]) == 0
+    told = capsys.readouterr().out
+    assert "met: Long (weight 4): mean 0.75 before, 1.00 lately, 64 verdicts: Has 20 words or more." in told
+    assert "warning: 1 of 2 criteria are saturated, 80% of the weight" in told
+    assert "warning: submissions grew from " in told
+    assert "0–1" in told and "6–7" in told  # the steps of the first and the last window
+
+
+def test_it_is_told_as_json_and_csv_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trained(tmp_path, 16)
+    assert run(["drift", str(tmp_path), "--windows", "2", "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert [window["rewards"] for window in found["windows"]] == [8, 8]
+    assert run(["drift", str(tmp_path), "--windows", "2", "--csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("made", "flags", "words"),
+    [
+        (False, [], "holds no run: there is no ledger in it"),
+        (True, [], "has given no reward yet"),
+        (True, ["--json", "--csv"], "--json and --csv exclude each other"),
+    ],
+)
+def test_a_folder_without_rewards_is_named(
+    made: bool, flags: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if made:
+        Ledger.open(tmp_path / "ledger").close()
+    assert run(["drift", str(tmp_path), *flags]) == 2
+    assert words in capsys.readouterr().err

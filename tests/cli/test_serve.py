@@ -1,0 +1,145 @@
+"""`autorubric serve` as a process: started, drained, killed, started again, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from autorubric.cli.app import run
+from autorubric.testing import LoopbackProcess
+
+ROOT = Path(__file__).parents[2]
+RUBRIC = [{"requirement": "Is kind."}]
+
+
+@pytest.fixture(autouse=True)
+def _needs_the_extra() -> None:
+    pytest.importorskip("starlette", reason="the extra [ui] is not installed: starlette is missing")
+    pytest.importorskip("uvicorn", reason="the extra [ui] is not installed: uvicorn is missing")
+
+
+@contextmanager
+def serving(*flags: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process of a service, and its address; it is killed at the end where it still runs."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **variables}
+    command = [sys.executable, "-m", "autorubric", "serve", "--port", "0", *flags]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            line = process.stdout.readline()
+            assert line.startswith("rewards at http://"), line + process.stderr.read()
+            yield process, line.split()[2].rstrip(";")
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def asked(url: str, submission: str, **headers: str) -> tuple[int, Any]:
+    body = json.dumps({"query": "Why?", "submission": submission, "rubric": RUBRIC}).encode()
+    request = Request(url, body, {"Content-Type": "application/json", **headers})
+    try:
+        with urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_on_sigterm_open_calls_are_answered_and_the_next_start_pays_for_nothing_twice(tmp_path: Path) -> None:
+    found: list[Any] = []
+    with LoopbackProcess("--latency", "fixed:1.0") as judge:
+        flags = ["--judge", f"j@{judge.base_url}", "-o", str(tmp_path / "run")]
+        with serving(*flags) as (process, url):
+            caller = threading.Thread(target=lambda: found.append(asked(url, "slow")))
+            caller.start()
+            while not judge.stats()["requests"]:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGTERM)
+            caller.join()
+            told, _ = process.communicate(timeout=30)
+            assert process.returncode == 0
+        assert found[0][0] == 200 and found[0][1]["reward"] == 1.0
+        assert "stopped; 1 judge calls, 0 answered from the ledger, 0 failed" in told
+        assert json.loads((tmp_path / "run" / "manifest.json").read_text())["status"] == "completed"
+        with serving(*flags) as (process, url):
+            assert asked(url, "slow") == found[0]
+            process.kill()
+        assert judge.stats()["requests"] == 1
+
+
+def test_a_killed_service_goes_on_with_what_it_had_answered(tmp_path: Path) -> None:
+    with LoopbackProcess() as judge:
+        flags = ["--judge", f"j@{judge.base_url}", "-o", str(tmp_path / "run")]
+        with serving(*flags) as (process, url):
+            assert [asked(url, f"text {n}")[0] for n in range(5)] == [200] * 5
+            process.kill()
+        assert run(["status", str(tmp_path / "run")]) == 0
+        with serving(*flags) as (process, url):
+            assert [asked(url, f"text {n}")[1]["reward"] for n in range(5)] == [1.0] * 5
+        assert judge.stats()["requests"] == 5
+
+
+def test_the_token_is_asked_for_and_stands_in_no_file(tmp_path: Path) -> None:
+    token = "planted-token-of-the-service"
+    with LoopbackProcess() as judge:
+        flags = ["--judge", f"j@{judge.base_url}", "-o", str(tmp_path), "--token-env", "HOUSE_TOKEN"]
+        flags += ["--host", "0.0.0.0", "--log-json", str(tmp_path / "calls.jsonl")]
+        with serving(*flags, HOUSE_TOKEN=token) as (process, everywhere):
+            url = everywhere.replace("0.0.0.0", "127.0.0.1")
+            assert asked(url, "text")[0] == 401
+            assert asked(url, "text", Authorization=f"Bearer {token}")[0] == 200
+            process.send_signal(signal.SIGINT)
+            told = "".join(process.communicate(timeout=30))
+    assert token not in told
+    assert all(token.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert json.loads((tmp_path / "calls.jsonl").read_text())["role"] == "judge"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--host", "0.0.0.0"], "can be reached from other machines; give --token-env"),
+        (["--host", "::"], "can be reached from other machines"),
+        (["--token-env", "NO_SUCH_TOKEN"], "--token-env NO_SUCH_TOKEN: the variable is not set or empty"),
+        (["--formula", "mean"], "formula='mean' is not one of"),
+        (["--second-judge", "builtin/offline"], "is a --judge already"),
+        (["--second-judge", "vllm/m", "--second-share", "0"], "--second-share 0; expected a share above 0"),
+        (["--deadline", "nan"], "--deadline nan; expected a number above 0"),
+        (["--max-body-mb", "-1"], "--max-body-mb -1; expected a number above 0"),
+        (["--judge", "openai/gpt-5.1", "--judge-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
+    ],
+)
+def test_wrong_flags_are_refused_before_anything_listens(
+    flags: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", "--judge", "builtin/offline", "--port", "0", "-o", str(tmp_path / "run"), *flags]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_port_that_is_taken_and_a_directory_in_use_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["serve", "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert run([*command, "--port", str(taken.getsockname()[1])]) == 2
+    assert "cannot listen at 127.0.0.1:" in capsys.readouterr().err
+    flags = ["--judge", "vllm/m", "-o", str(tmp_path / "run")]
+    with serving(*flags):
+        assert run([*command, "--port", "0"]) == 1
+    assert "is in use by process" in capsys.readouterr().err

@@ -1,0 +1,128 @@
+"""`autorubric status`, of runs that work, ended, failed and died."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint, LoopbackProcess
+
+ROOT = Path(__file__).parents[2]
+
+
+def essays(folder: Path, items: int) -> Path:
+    made = RubricDataset("Explain.", Rubric([Criterion(requirement="Is kind."), Criterion(requirement="Is right.")]))
+    for number in range(items):
+        made.add_item(f"Essay {number}.", id=f"e{number}", description="")
+    made.to_file(folder / "essays.json")
+    return folder / "essays.json"
+
+
+def told(out: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run(["status", str(out), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "autorubric", *arguments]
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def until_asked(endpoint: LoopbackProcess, count: int) -> None:
+    for _ in range(600):
+        if endpoint.stats()["completed_calls"] >= count:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the endpoint was not asked")
+
+
+def test_a_finished_grading_run_is_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        assert run(["grade", str(essays(tmp_path, 3)), "--judge", f"j@{endpoint.base_url}", "-o", str(tmp_path)]) == 0
+    found = told(tmp_path, capsys)
+    assert (found["kind"], found["state"], found["failures"]) == ("evaluation", "completed", {})
+    assert (found["standing"]["rows"], found["standing"]["done"], found["standing"]["failed"]) == (3, 3, 0)
+    assert found["spent"]["calls"] == 6
+    assert run(["status", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "done       3 of 3 rows (100%), 0 failed, 0 left" in text
+    assert "next       nothing; it is complete" in text
+
+
+def test_failures_are_told_by_their_kind_with_the_command_that_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def is_second(body: dict[str, Any]) -> str | None:
+        return "422" if "Essay 1." in json.dumps(body) else None
+
+    data = essays(tmp_path, 3)
+    with LoopbackEndpoint(faults=is_second).in_thread() as endpoint:
+        assert run(["grade", str(data), "--judge", f"j@{endpoint.base_url}", "-o", str(tmp_path / "run")]) == 1
+    found = told(tmp_path / "run", capsys)
+    assert found["state"] == "unfinished"
+    assert (found["standing"]["done"], found["standing"]["failed"]) == (2, 1)
+    assert found["failures"] == {"rejected": 2}
+    assert found["again"].startswith("autorubric grade ")
+    assert found["again"] in found["advice"]
+
+
+@pytest.mark.parametrize("what", ["grade", "synthesize"])
+def test_a_run_is_seen_while_it_works_and_after_it_died(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    with LoopbackProcess("--latency", "fixed:0.2", "--reply-chars", "600") as endpoint:
+        if what == "grade":
+            flags = ["grade", str(essays(tmp_path, 60)), "--judge", f"j@{endpoint.base_url}"]
+            rows, calls = 60, 120
+        else:
+            source = tmp_path / "queries.jsonl"
+            source.write_text("".join(f'{{"question": "Query {n}?"}}\n' for n in range(30)))
+            os.environ["VLLM_BASE_URL"] = endpoint.base_url
+            flags, rows, calls = ["synthesize", str(source), "-m", "vllm/m"], 30, 210
+        with start(*flags, "-o", str(out), "-j", "4") as process:
+            until_asked(endpoint, 30)
+            found = told(out, capsys)
+            assert found["state"] == "running"
+            assert f"process {process.pid}," in found["holder"]
+            assert found["standing"]["rows"] == rows
+            assert 0 < found["spent"]["calls"] < calls
+            # Four calls in flight of 0.2 s each: at most 20 a second, and what is left takes some seconds.
+            assert 0 < found["calls_per_second"] <= 25
+            assert found["eta"] > 0
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    found = told(out, capsys)
+    assert (found["state"], found["holder"], found["eta"]) == ("died", None, None)
+    assert found["spent"]["calls"] >= 25
+    assert "its process is gone" in found["advice"] and f"autorubric {what}" in found["advice"]
+
+
+def test_a_folder_without_a_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status", str(tmp_path)]) == 2
+    assert "holds no run: it has neither manifest.json nor a ledger" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_manifest_hides_nothing_that_the_ledger_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        assert run(["grade", str(essays(tmp_path, 2)), "--judge", f"j@{endpoint.base_url}", "-o", str(tmp_path)]) == 0
+    (tmp_path / "manifest.json").write_text('{"kind": "evalu')
+    found = told(tmp_path, capsys)
+    assert (found["kind"], found["spent"]["calls"]) == ("unknown", 4)

@@ -1,0 +1,95 @@
+"""A reward service in the loop of the test, on a real socket, in front of a judge on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from autorubric import CriterionGrader, LLMConfig
+from autorubric.llm.records.ledger import Ledger
+from autorubric.testing import LoopbackEndpoint
+from autorubric.training.reward import DEFAULT_RULE, RewardRule
+from autorubric.training.service.admission import Admission
+from autorubric.training.service.app import Doors, RewardService
+from autorubric.training.service.judging import RewardDesk, SecondJudge
+
+CRITERIA = [{"name": "Kind", "requirement": "Is kind.", "weight": 3}, {"name": "Right", "requirement": "Is right."}]
+
+
+@dataclass
+class Served:
+    """A service that runs, and its judge."""
+
+    url: str
+    service: RewardService
+    judge: LoopbackEndpoint
+    session: aiohttp.ClientSession
+
+    async def post(self, body: Any, **headers: str) -> tuple[int, Any]:
+        """Status and body of the answer to a call."""
+        data = {"data": body} if isinstance(body, bytes) else {"json": body}
+        headers = {"Content-Type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        async with self.session.post(f"{self.url}/v1/reward", headers=headers, **data) as answer:
+            return answer.status, await answer.json()
+
+    async def read(self, path: str, **headers: str) -> tuple[int, str]:
+        async with self.session.get(self.url + path, headers=headers) as answer:
+            return answer.status, await answer.text()
+
+
+Serve = Callable[..., AbstractAsyncContextManager[Served]]
+
+
+@asynccontextmanager
+async def served_by(
+    folder: Path,
+    judge: LoopbackEndpoint,
+    *,
+    doors: Doors | None = None,
+    room: int = 64,
+    rule: RewardRule = DEFAULT_RULE,
+    share: float = 0.0,
+    **config: Any,
+) -> AsyncIterator[Served]:
+    import uvicorn
+
+    await judge.start()
+    settings = {"api_base": judge.base_url, "temperature": 0.0, "retry_min_wait": 0.0, "max_retries": 0, **config}
+    grader = CriterionGrader(judge_model_config=LLMConfig("judge", **settings))
+    second = CriterionGrader(judge_model_config=LLMConfig("second", **settings)) if share else None
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(judge.stop)
+        ledger = stack.enter_context(Ledger.open(folder / "ledger", linger=0.0))
+        desk = RewardDesk(grader, ledger, rule, SecondJudge(second, share) if second else None)
+        service = RewardService(desk, Admission(room), doors or Doors())
+        server = uvicorn.Server(uvicorn.Config(service.app(), port=0, log_level="warning", lifespan="off"))
+        server.config.load()
+        server.lifespan = server.config.lifespan_class(server.config)
+        await server.startup()
+        port = server.servers[0].sockets[0].getsockname()[1]
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        try:
+            yield Served(f"http://127.0.0.1:{port}", service, judge, session)
+        finally:
+            await session.close()
+            ticking = asyncio.create_task(server.shutdown())
+            await desk.finish(5.0)
+            await ticking
+            for each in (grader, second):
+                if each is not None:
+                    await (await each.desk()).opened.__aexit__(None, None, None)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Serve:
+    """A service in front of a judge, as an asynchronous context."""
+    pytest.importorskip("starlette", reason="the extra [ui] is not installed: starlette is missing")
+    pytest.importorskip("uvicorn", reason="the extra [ui] is not installed: uvicorn is missing")
+    return lambda judge=None, **settings: served_by(tmp_path, judge or LoopbackEndpoint(), **settings)
