@@ -10,7 +10,7 @@ from typing import Any
 from autorubric.errors import ConfigError
 from autorubric.files import read_document
 from autorubric.llm.config import LLMConfig
-from autorubric.synthesis.settings import RoleSettings, SynthesisSettings
+from autorubric.synthesis.settings import RoleSettings, Slot, SynthesisSettings, slots_of
 
 
 def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
@@ -26,11 +26,13 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     problems: list[str] = []
     prices = _prices(settings)
     made: dict[str, LLMConfig] = {}
-    for slot, role in settings.roles.by_slot():
+    for slot in slots_of(settings):
+        role = slot.role
         if role.api_key_env and not environ.get(role.api_key_env):
-            problems.append(f"no key for {slot}: {role.api_key_env} is not set")
+            if slot.name == slot.source:
+                problems.append(f"no key for {slot.name}: {role.api_key_env} is not set")
             continue
-        made[slot] = replace(_config(settings, slot, role, environ), prices=prices.get(role.model))
+        made[slot.name] = replace(_config(settings, slot, role, environ), prices=prices.get(role.model))
     if problems:
         raise ConfigError(problems)
     return made
@@ -45,8 +47,8 @@ def _prices(settings: SynthesisSettings) -> dict[str, Any]:
     return {str(name): {k: v for k, v in entry.items() if k != "as_of"} for name, entry in table.items()}
 
 
-def _config(settings: SynthesisSettings, slot: str, role: RoleSettings, environ: Mapping[str, str]) -> LLMConfig:
-    part = slot.split("_", maxsplit=1)[0]
+def _config(settings: SynthesisSettings, slot: Slot, role: RoleSettings, environ: Mapping[str, str]) -> LLMConfig:
+    part = slot.name.split("_", maxsplit=1)[0]
     temperature = settings.response_temperature if part == "response" else settings.temperature
     longest = {
         "reference": settings.ref_max_tokens,
@@ -54,11 +56,14 @@ def _config(settings: SynthesisSettings, slot: str, role: RoleSettings, environ:
         "rubric": settings.rubric_max_tokens,
         "merge": settings.merge_max_tokens,
         "augment": settings.augment_max_tokens,
+        "judge": settings.judge_max_tokens,
+        "licence": settings.licence_max_tokens,
+        "rewrite": settings.rewrite_max_tokens,
     }[part]
     return LLMConfig(
         model=role.model,
         api_base=role.base_url or None,
-        api_key=environ.get(role.api_key_env or f"{slot.upper()}_API_KEY") or None,
+        api_key=environ.get(role.api_key_env or f"{slot.source.upper()}_API_KEY") or None,
         temperature=temperature if role.temperature is None else role.temperature,
         max_tokens=longest if role.max_tokens is None else role.max_tokens,
         top_p=role.top_p,

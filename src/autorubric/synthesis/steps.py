@@ -84,7 +84,7 @@ class _Kept:
             return None
         line = self._line(offset)
         row = json.loads(line)
-        same = str(row.get("question", "")).strip() == query.fields["question"].strip()
+        same = _plain(row.get("question", "")) == _plain(query.fields["question"])
         return line if same else None
 
     def write_rest(self, out: IO[str]) -> None:
@@ -95,6 +95,10 @@ class _Kept:
         with self._path.open("rb") as file:
             file.seek(offset)
             return file.readline().decode().rstrip("\n") + "\n"
+
+
+def _plain(question: Any) -> Any:
+    return question.strip() if isinstance(question, str) else question
 
 
 def _rows_with_lines(path: Path) -> Iterator[tuple[dict[str, Any], bytes]]:

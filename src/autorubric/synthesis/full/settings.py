@@ -1,0 +1,61 @@
+"""Everything that can be set about the full method."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from autorubric.synthesis.strict import Strict
+
+
+class Filters(Strict):
+    """What is abnormal in length or broken in form; each drop is counted and kept with its reason.
+
+    Attributes:
+        response_least_characters: shorter responses leave the pool.
+        response_most_characters: longer ones do.
+        response_most_repeats: a response that says one line of its text more often is stuck in a loop.
+        response_closed_fences: a response with a code fence that is never closed was cut off.
+        criterion_least_characters: shorter criteria are dropped.
+        criterion_most_characters: longer ones are.
+        criterion_plain_text: drop criteria that hold a code fence or are JSON themselves.
+    """
+
+    response_least_characters: int = Field(1, ge=1)
+    response_most_characters: int = Field(60_000, ge=1)
+    response_most_repeats: int = Field(20, ge=1)
+    response_closed_fences: bool = True
+    criterion_least_characters: int = Field(4, ge=1)
+    criterion_most_characters: int = Field(600, ge=1)
+    criterion_plain_text: bool = True
+
+
+class FullSettings(Strict):
+    """The settings of the full method.
+
+    Attributes:
+        pool: how many responses each query gets, from all response models in turn; `draws` on a role overrides
+            it.
+        grounding: what candidate rubrics are grounded in: each rubric model's `own` response (the paper), or
+            one `reference` for all (the seed).
+        pitfalls: `keep` them with their negative weights in `final_full` and the release, `drop` them there, or
+            `off`: never ask for any. The `final` files hold no pitfall in any case.
+        rounds: the most rounds of evolution, 0 to 4.
+        judging: one call a judge and response for the whole `rubric`, or one for each `criterion`.
+        merge_characters: the most that the candidate sets of one merge call may hold together; more are folded
+            pairwise in an order drawn from the record's seed.
+        seed: of that order.
+        filters: see `Filters`.
+        compile: turn criteria that a check can decide into checks, where check and judges agree on the pool.
+    """
+
+    pool: int = Field(6, ge=2, le=26)
+    grounding: Literal["own", "reference"] = "own"
+    pitfalls: Literal["keep", "drop", "off"] = "drop"
+    rounds: int = Field(1, ge=0, le=4)
+    judging: Literal["rubric", "criterion"] = "rubric"
+    merge_characters: int = Field(60_000, ge=1000)
+    seed: int = 0
+    filters: Filters = Field(default_factory=Filters)
+    compile: bool = True
