@@ -1,0 +1,82 @@
+"""What the gates look at, and what they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from autorubric.synthesis.candidate import Candidate, Licence, Pool
+
+GateName: TypeAlias = Literal["answerable", "licensed", "surface", "agreement", "separates", "redundant", "share"]
+Outcome: TypeAlias = Literal["kept", "rewrite", "rejected", "undecided"]
+Figures: TypeAlias = Mapping[str, float | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class GateContext:
+    """Everything that is known about the criteria of one query.
+
+    Attributes:
+        query: the text, or the turns as `{role, content}`.
+        candidates: the criteria, merged ones first.
+        pool: the responses and the judges' verdicts; a criterion without votes has not been graded.
+        licences: what the licence judges agreed on, by criterion id; None or missing where nobody could say.
+    """
+
+    query: str | Sequence[Mapping[str, Any]]
+    candidates: tuple[Candidate, ...]
+    pool: Pool
+    licences: Mapping[str, Licence | None] = field(default_factory=dict)
+
+    @property
+    def query_text(self) -> str:
+        r"""The words of the query, all turns together.
+
+        Example:
+            >>> turns = [{"role": "user", "content": "My leg cramps."}, {"role": "assistant", "content": "When?"}]
+            >>> GateContext(turns, (), Pool((), ())).query_text
+            'My leg cramps.\nWhen?'
+        """
+        if isinstance(self.query, str):
+            return self.query
+        return "\n".join(str(turn.get("content", "")) for turn in self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one gate said about one criterion.
+
+    Attributes:
+        candidate: the id of the criterion.
+        gate: which gate.
+        outcome: `kept`; `rewrite` where another wording may save it; `rejected`; `undecided` where the gate had
+            nothing to go by, which is never a rejection.
+        figures: the numbers and names it went by.
+        reason: one sentence for a person.
+    """
+
+    candidate: str
+    gate: GateName
+    outcome: Outcome
+    figures: Figures = field(default_factory=dict)
+    reason: str = ""
+
+
+def fates(decisions: Iterable[Decision]) -> dict[str, Decision]:
+    """The decision that settles each criterion: a rejection, else a rewrite, else the last one.
+
+    Example:
+        >>> said = [Decision("e1", "licensed", "kept"), Decision("e1", "separates", "rejected")]
+        >>> fates(said)["e1"].gate
+        'separates'
+    """
+    settled: dict[str, Decision] = {}
+    for decision in decisions:
+        before = settled.get(decision.candidate)
+        if before is None or _RANK[decision.outcome] >= _RANK[before.outcome]:
+            settled[decision.candidate] = decision
+    return settled
+
+
+_RANK: dict[Outcome, int] = {"kept": 0, "undecided": 0, "rewrite": 1, "rejected": 2}
