@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from autorubric.synthesis.candidate import Candidate, Licence, Pool, Votes
@@ -34,13 +34,13 @@ def criterion_in(row: Mapping[str, Any]) -> Candidate:
 
 
 def criteria_in(fields: Fields, names: Iterable[str]) -> tuple[Candidate, ...]:
-    """The criteria that several fields of a row hold, in order.
+    """The criteria that several fields of a row hold under `criteria`, in order.
 
     Example:
-        >>> criteria_in({"merged_rubrics": []}, ["merged_rubrics", "merged_pitfalls"])
+        >>> criteria_in({"merge": {"criteria": []}}, ["merge", "round_1"])
         ()
     """
-    return tuple(criterion_in(row) for name in names for row in fields.get(name) or ())
+    return tuple(criterion_in(row) for name in names for row in (fields.get(name) or {}).get("criteria", ()))
 
 
 def holds_criteria(value: Any) -> bool:
@@ -81,20 +81,10 @@ def responses_in(fields: Fields) -> dict[str, str]:
 
 
 def licences_in(fields: Fields, name: str) -> dict[str, Licence]:
-    """The licences that a field holds, by criterion id.
+    """The licences that a field holds, by criterion id; none where the field is empty.
 
     Example:
         >>> licences_in({"licences": {"m1": {"need": "implicit"}}}, "licences")["m1"].need
         'implicit'
     """
     return {one: Licence(**said) for one, said in (fields.get(name) or {}).items()}
-
-
-def with_model(one: Candidate, model: str) -> Candidate:
-    """A criterion with the model that wrote it.
-
-    Example:
-        >>> with_model(Candidate("e1.1", "", "x", 5), "openai/a").models
-        ('openai/a',)
-    """
-    return replace(one, models=(model,))

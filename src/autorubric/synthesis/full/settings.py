@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.strict import Strict
 
 
@@ -46,6 +47,7 @@ class FullSettings(Strict):
         merge_characters: the most that the candidate sets of one merge call may hold together; more are folded
             pairwise in an order drawn from the record's seed.
         seed: of that order.
+        gates: which gates, in which order, with which thresholds; see `GateSettings`.
         filters: see `Filters`.
         compile: turn criteria that a check can decide into checks, where check and judges agree on the pool.
     """
@@ -57,5 +59,6 @@ class FullSettings(Strict):
     judging: Literal["rubric", "criterion"] = "rubric"
     merge_characters: int = Field(60_000, ge=1000)
     seed: int = 0
+    gates: GateSettings = Field(default_factory=GateSettings)
     filters: Filters = Field(default_factory=Filters)
     compile: bool = True
