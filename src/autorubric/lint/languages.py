@@ -34,7 +34,10 @@ _SMALL_WORDS = {
     "nl": "de het een en van is dat niet op te zijn met voor die in er maar om ook als aan ik wat hoe mijn",
     "sw": "ya na wa kwa ni la katika za kama yangu cha mimi au hii sana nini kuwa",
 }
-_WORDS = {code: frozenset(words.split()) for code, words in _SMALL_WORDS.items()}
+_CODES_OF: dict[str, list[str]] = {}
+for _code, _listed in _SMALL_WORDS.items():
+    for _word in _listed.split():
+        _CODES_OF.setdefault(_word, []).append(_code)
 _FEWEST = 3
 _LONGEST = 4000
 _TRANSLATION = re.compile(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译成|译为|翻訳")
@@ -53,7 +56,9 @@ def spoken(text: str) -> str | None:
     text = text[:_LONGEST].lower()
     if _TRANSLATION.search(text):
         return None
-    found = Counter({code: len(pattern.findall(text)) for code, pattern in _SCRIPTS})
+    found: Counter[str] = Counter()
+    if not text.isascii():
+        found.update({code: len(pattern.findall(text)) for code, pattern in _SCRIPTS})
     if found["ja"]:
         found["ja"] += found.pop("zh")
     latin = _LATIN.findall(text)
@@ -67,7 +72,6 @@ def spoken(text: str) -> str | None:
 
 
 def _by_small_words(words: list[str]) -> str | None:
-    counts = Counter(words)
-    scores = Counter({code: sum(counts[word] for word in small) for code, small in _WORDS.items()})
-    (code, best), (_, second) = scores.most_common(2)
+    scores = Counter(code for word in words if word in _CODES_OF for code in _CODES_OF[word])
+    (code, best), (_, second) = (*scores.most_common(2), ("", 0), ("", 0))[:2]
     return code if best >= _FEWEST and best >= 1.5 * second else None

@@ -7,6 +7,7 @@ opposites or one exchanged word is a difference.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from autorubric.lint.wording import Wording
@@ -59,9 +60,9 @@ class Gist(NamedTuple):
         """The gist of a criterion."""
         tokens = [_NUMBER_WORDS.get(token, token) for token in wording.tokens]
         numbers = tuple(sorted(token for token in tokens if token[0].isdigit() or token in "%‰°$€£¥"))
-        content = frozenset(_stem(token) for token in tokens if not token[0].isdigit())
+        content = frozenset(stem for token in set(tokens) if (stem := _content(token)))
         negated = len(_NEGATIONS.findall(wording.text.lower())) % 2 == 1
-        return cls(content - _EMPTY - _EMPTY_ZH, numbers, (negated, pitfall))
+        return cls(content, numbers, (negated, pitfall))
 
 
 def nearly_same(one: Gist, other: Gist) -> bool:
@@ -88,6 +89,15 @@ def nearly_same(one: Gist, other: Gist) -> bool:
 def _opposed(pair: frozenset[str], one: frozenset[str], other: frozenset[str]) -> bool:
     here, there = pair & one, pair & other
     return here != there
+
+
+@lru_cache(maxsize=20_000)
+def _content(token: str) -> str:
+    """What a token adds to the content; empty where it adds none. A unit next to its number does."""
+    if token in _EMPTY or token in _EMPTY_ZH or token[0].isdigit():
+        return ""
+    stem = _stem(token)
+    return "" if stem in _EMPTY else stem
 
 
 def _stem(word: str) -> str:

@@ -7,11 +7,17 @@ from functools import cached_property
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = re.compile(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
-_QUOTED = re.compile(r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|「[^」]{1,200}」|《[^》]{1,200}》|`[^`\n]{1,200}`|(?<!\w)'[^'\n]{1,80}'(?!\w)")
+_QUOTED = re.compile(
+    r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|「[^」]{1,200}」|《[^》]{1,200}》|`[^`\n]{1,200}`|(?<!\w)'[^'\n]{1,80}'(?!\w)"
+)
 _ASIDE = re.compile(r"\([^()]*\)|（[^（）]*）|\[[^\[\]]*\]")
 _SHORTENED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|st|no|fig|al|inc|[a-z])\.", re.IGNORECASE)
 _END = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s|$)|[。！？；]+|\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)]|[A-Z]))")
-_WORD = re.compile(rf"[^\W_]")
+_WORD = re.compile(r"[^\W_]")
+_HAN = re.compile(f"[{HAN}]")
+_SIGNS = frozenset("%‰°$€£¥")
+# Why a criterion is there is no part of what it asks for.
+_REASON = re.compile(r"[(（]\s*(?:justification|rationale|reason(?:ing)?|note|理由|说明|注)\s*[:：].*", re.DOTALL)
 
 
 class Wording:
@@ -35,17 +41,17 @@ class Wording:
     @cached_property
     def characters(self) -> int:
         """How many Chinese characters there are."""
-        return sum("\u3400" <= token <= "\u9fff" for token in self.tokens)
+        return 0 if self.text.isascii() else len(_HAN.findall(self.text))
 
-    @property
+    @cached_property
     def chinese(self) -> bool:
         """Whether it is written in Chinese: more characters than words of other scripts."""
         return self.characters * 2 > len(self.tokens)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Its length: words, or for a Chinese text characters, a number or a foreign word counting as one."""
-        return sum(_WORD.match(token) is not None for token in self.tokens)
+        return len(self.tokens) - sum(map(self.tokens.count, _SIGNS.intersection(self.tokens)))
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -66,5 +72,5 @@ class Wording:
 
     @cached_property
     def bare(self) -> str:
-        """The text in lower case without quotes and asides in brackets."""
-        return _ASIDE.sub(" ", self.own)
+        """The text in lower case without quotes, the reasons given for it, and asides in brackets."""
+        return _ASIDE.sub(" ", _REASON.sub("", self.own))

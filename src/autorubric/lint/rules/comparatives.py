@@ -18,7 +18,7 @@ _NOUNS = (
     "descriptions?|wording|writing|style|flow|clarity|coverage|depth|grammar|vocabulary|formatting"
 )
 _ENGLISH = re.compile(
-    rf"\b(?:more|most|less|least)(?: and more)? (?:\w+ly )?(?:{_QUALITIES})(?! (?:information|options?|plan|exam|about))\b"
+    rf"\b(?:more|most|less|least)(?: and more)? (?:\w+ly )?(?:{_QUALITIES})(?! (?:information|options?|plan|exam|about|data|evidence|results?|recommendation|approach|treatment|view))\b"
     rf"|\b(?:better|best|superior|stronger|richer|clearer|deeper|smoother|higher[- ]quality) (?:{_NOUNS})\b"
     r"|\b(?:better|worse|more|less|clearer|deeper|further) than (?:the )?"
     r"(?:others?|average|usual|typical|expected|most|a (?:typical|basic|generic))\b"

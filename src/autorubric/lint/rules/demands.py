@@ -9,9 +9,9 @@ from autorubric.lint.rules.rule import Hit, Rule
 from autorubric.lint.sheet import Draft, Sheet
 
 _VERBS = (
-    "acknowledge address advise analy[sz]e answer apply argue ask assess avoid calculate caution cite clarify compare "
-    "compute conclude confirm consider contrast convey correct define demonstrate derive describe direct discuss "
-    "emphasi[sz]e encourage end enumerate evaluate exclude explain explore express format give highlight identif illustrate "
+    "acknowledge add address adhere advise analy[sz]e answer apply argue ask assess avoid calculate caution cite clarify compare "
+    "compute conclude confirm consider contrast convey correct define derive describe direct discuss "
+    "cover create demonstrate emphasi[sz]e encourage end enumerate evaluate exclude explain explore express follow format give highlight identif illustrate "
     "implement include incorporate indicate inform instruct interpret introduce justif limit link list maintain "
     "mention name note offer open outline point present prioriti[sz]e propose prove provide quote recogni[sz]e "
     "recommend refer refrain reference relate remind report request respect return seek show solve specif start state "
@@ -20,11 +20,13 @@ _VERBS = (
 _THIRD = "(?:" + "|".join(_VERBS) + ")(?:es|s|ies)"
 _BASE = "(?:" + "|".join(verb + "y" if verb.endswith(("if",)) else verb for verb in _VERBS) + ")"
 _ADVERB = r"(?:\w+ly |then |also |not |does not |do not )*"
-_SUBJECT = r"(?:(?:it|the (?:response|answer|submission|essay|text|model|assistant|output|report|code|author|writer)) )?"
-_JOINT = r"(?:,? (?:and|but|while)(?: also| then)?|;(?: and)?|,? as well as|,)"
+_SUBJECT = r"(?:(?:it|(?:the )?(?:response|answer|submission|essay|text|model|assistant|output|report|code|author|writer)) )?"
+_JOINT = r"(?:,? (?:and|but|while)(?: also| then)?|;(?: and)?|,? as well as)"
 _NEXT_THIRD = re.compile(rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b")
 _NEXT_BASE = re.compile(rf"{_JOINT} (?:must |should |to )?{_ADVERB}({_BASE})\b(?![-'’])")
-_FIRST_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}({_THIRD})\b")
+# What comes first may be any verb; what comes second has to be one that answers do.
+_FIRST_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}(\w{{1,12}}s)\b(?! (?:is|are|has|have|and|of)\b)")
+_AGAIN_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}({_THIRD})\b")
 _FIRST_BASE = re.compile(
     rf"^\W*(?:(?:the|this) [\w\-]+ (?:must|should|needs to|has to) {_ADVERB}({_BASE})|{_ADVERB}({_BASE}))\b(?! of\b)"
 )
@@ -81,7 +83,7 @@ def _second_english(text: str) -> str:
         return found.group().strip(" ,;")
     # A second sentence that opens as the first did is a second demand; one that explains is not.
     rest = text[end:].lstrip(" .!?\n")
-    again = (_FIRST_THIRD if following is _NEXT_THIRD else _FIRST_BASE).match(rest) if rest else None
+    again = (_AGAIN_THIRD if following is _NEXT_THIRD else _FIRST_BASE).match(rest) if rest else None
     return again.group().strip() if again else ""
 
 

@@ -10,8 +10,8 @@ from autorubric.lint.sheet import Sheet
 
 _TEXT = "(?:answers?|responses?|solutions?|submissions?|completions?|outputs?|repl(?:y|ies)|essays?|summar(?:y|ies))"
 _REFERENCE = re.compile(
-    rf"\b(?:reference|gold(?:en|[- ]standard)?|ground[- ]truth|model|sample|expert|official|canonical) {_TEXT}\b"
-    r"|\banswer key\b|\bthe ground[- ]truth\b|\bas (?:in|per) the reference\b|\bthe reference (?:text|document)\b"
+    rf"\b(?:reference|gold(?:en|[- ]standard)?|ground[- ]truth|sample|official|canonical) {_TEXT}\b"
+    r"|\bmodel (?:solution|essay)s?\b|\banswer key\b|\bthe ground[- ]truth\b|\bas (?:in|per) the reference\b|\bthe reference (?:text|document)\b"
     r"|参考答案|标准答案|参考回答|参考文本|参考解答|范文|示例答案"
 )
 _OTHERS = re.compile(
