@@ -54,7 +54,7 @@ class Finding:
         """The finding as JSON values, flat.
 
         Example:
-            >>> finding = Finding(Place("r.yaml"), 2, "Tone", "vague-words", "warning", "'good' is vague", "Say what.")
+            >>> finding = Finding(Place("r.yaml"), 2, "Tone", "vague-words", "warning", "it is vague", "Say what.")
             >>> sorted(finding.as_dict())
             ['criterion', 'file', 'message', 'name', 'part', 'record', 'row', 'rule', 'severity', 'suggestion']
         """
@@ -65,9 +65,9 @@ class Finding:
         """The finding as a line of text.
 
         Example:
-            >>> finding = Finding(Place("r.yaml"), 2, "Tone", "vague-words", "warning", "'good' is vague", "Say what.")
+            >>> finding = Finding(Place("r.yaml"), 2, "Tone", "vague-words", "warning", "it is vague", "Say what.")
             >>> finding.line()
-            "r.yaml: criterion 2 (Tone): warning: 'good' is vague. Say what. [vague-words]"
+            'r.yaml: criterion 2 (Tone): warning: it is vague. Say what. [vague-words]'
         """
         place = self.place
         row = "" if place.row is None else f":{place.row}"

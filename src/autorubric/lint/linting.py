@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.core.rubric import Rubric
-from autorubric.core.rubric_shapes import unfold
 from autorubric.errors import InputError
 from autorubric.lint.finding import Finding
-from autorubric.lint.records import drafts
+from autorubric.lint.records import drafts, entries_of
 from autorubric.lint.rules import RULES, Rule
 from autorubric.lint.sheet import Sheet
 from autorubric.lint.sources import iter_sheets
@@ -35,13 +34,8 @@ def lint_rubric(
         >>> [(finding.rule, finding.criterion) for finding in found]
         [('criteria-count', None), ('vague-words', 1)]
     """
-    if isinstance(rubric, Rubric):
-        entries: Any = rubric.rubric
-    elif isinstance(rubric, (list, dict)):
-        entries = unfold(rubric).entries if rubric and not isinstance(rubric[0] if isinstance(rubric, list) else "", str) else rubric
-    else:
-        entries = rubric
-    return lint_sheet(Sheet(drafts(entries), query, reference), rules)
+    held = rubric.rubric if isinstance(rubric, Rubric) else rubric
+    return lint_sheet(Sheet(drafts(entries_of(held)), query, reference), rules)
 
 
 def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Finding]:

@@ -78,6 +78,28 @@ def query_of(record: Mapping[str, Any]) -> str:
     return "\n".join(asked or [turn["content"] for turn in said])
 
 
+def entries_of(value: Any) -> list[Any]:
+    """The criteria of a rubric in any of its shapes, still as they were written.
+
+    Raises:
+        InputError: it is no rubric.
+
+    Example:
+        >>> entries_of({"sections": [{"name": "Style", "criteria": [{"requirement": "Is brief"}]}]})
+        [{'requirement': 'Is brief', 'section': 'Style'}]
+    """
+    if isinstance(value, str):
+        from autorubric.files.strict_json import parse_json
+
+        value = parse_json(value, "the rubric is text, and not JSON")
+    if isinstance(value, Mapping):
+        return unfold(dict(value)).entries
+    if not isinstance(value, Sequence):
+        raise InputError(f"the criteria of a rubric are a list, got {type(value).__name__}")
+    sections = any(isinstance(entry, Mapping) and isinstance(entry.get("criteria"), list) for entry in value)
+    return unfold(list(value)).entries if sections else list(value)
+
+
 def drafts(entries: Any, where: str = "") -> list[Draft]:
     """The criteria of a list in any of the field's shapes.
 
@@ -138,15 +160,15 @@ def _rubrics(record: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
     """Each rubric of a row with the name of its part, empty where there is one."""
     nested = record.get("reward_model")
     if isinstance(nested, Mapping) and nested.get("rubrics") is not None:
-        yield "", _entries(nested["rubrics"])
+        yield "", entries_of(nested["rubrics"])
         return
     whole = {"rubrics": record["Rubrics"], **record} if "Rubrics" in record else record
     for keys in _PARTS:
-        lists = [_entries(whole[key]) for key in keys if whole.get(key) is not None]
+        lists = [entries_of(whole[key]) for key in keys if whole.get(key) is not None]
         if lists and (keys[0] in whole):
             yield "", [entry for one in lists for entry in one]
             return
-    candidates = [(key, _entries(record[key])) for key in _CANDIDATES if record.get(key) is not None]
+    candidates = [(key, entries_of(record[key])) for key in _CANDIDATES if record.get(key) is not None]
     if not candidates:
         raise InputError(_no_rubric(record))
     yield from candidates
@@ -156,20 +178,7 @@ def _no_rubric(record: Mapping[str, Any]) -> str:
     wrong = next((str(key) for key in record if nearest(str(key), ROW_KEYS)), None)
     if wrong is not None:
         return unknown_key(wrong, ROW_KEYS, "the row")
-    return f"there is no rubric in the row; expected it under one of {', '.join(ROW_KEYS)}"
-
-
-def _entries(value: Any) -> list[Any]:
-    if isinstance(value, str):
-        from autorubric.files.strict_json import parse_json
-
-        value = parse_json(value, "the rubric is text, and not JSON")
-    if isinstance(value, Mapping):
-        return unfold(dict(value)).entries
-    if not isinstance(value, Sequence):
-        raise InputError(f"the criteria of a rubric are a list, got {type(value).__name__}")
-    sections = any(isinstance(entry, Mapping) and isinstance(entry.get("criteria"), list) for entry in value)
-    return unfold(list(value)).entries if sections else list(value)
+    return "there is no rubric in the row; expected it under 'rubrics', 'rubric' or 'criteria'"
 
 
 def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str:
@@ -213,7 +222,9 @@ def _options(entry: Mapping[str, Any], problems: list[str]) -> tuple[Option, ...
     for number, one in enumerate(given, 1):
         value = one.get("value") if isinstance(one, Mapping) else None
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(one.get("label"), str):
-            problems.append(f"option {number} is {one!r:.60}; expected a label that is text and a value that is a number")
+            problems.append(
+                f"option {number} is {one!r:.60}; expected a label that is text and a value that is a number"
+            )
             continue
         found.append(Option(one["label"], float(value), bool(one.get("na"))))
     return tuple(found)

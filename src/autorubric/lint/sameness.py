@@ -20,29 +20,39 @@ _EMPTY = frozenset(
     also clearly explicitly correctly accurately specifically directly properly both all any each
     response answer submission text model assistant essay output user
     state mention note explain describe provide include give list identify indicate say specify discuss present point
-    out offer name outline contain highlight emphasize emphasise clarify acknowledge inform tell show make express
+    define known call refer cover advise recommend suggest encourage remind need view approach reserve
+    consider
+    involve out offer name outline contain highlight emphasize emphasise clarify acknowledge inform tell show make express
     """.split()  # noqa: SIM905 - a list of words reads best as words
 )
-_EMPTY_ZH = frozenset("的了是在和与及并应需要该此对地得中里其所以为有将会可能把被让给就也都还回答复案明确清楚指出说解释提到列供描述包含括")
+_EMPTY_ZH = frozenset(
+    "的了是建议推荐在和与及并应需要该此对地得中里其所以为有将会可能把被让给就也都还回答复案明确清楚指出说解释提到列供描述包含括"
+)
 _NEGATIONS = re.compile(
     r"\b(?:not|no|never|without|fails?|failed|neglects?|omits?|lacks?|avoids?|refrains?|neither|nor|none|cannot|unless|"
     r"except|incorrectly|wrongly|\w+n['’]t)\b|[不未无没非勿莫禁]|避免|错误"
 )
-_OPPOSITES = tuple(
-    frozenset(pair.split("/"))
-    for pair in (
-        "increase/decrease more/less high/low higher/lower before/after left/right minimum/maximum least/most above/below "
-        "start/stop begin/end first/last first/second second/third men/women male/female advantage/disadvantage "
-        "pro/con benefit/risk cause/effect internal/external acute/chronic short/long early/late positive/negative "
-        "up/down upper/lower old/new import/export buy/sell adult/child systolic/diastolic type/tag "
-        "左/右 上/下 前/后 高/低 多/少 增/减 升/降 男/女 早/晚 大/小 长/短 内/外 急/慢 优/缺 利/弊 因/果 东/西 南/北 最/较"
-    ).split()
+_PAIRS = """
+    increase/decrease more/less high/low higher/lower before/after left/right minimum/maximum least/most above/below
+    start/stop begin/end first/last first/second second/third men/women male/female advantage/disadvantage pro/con
+    benefit/risk cause/effect internal/external acute/chronic short/long early/late positive/negative up/down
+    upper/lower old/new import/export buy/sell adult/child systolic/diastolic
+    左/右 上/下 前/后 高/低 多/少 增/减 升/降 男/女 早/晚 大/小 长/短 内/外 急/慢 优/缺 利/弊 因/果 东/西 南/北
+"""
+_OPPOSITES = tuple(frozenset(pair.split("/")) for pair in _PAIRS.split())
+_COUNTED = (
+    "zero 零",
+    "one once 一",
+    "two twice double 二 两",
+    "three thrice 三",
+    "four 四",
+    "five 五",
+    "six 六",
+    "seven 七",
 )
 _NUMBER_WORDS = {
     word: str(value)
-    for value, words in enumerate(
-        "zero;one once 一;two twice double 二 两;three thrice 三;four 四;five 五;six 六;seven 七;eight 八;nine 九;ten 十".split(";")
-    )
+    for value, words in enumerate((*_COUNTED, "eight 八", "nine 九", "ten 十"))
     for word in words.split()
 }
 _MOST_CHANGED = 0.25

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.rubric_shapes import unfold
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import iter_jsonl, read_document
 from autorubric.lint.finding import Place
-from autorubric.lint.records import drafts, is_row, sheets_of_row
+from autorubric.lint.records import drafts, entries_of, is_row, sheets_of_row
 from autorubric.lint.sheet import Sheet
 
 _ROWS_A_BATCH = 500
@@ -36,7 +35,7 @@ def iter_sheets(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "rubric.yaml"
-        >>> _ = path.write_text("- requirement: Names two causes\\n  weight: 3")
+        >>> _ = path.write_text("- {requirement: Names two causes, weight: 3}")
         >>> [sheet.criteria[0].text for sheet in iter_sheets(path, [])]
         ['Names two causes']
     """
@@ -83,9 +82,7 @@ def _of_document(document: Any, file: str, problems: list[str]) -> Iterator[Shee
         yield from _of_rows(iter(enumerate(document)), file, problems)
         return
     try:
-        # A bare list of the field's rows is a rubric as it is; only sections and mappings have to be opened.
-        entries = unfold(document).entries
-        yield Sheet(drafts(entries), place=Place(file))
+        yield Sheet(drafts(entries_of(document)), place=Place(file))
     except InputError as error:
         problems += (f"{file}: {problem}" for problem in error.problems)
 
@@ -113,7 +110,7 @@ def _of_dataset(
 def _sheet(rubric: Any, query: str, reference: bool, place: Place, problems: list[str]) -> Iterator[Sheet]:
     where = ":".join(filter(None, (place.file, "" if place.row is None else str(place.row), place.part)))
     try:
-        yield Sheet(drafts(unfold(rubric).entries), query, reference, place)
+        yield Sheet(drafts(entries_of(rubric)), query, reference, place)
     except InputError as error:
         problems += (f"{where}: {problem}" for problem in error.problems)
 

@@ -6,8 +6,20 @@ from collections.abc import Iterable, Sequence
 
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest
-from autorubric.lint.rules import checks, comparatives, counts, demands, duplicates, languages, length, options
-from autorubric.lint.rules import signs, unseen, vague, weights
+from autorubric.lint.rules import (
+    checks,
+    comparatives,
+    counts,
+    demands,
+    duplicates,
+    languages,
+    length,
+    options,
+    signs,
+    unseen,
+    vague,
+    weights,
+)
 from autorubric.lint.rules.rule import Hit, Rule
 
 RULES: tuple[Rule, ...] = (
@@ -63,7 +75,9 @@ def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequ
 
 def _unknown(name: str, known: Sequence[str]) -> str:
     right = nearest(name, known)
-    return f"there is no rule {name!r}; " + (f"did you mean {right!r}?" if right else f"known are: {', '.join(known)}")
+    return f"there is no rule {name!r}; " + (
+        f"did you mean {right!r}?" if right else f"known are: {', '.join(known)}"
+    )
 
 
 __all__ = ["RULES", "Hit", "Rule", "chosen_rules"]

@@ -14,7 +14,9 @@ def _count(sheet: Sheet) -> Iterator[Hit]:
     count = len(sheet.criteria)
     if not FEWEST <= count <= MOST:
         noun = "criterion" if count == 1 else "criteria"
-        advice = "Ask for what is missing, implicit needs included" if count < FEWEST else "Keep those that matter most"
+        advice = (
+            "Ask for what is missing, implicit needs included" if count < FEWEST else "Keep those that matter most"
+        )
         yield Hit(None, f"{count} {noun}; expected {FEWEST} to {MOST}", advice)
 
 

@@ -50,7 +50,8 @@ _ENGLISH = re.compile(
     rf"|(?P<phrase>{_ANYWHERE})"
     # Of the answer, not of what it speaks about: "the tone is appropriate", "is helpful".
     rf"|(?:^|(?:it|{_OF_ANSWERS}|submission|essay|text|model|assistant|code)s? (?:should |must )?)"
-    rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?(?P<judged>{_JUDGED})(?=\s*(?:[.;,]|and\b|enough\b|to\b|for\b|$))"
+    rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?(?P<judged>{_JUDGED})"
+    r"(?=\s*(?:[.;,]|and\b|enough\b|to\b|for\b|$))"
     r"|(?P<hedge>almost|nearly|fairly|somewhat|quite|rather|very|mostly|reasonably|sufficiently|adequately) "
     r"(?:complete|correct|accurate|clear|detailed|thorough|comprehensive|good|well|brief|concise|specific|relevant|"
     r"engaging|readable|simple))\b"
@@ -72,7 +73,7 @@ _CHINESE = re.compile(
 )
 # What stands behind the word may say what it means: "an appropriate tone (no slang)".
 _EXPLAINED = re.compile(
-    r"[^.;。；]{0,160}?(?:\(|:|：|（|\bi\.e\b|\be\.g\b|\bsuch as\b|\bfor example\b|\bnamely\b|\bthat is\b|例如|比如|即)"
+    r"[^.;。；]{0,160}?(?:[(:：（]|\bi\.e\b|\be\.g\b|\bsuch as\b|\bfor example\b|\bnamely\b|\bthat is\b|例如|比如|即)"
 )
 
 
@@ -96,5 +97,8 @@ def _english(text: str) -> re.Match[str] | None:
 
 
 VAGUE_WORDS = Rule(
-    "vague-words", "warning", "a word such as 'appropriate' or 'good' leaves the decision to the judge's taste", _vague
+    "vague-words",
+    "warning",
+    "a word such as 'appropriate' or 'good' leaves the decision to the judge's taste",
+    _vague,
 )
