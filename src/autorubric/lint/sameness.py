@@ -19,10 +19,10 @@ _EMPTY = frozenset(
     have had do does should must will would can could may might there their they which who what how so such than then
     also clearly explicitly correctly accurately specifically directly properly both all any each
     response answer submission text model assistant essay output user
-    state mention note explain describe provide include give list identify indicate say specify discuss present point
-    define known call refer cover advise recommend suggest encourage remind need view approach reserve
-    consider
-    involve out offer name outline contain highlight emphasize emphasise clarify acknowledge inform tell show make express
+    state mention note explain describe provide include give list identify indicate say specify discuss present
+    point define known call refer cover advise recommend suggest encourage remind need view approach reserve
+    consider involve out offer name outline contain highlight emphasize emphasise clarify acknowledge inform
+    tell show make express
     """.split()  # noqa: SIM905 - a list of words reads best as words
 )
 _EMPTY_ZH = frozenset(

@@ -11,16 +11,17 @@ from autorubric.lint.sheet import Sheet
 
 _QUALITIES = any_of(
     """detailed, comprehensive, thorough, creative, original, engaging, helpful, useful, complete, concise
-    informative, nuanced, insightful, in-depth, precise, relevant, readable, natural, persuasive, convincing, polished, coherent
-    elegant, vivid, well-written, sophisticated, structured, organi[sz]ed, interesting, compelling"""
+    informative, nuanced, insightful, in-depth, precise, relevant, readable, natural, persuasive, convincing
+    polished, coherent, elegant, vivid, well-written, sophisticated, structured, organi[sz]ed, interesting
+    compelling"""
 )
 # "More detailed information" may be what a person is told to ask for.
 _NOT_OF_ANSWERS = any_of(
     "information, options?, plan, exam, about, data, evidence, results?, recommendation, approach, treatment, view"
 )
 _ANSWERS = any_of(
-    """explanations?, answers?, responses?, structure, organi[sz]ation, quality, examples?, arguments?, reasoning
-    analys[ei]s, descriptions?, wording, writing, style, flow, clarity, coverage, depth, grammar
+    """explanations?, answers?, responses?, structure, organi[sz]ation, quality, examples?, arguments?
+    reasoning, analys[ei]s, descriptions?, wording, writing, style, flow, clarity, coverage, depth, grammar
     vocabulary, formatting"""
 )
 _BETTER = any_of("better, best, superior, stronger, richer, clearer, deeper, smoother, higher[- ]quality")

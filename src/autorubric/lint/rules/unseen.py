@@ -9,6 +9,7 @@ from typing import NamedTuple
 from autorubric.lint.patterns import any_of
 from autorubric.lint.rules.rule import Hit, Rule
 from autorubric.lint.sheet import Sheet
+from autorubric.lint.wording import Wording
 
 _TEXT = any_of(
     "answers?, responses?, solutions?, submissions?, completions?, outputs?, repl(?:y|ies), essays?, summar(?:y|ies)"
@@ -113,6 +114,16 @@ def _unseen(sheet: Sheet) -> Iterator[Hit]:
             if found and found not in asked:
                 yield Hit(position, f"{found!r} points at {kind.what}, which a judge does not see", kind.advice)
                 break
+
+
+def points_at_criteria(wording: Wording) -> bool:
+    """Whether a criterion speaks of other criteria.
+
+    Example:
+        >>> points_at_criteria(Wording("Is met as in criterion 2.")), points_at_criteria(Wording("Names two causes."))
+        (True, False)
+    """
+    return bool(_found(_OTHER_CRITERION, wording.own))
 
 
 def _found(kind: _Kind, text: str) -> str:

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from autorubric.synthesis.candidate import Candidate, Licence, Pool
-from autorubric.synthesis.quality import grading
+from autorubric.synthesis.quality import grading, licensing, structure, wording
 from autorubric.synthesis.quality.evidence import Evidence, Query
 
 MEASURES: Mapping[str, Callable[[Evidence], float | None]] = {
     "consistency": grading.consistency,
     "stability": grading.stability,
-    "alignment": lambda evidence: None,
-    "coverage": lambda evidence: None,
-    "number": lambda evidence: float(len(evidence.candidates)),
-    "independence": lambda evidence: None,
-    "atomicity": lambda evidence: None,
-    "clarity": lambda evidence: None,
-    "conciseness": lambda evidence: None,
-    "language": lambda evidence: None,
+    "alignment": licensing.alignment,
+    "coverage": licensing.coverage,
+    "number": wording.number,
+    "independence": structure.independence,
+    "atomicity": wording.atomicity,
+    "clarity": wording.clarity,
+    "conciseness": wording.conciseness,
+    "language": wording.language,
     "distinguishability": grading.distinguishability,
-    "weight_rationality": lambda evidence: None,
-    "verifiability": lambda evidence: None,
+    "weight_rationality": structure.weight_rationality,
+    "verifiability": licensing.verifiability,
 }
 """Each measure by name, in the order of the paper's Table 4."""
 
@@ -34,7 +34,8 @@ def measures(
 ) -> dict[str, float | None]:
     """The thirteen measures of one rubric; None where there is no evidence.
 
-    `number` is a count, every other measure lies in [0, 1], and more is better.
+    `number` is a count, every other measure lies in [0, 1], and more is better. Nothing is asked of a model: what
+    needs judges uses the verdicts and licences that exist.
 
     Args:
         query: what the rubric is for: a text, or the messages of a conversation.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from functools import cached_property
 from typing import Any, TypeAlias
 
+from autorubric.lint.records import query_of
+from autorubric.lint.rules import Rule
+from autorubric.lint.sheet import Draft, Sheet
 from autorubric.synthesis.candidate import Candidate, Licence, Pool
 
 Query: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A query: a text, or the messages of a conversation."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """One rubric and all that is known about it.
 
@@ -29,11 +32,26 @@ class Evidence:
     pool: Pool | None = None
     licences: Mapping[str, Licence] = field(default_factory=dict)
 
-    def majorities(self) -> Iterator[tuple[Candidate, tuple[bool, ...]]]:
-        """Each criterion that was graded, with the verdicts of most judges; responses without one are left out."""
+    @cached_property
+    def sheet(self) -> Sheet:
+        """The rubric as the lint rules read it."""
+        drafts = [Draft(c.description, float(c.weight), c.title, check=c.check) for c in self.candidates]
+        return Sheet(drafts, query_of({"prompt": self.query}))
+
+    def graded(self) -> Iterator[tuple[Candidate, tuple[bool | None, ...]]]:
+        """Each criterion that was graded, with the verdict of most judges on each response."""
         for candidate in self.candidates:
             if self.pool is not None and candidate.id in self.pool.votes:
-                yield candidate, tuple(v for v in self.pool.majority(candidate.id) if v is not None)
+                yield candidate, self.pool.majority(candidate.id)
+
+    def broken(self, *rules: Rule) -> frozenset[int | None]:
+        """The positions (from 1) of criteria that break one of the rules; None for the rubric as a whole."""
+        return frozenset(hit.criterion for rule in rules for hit in rule.find(self.sheet))
+
+    def share_without(self, *rules: Rule) -> float | None:
+        """The share of criteria that break none of the rules; None of no criteria."""
+        broken = self.broken(*rules)
+        return share([n not in broken for n in range(1, len(self.candidates) + 1)])
 
 
 def share(hits: Sequence[bool]) -> float | None:
@@ -44,27 +62,3 @@ def share(hits: Sequence[bool]) -> float | None:
         (0.75, None)
     """
     return sum(hits) / len(hits) if hits else None
-
-
-def pair_agreement(pool: Pool, criterion: str, *, same_judge: bool) -> float | None:
-    """How often two verdicts on one response agree; None where no response has two.
-
-    Args:
-        pool: the graded responses.
-        criterion: id of a criterion.
-        same_judge: compare rows of one judge with each other, instead of rows of different judges.
-
-    Example:
-        >>> pool = Pool(("x", "y"), ("j1", "j2"), {"m1": ((True, False), (True, True))})
-        >>> pair_agreement(pool, "m1", same_judge=False)
-        0.5
-    """
-    rows = zip(pool.judges, pool.votes[criterion], strict=True)
-    agreed = [
-        one is other
-        for (judge, first), (peer, second) in combinations(rows, 2)
-        if (judge == peer) is same_judge
-        for one, other in zip(first, second, strict=True)
-        if one is not None and other is not None
-    ]
-    return share(agreed)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from autorubric.synthesis.quality.evidence import Evidence, pair_agreement, share
+from itertools import combinations
+
+from autorubric.synthesis.candidate import Pool
+from autorubric.synthesis.quality.evidence import Evidence, share
 
 
 def consistency(evidence: Evidence) -> float | None:
     """How often two judges give one verdict on the same response, as a mean over the criteria.
 
-    None unless two judges graded something.
+    None unless two judges have a verdict on one response.
     """
     return _agreement(evidence, same_judge=False)
 
@@ -16,7 +19,7 @@ def consistency(evidence: Evidence) -> float | None:
 def stability(evidence: Evidence) -> float | None:
     """How often a judge repeats its own verdict, as a mean over the criteria.
 
-    Runs of one judge are rows of the pool with the same judge id. None unless one graded something twice.
+    Runs of one judge are rows of the pool with the same judge id. None unless one has two verdicts on one response.
     """
     return _agreement(evidence, same_judge=True)
 
@@ -24,15 +27,29 @@ def stability(evidence: Evidence) -> float | None:
 def distinguishability(evidence: Evidence) -> float | None:
     """The share of graded criteria that separate the responses: neither all meet them nor all miss them.
 
-    None unless two responses have a verdict.
+    None unless two responses have a verdict on one criterion.
     """
-    return share([any(row) and not all(row) for _, row in evidence.majorities() if len(row) >= 2])
+    rows = [[verdict for verdict in row if verdict is not None] for _, row in evidence.graded()]
+    return share([any(row) and not all(row) for row in rows if len(row) >= 2])
 
 
 def _agreement(evidence: Evidence, *, same_judge: bool) -> float | None:
-    if evidence.pool is None:
+    pool = evidence.pool
+    if pool is None:
         return None
-    graded = [c.id for c in evidence.candidates if c.id in evidence.pool.votes]
-    found = [pair_agreement(evidence.pool, one, same_judge=same_judge) for one in graded]
+    found = [_pair_agreement(pool, candidate.id, same_judge) for candidate, _ in evidence.graded()]
     known = [one for one in found if one is not None]
     return sum(known) / len(known) if known else None
+
+
+def _pair_agreement(pool: Pool, criterion: str, same_judge: bool) -> float | None:
+    """How often two verdicts on one response agree; None where no response has two."""
+    rows = zip(pool.judges, pool.votes[criterion], strict=True)
+    agreed = [
+        one is other
+        for (judge, first), (peer, second) in combinations(rows, 2)
+        if (judge == peer) is same_judge
+        for one, other in zip(first, second, strict=True)
+        if one is not None and other is not None
+    ]
+    return share(agreed)
