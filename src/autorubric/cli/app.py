@@ -11,6 +11,7 @@ from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
 from autorubric.cli.grade import grade
+from autorubric.cli.lint import lint
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("synthesize")(synthesize)
 app.command("grade")(grade)
 app.command("agree")(agree)
+app.command("lint")(lint)
 
 
 @app.callback()

@@ -1,0 +1,104 @@
+"""Words that every judge fills with a meaning of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from autorubric.lint.rules.rule import Hit, Rule
+from autorubric.lint.sheet import Sheet
+
+# "Adequate sleep" is what an answer is about, "adequate detail" how it is: the adjectives count before these.
+_OF_ANSWERS = (
+    "answers?|responses?|repl(?:y|ies)|explanations?|descriptions?|discussions?|analys[ei]s|summar(?:y|ies)|reasoning|"
+    "arguments?|details?|depth|language|tone|style|structure|format(?:ting)?|layout|length|level|manner|way|fashion|"
+    "quality|clarity|coverage|context|examples?|evidence|justifications?|terminology|wording|vocabulary|grammar|flow|"
+    "transitions?|presentation|organi[sz]ation|information|content|caution|uncertainty|hedging|disclaimers?|"
+    "recommendations?|suggestions?|advice|guidance|insights?|ideas?|amount|number|sources?|citations?|points?|steps"
+)
+_ADJECTIVES = (
+    "good|nice|great|decent|appropriate|adequate|sufficient|enough|reasonable|suitable|proper|satisfactory|acceptable|"
+    "excellent|useful|helpful|interesting|engaging|compelling|meaningful|insightful|"
+    "high[- ]quality|well[- ]written|smooth|natural|pleasant|fitting|creative"
+)
+_JUDGED = (
+    "good|nice|great|decent|appropriate|adequate|sufficient|reasonable|suitable|satisfactory|acceptable|excellent|"
+    "interesting|engaging|compelling|insightful|helpful|useful|clear|natural|smooth|readable|professional|creative"
+)
+# "Explains it adequately": how the answer does something; "store it properly" is what it says.
+_ADVERBS = (
+    "adequately|appropriately|sufficiently|reasonably|properly|suitably|effectively|satisfactorily|nicely|well|"
+    "meaningfully|skil?lfully"
+)
+_ACTS = (
+    "addresses|addressing|answers|answering|explains|explaining|describes|describing|covers|covering|discusses|"
+    "discussing|handles|presents|presenting|conveys|communicates|communicating|summari[sz]es|uses|structures|"
+    "organi[sz]es|responds|supports|justifies|demonstrates|documents|elaborates|develops|expresses|captures|reflects|"
+    "integrates|balances|tailors|adapts|acknowledges"
+)
+_ANYWHERE = (
+    "high[- ]quality|well[- ](?:written|structured|organi[sz]ed|crafted|formatted|presented|articulated|reasoned)|"
+    "good enough|as much as possible|to some extent|to a certain degree|more or less|and so on|and so forth|"
+    "and the like|where (?:appropriate|applicable|possible)|as (?:appropriate|applicable)|user[- ]friendly|"
+    "easy to (?:read|follow|understand)|reads? well|flows? (?:well|naturally|smoothly)|in an? [a-z]+ing way"
+)
+_STATE = r"(?:is|are|be|sounds?|seems?|feels?|looks?|stays?|remains?)"
+_ENGLISH = re.compile(
+    rf"\b(?:(?P<adjective>{_ADJECTIVES})(?:,? (?:(?:and|or) )?(?!than\b)[a-z\-]+)?? (?:{_OF_ANSWERS})"
+    rf"|(?P<before>{_ADVERBS}) (?:{_ACTS})"
+    rf"|(?:{_ACTS})(?: [\w\-']+){{1,6}}? (?P<after>{_ADVERBS})(?=\s*(?:[.;,]|$))"
+    rf"|(?P<phrase>{_ANYWHERE})"
+    # Of the answer, not of what it speaks about: "the tone is appropriate", "is helpful".
+    rf"|(?:^|(?:it|{_OF_ANSWERS}|submission|essay|text|model|assistant|code)s? (?:should |must )?)"
+    rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?(?P<judged>{_JUDGED})"
+    r"(?=\s*(?:[.;,]|and\b|enough\b|to\b|for\b|$))"
+    r"|(?P<hedge>almost|nearly|fairly|somewhat|quite|rather|very|mostly|reasonably|sufficiently|adequately) "
+    r"(?:complete|correct|accurate|clear|detailed|thorough|comprehensive|good|well|brief|concise|specific|relevant|"
+    r"engaging|readable|simple))\b"
+)
+# The pattern is slow and seldom matches: without one of these it cannot.
+_TRIGGERS = re.compile(
+    r"good|nice|nicely|great|decen|propriate|dequate|suffic|enough|reasona|suitab|proper|satisf|accepta|excellent|"
+    r"helpful|useful|interest|engag|compell|meaning|insight|quality|well|smooth|natural|pleasant|fitting|creative|"
+    r"effectiv|skil|much as|extent|more or less|so (?:on|forth)|the like|friendly|easy to|where (?:app|poss)|as appl|"
+    r"ing way|almost|nearly|fairly|somewhat|quite|rather|very|mostly|clear|professional|readab"
+)
+_CHINESE = re.compile(
+    r"高质量|引人入胜|差不多|大致上?|基本上|一定程度上?|尽可能|尽量|适当(?:的|地|提|说|使|给)|恰当(?:的|地|$|，|。)|"
+    r"合适的?(?:语气|方式|语言|格式|结构|长度|篇幅|例子|表达|措辞)|得体|"
+    r"良好的?(?:结构|语言|表达|逻辑|组织|回答|质量|可读性)|(?:较|比较|相对|十分|非常|很|足够)(?:好|清晰|详细|完整|准确|全面|"
+    r"深入|充分|合理|生动|流畅|具体|清楚|专业|通顺|丰富)|充分(?:地|的)?(?:说明|解释|讨论|阐述|论证|展开|体现|分析|回答)|"
+    r"足够的?(?:细节|信息|深度|例子|说明|解释|篇幅)|合理(?:地|的)?(?:解释|安排|组织|结构|阐述|分析|说明|论证)|"
+    r"(?:语言|文笔|表达|行文|内容|结构|回答)(?:要|应|应当|应该|需|需要|必须)?(?:生动|优美|流畅|清晰|自然|有趣|丰富|通顺|恰当|合理|简洁明了|专业|良好)"
+)
+# What stands behind the word may say what it means: "an appropriate tone (no slang)".
+_EXPLAINED = re.compile(
+    r"[^.;。；]{0,160}?(?:[(:：（]|\bi\.e\b|\be\.g\b|\bsuch as\b|\bfor example\b|\bnamely\b|\bthat is\b|例如|比如|即)"
+)
+
+
+def _vague(sheet: Sheet) -> Iterator[Hit]:
+    for position, draft in sheet.read():
+        words = draft.wording
+        found = _CHINESE.search(words.bare) if words.chinese else _english(words.bare.strip())
+        # What it means may stand in the brackets that `bare` leaves out.
+        if found is None or _EXPLAINED.match(words.own, words.own.find(found.group()) + len(found.group())):
+            continue
+        named = next((text for text in found.groupdict().values() if text), None) or found.group()
+        yield Hit(
+            position,
+            f"{named.strip('，。')!r} means something else to every judge",
+            "Name what has to be seen in the submission instead",
+        )
+
+
+def _english(text: str) -> re.Match[str] | None:
+    return _ENGLISH.search(text) if _TRIGGERS.search(text) else None
+
+
+VAGUE_WORDS = Rule(
+    "vague-words",
+    "warning",
+    "a word such as 'appropriate' or 'good' leaves the decision to the judge's taste",
+    _vague,
+)
