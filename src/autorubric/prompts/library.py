@@ -29,6 +29,7 @@ def _values(*required: str, also: tuple[str, ...] = ()) -> _Values:
 PROMPT_VALUES: dict[str, _Values] = {
     "reference": _values("query"),
     "rubric": _values("query", also=("reference",)),
+    "pitfalls": _values("query", also=("reference",)),
     "merge": _values("sets", also=("query",)),
     "augment": _values("rubrics", "responses", also=("query",)),
     "reask": _values("problem"),
@@ -54,6 +55,7 @@ class PromptSet:
     Attributes:
         reference: asks for an answer; given `query`. Used for reference answers and responses alike.
         rubric: asks for candidate criteria; given `query` and `reference`.
+        pitfalls: asks for faults, which cost points; given `query` and `reference`.
         merge: asks for one rubric out of several; given `query` and `sets`, a list of lists of items.
         augment: asks for stricter criteria; given `query`, `rubrics` (the items so far) and `responses`.
         reask: follows a reply that could not be read; given `problem`, one sentence.
@@ -61,6 +63,7 @@ class PromptSet:
 
     reference: Prompt
     rubric: Prompt
+    pitfalls: Prompt
     merge: Prompt
     augment: Prompt
     reask: Prompt
@@ -101,7 +104,7 @@ def package_prompts() -> PromptSet:
 
     Example:
         >>> sorted(package_prompts().fingerprints())
-        ['augment', 'merge', 'reask', 'reference', 'rubric']
+        ['augment', 'merge', 'pitfalls', 'reask', 'reference', 'rubric']
     """
     return PromptSet(**{name: Template.from_package(name) for name in PROMPT_VALUES})
 

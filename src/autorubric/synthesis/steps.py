@@ -18,6 +18,7 @@ STEP_FILES = (
     "step2_rubrics.jsonl",
     "step3_merged.jsonl",
     "step4_augmented.jsonl",
+    "step5_gated.jsonl",
 )
 
 

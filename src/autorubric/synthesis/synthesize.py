@@ -19,16 +19,20 @@ from autorubric.llm.request import Failure
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.synthesis.answering import StageAnswerer
-from autorubric.synthesis.export import export_final
+from autorubric.synthesis.export import Exported, export_final
+from autorubric.synthesis.full.export import export_full
+from autorubric.synthesis.full.plan import Shape, full_plan
+from autorubric.synthesis.full.prompts import FullPrompts, load_full_prompts, package_full_prompts
+from autorubric.synthesis.full.tally import GateTally
 from autorubric.synthesis.generations import next_generations
-from autorubric.synthesis.plan import STEPS, Plan
+from autorubric.synthesis.plan import STEPS, Plan, letters
 from autorubric.synthesis.queries import InputReport, QueryFile
 from autorubric.synthesis.runner import NO_CALL_MADE, Row, run_plan
-from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots
+from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots, slots_of
 from autorubric.synthesis.spool import Spool
 from autorubric.synthesis.stages import basic_plan
 from autorubric.synthesis.stages.asking import follow_up_with
-from autorubric.synthesis.steps import STEP_FILES, write_steps
+from autorubric.synthesis.steps import write_steps
 from autorubric.synthesis.summary import Summary, write_unfinished
 from autorubric.synthesis.takeover import take_over
 
@@ -43,8 +47,13 @@ class Prepared:
     settings: SynthesisSettings
     source: QueryFile
     report: InputReport
-    prompts: PromptSet
+    prompts: PromptSet | FullPrompts
     plan: Plan
+
+    @property
+    def drafts(self) -> PromptSet:
+        """The prompts that basic and full method share."""
+        return self.prompts.drafts if isinstance(self.prompts, FullPrompts) else self.prompts
 
 
 def prepare(settings: SynthesisSettings) -> Prepared:
@@ -54,14 +63,55 @@ def prepare(settings: SynthesisSettings) -> Prepared:
         InputError: the input file, its columns or rows, the templates or the plan are wrong.
     """
     source = QueryFile(
-        settings.input, settings.question_column, settings.id_column, settings.limit, settings.skip_bad_rows
+        settings.input,
+        settings.question_column,
+        settings.id_column,
+        settings.limit,
+        settings.skip_bad_rows,
+        settings.responses_column,
     )
+    if settings.profile == "full":
+        return _prepare_full(settings, source)
     prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
     roles = settings.roles
     prompts.check(sets=len(roles.rubrics), responses=len(roles.responses))
     plan = basic_plan(prompts, responses=len(roles.responses), rubrics=len(roles.rubrics))
     plan = plan.until(settings.until) if settings.until else plan
     return Prepared(settings, source, source.check(), prompts, plan)
+
+
+def _prepare_full(settings: SynthesisSettings, source: QueryFile) -> Prepared:
+    prompts = load_full_prompts(settings.prompts) if settings.prompts else package_full_prompts()
+    prompts.drafts.check(sets=1, responses=2)
+    report = source.check()
+    plan = full_plan(prompts, _shape(settings, report.responses), settings.full)
+    plan = plan.until(settings.until) if settings.until else plan
+    return Prepared(settings, source, report, prompts, plan)
+
+
+def _shape(settings: SynthesisSettings, given: int) -> Shape:
+    """The slots of the full method, and what each candidate rubric is grounded in.
+
+    A rubric model that responds to the queries anyway is grounded in its response; another one is asked for one.
+    """
+    slots = slots_of(settings)
+
+    def letters_of(part: str) -> list[str]:
+        return [slot.name.removeprefix(part) for slot in slots if slot.name.startswith(part)]
+
+    responders: dict[tuple[str, str | None], str] = {}
+    for slot in slots:
+        if slot.name.startswith("response_"):
+            responders.setdefault((slot.role.model, slot.role.base_url), slot.name)
+    grounds = {}
+    for slot in slots:
+        if slot.name.startswith("rubric_"):
+            letter = slot.name.removeprefix("rubric_")
+            own = responders.get((slot.role.model, slot.role.base_url), f"own_{letter}")
+            grounds[letter] = "reference" if settings.full.grounding == "reference" else own
+    judges = tuple(slot.name for slot in slots if slot.name.startswith("judge_"))
+    responses = letters(given) if settings.responses_column else tuple(letters_of("response_"))
+    return Shape(responses, bool(settings.responses_column), grounds, judges)
 
 
 @dataclass(slots=True)
@@ -91,7 +141,8 @@ class SynthesisRun:
     answer: StageAnswerer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped)
+        gates = GateTally() if self.prepared.settings.profile == "full" else None
+        self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped, gates=gates)
         self.answer = self._answerer()
 
     def stop(self, reason: str) -> None:
@@ -133,14 +184,14 @@ class SynthesisRun:
         if imported is None:
             imported = dict(take_over(settings.out, plan, self.ledger))
             self.ledger.keep_note("taken_over", imported)
-        slots = [slot for slot, _ in settings.roles.by_slot()]
+        slots = [slot.name for slot in slots_of(settings)]
         generations = next_generations(self.ledger, slots, refreshed_slots(settings))
         return StageAnswerer(
             self.executor,
             self.models,
             self.ledger if imported else None,
             generations,
-            follow_up=follow_up_with(self.prepared.prompts.reask),
+            follow_up=follow_up_with(self.prepared.drafts.reask),
             on_end=self._end,
         )
 
@@ -157,6 +208,8 @@ class SynthesisRun:
                 summary.reasons[f"{name}: {failure.kind}"] += 1
         for outcome in row.outcomes.values():
             summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
+        if summary.gates is not None and row.fields.get("gated"):
+            summary.gates.add(row.fields["gated"])
         summary.finished += not failures
         summary.failed += row.query.index in spool.failed
         self.on_row(row)
@@ -167,8 +220,7 @@ class SynthesisRun:
         settings, plan, source = self.prepared.settings, self.prepared.plan, self.prepared.source
         write_steps(settings.out, plan.last_step, source.queries(), spool)
         write_unfinished(settings.out, plan, source.queries(), spool)
-        if plan.last_step == len(STEP_FILES) - 1:
-            self.summary.exported = export_final(settings.out, settings.max_criteria)
+        self.summary.exported = _export(settings, plan)
 
     def _save(self, status: str) -> None:
         prepared = self.prepared
@@ -188,7 +240,14 @@ class SynthesisRun:
         write_manifest(prepared.settings.out, content)
 
 
-def changed_since(directory: Path, models: Mapping[str, Model], prompts: PromptSet) -> list[str]:
+def _export(settings: SynthesisSettings, plan: Plan) -> Exported | None:
+    """The final files, once the plan comes to their step."""
+    if settings.profile == "full":
+        return export_full(settings.out, settings) if plan.last_step == len(STEPS) - 1 else None
+    return export_final(settings.out, settings.max_criteria) if plan.last_step == len(STEPS) - 2 else None
+
+
+def changed_since(directory: Path, models: Mapping[str, Model], prompts: PromptSet | FullPrompts) -> list[str]:
     """What differs from the last run in `directory` so that calls are asked anew, one sentence each."""
     manifest = read_manifest(directory) or {}
     before, now = manifest.get("models", {}), {slot: model.name for slot, model in models.items()}

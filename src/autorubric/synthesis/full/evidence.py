@@ -20,7 +20,7 @@ class Evidence:
         judges: the judges' slots.
         criteria: the fields that hold criteria, the merged ones first.
         verdicts: the fields that hold verdicts.
-        licences: the field that holds licences.
+        licences: the field that holds licences; empty where no gate asks for any.
     """
 
     judges: tuple[str, ...]
@@ -31,7 +31,7 @@ class Evidence:
     @property
     def reads(self) -> tuple[str, ...]:
         """All of them."""
-        return (*self.criteria, *self.verdicts, self.licences)
+        return (*self.criteria, *self.verdicts, *([self.licences] if self.licences else []))
 
     def context(self, fields: Fields) -> GateContext:
         """What the gates are shown of a row; rewritten criteria stand in the place of the old ones."""
