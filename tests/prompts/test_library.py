@@ -103,7 +103,7 @@ def test_own_templates_lie_over_those_of_the_package(tmp_path: Path) -> None:
     changed = {name for name, mark in prompts.fingerprints().items() if mark != packaged.fingerprints()[name]}
     assert changed == {"rubric", "reference"}
     assert prompts.origins() == {
-        **dict.fromkeys(("merge", "augment", "reask"), "autorubric"),
+        **dict.fromkeys(("pitfalls", "merge", "augment", "reask"), "autorubric"),
         "rubric": f"{path}/rubric.jinja",
         "reference": f"{path}/reference.txt",
     }
@@ -184,7 +184,9 @@ def rendered(prompts: PromptSet, name: str) -> str:
     return "".join(f"=== {role} ===\n{text}\n" for role, text in prompt.render(**values[name]))
 
 
-@pytest.mark.parametrize("name", ["reference", "reference_conversation", "rubric", "pitfalls", "merge", "augment", "reask"])
+@pytest.mark.parametrize(
+    "name", ["reference", "reference_conversation", "rubric", "pitfalls", "merge", "augment", "reask"]
+)
 def test_a_changed_prompt_shows_in_review(name: str) -> None:
     golden = Path(__file__).parent / "golden" / f"{name}.txt"
     text = rendered(package_prompts(), name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.long_runs import interruptible, make_folder
 from autorubric.cli.progress import RunState, StageState, shown
-from autorubric.cli.synthesis_report import print_estimates, print_rubrics, print_summary
+from autorubric.cli.synthesis_report import print_calls, print_estimates, print_rubrics, print_summary
 from autorubric.errors import ConfigError
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
@@ -21,7 +21,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Usage
 from autorubric.synthesis.answering import StageAnswerer
-from autorubric.synthesis.estimate import calls_to_make, estimates
+from autorubric.synthesis.estimate import calls_a_query, calls_to_make, estimates
 from autorubric.synthesis.models import configs
 from autorubric.synthesis.settings import SynthesisSettings
 from autorubric.synthesis.synthesize import Prepared, SynthesisRun, changed_since, prepare
@@ -102,10 +102,12 @@ class Session:
             executor = Executor(ledger)
             executor.stop("dry run")
             answer = StageAnswerer(executor, models, ledger)
-            calls = await calls_to_make(plan, prepared.source.queries(), answer)
+            needed = await calls_to_make(plan, prepared.source.queries(), answer)
+            each = calls_a_query(plan, models, next(prepared.source.queries()))
             measured = {t.role: t.usage.completion_tokens / t.calls for t in ledger.totals() if t.calls}
-            rows = estimates(plan, prepared.source.queries(), models, calls, measured.get)
+            rows = estimates(plan, prepared.source.queries(), models, needed, measured.get)
         print_estimates(rows, prepared.report.rows)
+        print_calls(each, needed, self.settings.full.judging if self.settings.profile == "full" else "")
         return 0
 
     def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:

@@ -15,7 +15,7 @@ from autorubric.llm.model import Model
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.synthesis.generations import DRAWS_A_GENERATION
-from autorubric.synthesis.plan import AnyStage, Fields, Inquiry, Settled
+from autorubric.synthesis.plan import AnyStage, Derivation, Fields, Inquiry, Settled
 from autorubric.synthesis.queries import FROM_INPUT
 from autorubric.synthesis.runner import Outcome
 
@@ -63,19 +63,18 @@ class StageAnswerer:
         return outcome
 
     async def _outcome(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome:
-        slots = stage.slots if isinstance(stage, Inquiry) else (stage.role,)
-        generation = max(self.generations.get(slot, 0) for slot in slots)
+        generation = max((self.generations.get(slot, 0) for slot in stage.slots), default=0)
         held = None if generation else self._held(stage, record_id, fields)
         if held is not None:
             self.reused[stage.name] += 1
             return held
         if isinstance(stage, Inquiry):
             return await self._inquire(stage, record_id, fields)
+        if isinstance(stage, Derivation):
+            return _ended(stage.derive(fields))
         asked = stage.build(fields)
-        if isinstance(asked, Settled):
-            return Outcome(asked.value, asked.model)
-        if isinstance(asked, Failure):
-            return Outcome(failure=asked)
+        if isinstance(asked, Settled | Failure):
+            return _ended(asked)
         model = self.models[stage.role]
         request = replace(asked, item=record_id, draw=asked.draw + generation * DRAWS_A_GENERATION)
         answer = await self.executor.ask_for(model, request, stage.read, self.follow_up)
@@ -89,9 +88,7 @@ class StageAnswerer:
         if desk.ended is not None:
             # Something was not asked: the stage was not reached, and a later run finds the rest recorded.
             return Outcome(failure=desk.ended)
-        if isinstance(found, Failure):
-            return Outcome(failure=found)
-        return Outcome(found.value, found.model, notes=found.notes, lost=found.lost)
+        return _ended(found)
 
     def _held(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome | None:
         name = stage.name
@@ -105,6 +102,12 @@ class StageAnswerer:
             self.stale[name] += 1
             return None
         return Outcome(imported["value"], imported["model"])
+
+
+def _ended(found: Settled | Failure) -> Outcome:
+    if isinstance(found, Failure):
+        return Outcome(failure=found)
+    return Outcome(found.value, found.model, notes=found.notes, lost=found.lost)
 
 
 @dataclass(slots=True)

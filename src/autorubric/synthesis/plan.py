@@ -68,7 +68,6 @@ class Stage:
         read: the value in a reply. Pure.
         holds: whether a value found on disk counts as finished.
         empty: what the row shows in the field's place when the stage failed.
-        only_if: under which condition it asks; empty where it always does.
     """
 
     name: str
@@ -79,7 +78,11 @@ class Stage:
     read: Callable[[Reply], Answer[Any] | Unreadable]
     holds: Callable[[Any], bool]
     empty: Any = None
-    only_if: str = ""
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The one slot it asks."""
+        return (self.role,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +90,15 @@ class Inquiry:
     """Several questions a record puts to one or more models, with one value in the end.
 
     Attributes:
-        name: as in `Stage`; so are `role`, `step`, `reads`, `holds`, `empty` and `only_if`.
+        name: as in `Stage`; so are `step`, `reads`, `holds` and `empty`.
         slots: every slot it may ask.
         work: the value for a row, asked for at a desk.
         requests: slot and request of every call that `work` makes for a row if nothing has to be asked again,
             as far as they can be known beforehand. Pure; for estimates.
+        only_if: under which condition it asks; empty where it always does.
     """
 
     name: str
-    role: str
     step: int
     reads: tuple[str, ...]
     slots: tuple[str, ...]
@@ -106,7 +109,29 @@ class Inquiry:
     only_if: str = ""
 
 
-AnyStage: TypeAlias = Stage | Inquiry
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A value made from what is there, without a model.
+
+    Attributes:
+        name: as in `Stage`; so are `step`, `reads`, `holds` and `empty`.
+        derive: the value for a row, or why there is none. Pure.
+    """
+
+    name: str
+    step: int
+    reads: tuple[str, ...]
+    derive: Callable[[Fields], Settled | Failure]
+    holds: Callable[[Any], bool]
+    empty: Any = None
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Nobody is asked."""
+        return ()
+
+
+AnyStage: TypeAlias = Stage | Inquiry | Derivation
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +174,7 @@ class Plan:
 
     def roles(self) -> tuple[str, ...]:
         """Every role a model has to play, in the order of the stages."""
-        return tuple(dict.fromkeys(stage.role for stage in self.stages))
+        return tuple(dict.fromkeys(slot for stage in self.stages for slot in stage.slots))
 
 
 def letters(count: int) -> tuple[str, ...]:

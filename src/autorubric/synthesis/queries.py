@@ -183,7 +183,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
     for number, turn in enumerate(value, 1):
         role, content = turn.get("role"), turn.get("content")
         if role not in _SPEAKERS or not isinstance(content, str) or not content.strip():
-            return f"message {number} is {turn!r:.80}; expected a role (user, assistant, system) and a content in text"
+            return f"message {number} is {turn!r:.80}; expected a role (user, assistant, system) and content in text"
         turns.append({"role": role, "content": content})
     if turns[-1]["role"] != "user":
         return f"the last of {len(turns)} messages is the {turns[-1]['role']}'s; expected the user's"

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from autorubric.errors import ConfigError
 from autorubric.files import nearest, read_document
+from autorubric.synthesis.domains import with_domain
 from autorubric.synthesis.full.settings import FullSettings
 from autorubric.synthesis.plan import letters
 from autorubric.synthesis.strict import Strict
@@ -148,7 +149,7 @@ def settings_from(values: Mapping[str, Any], where: str = "settings") -> Synthes
             range; all at once.
     """
     try:
-        settings = SynthesisSettings.model_validate(values)
+        settings = SynthesisSettings.model_validate(with_domain(values))
     except ValidationError as error:
         raise ConfigError([_told(problem, where) for problem in _worst_first(error)]) from None
     if settings.profile == "full":
@@ -238,7 +239,11 @@ def _worst_first(error: ValidationError) -> list[Any]:
     return sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
 
 
-_FLAGS = {"judges": "--judge-model-a", "responses": "--response-model-a and --response-model-b", "rubrics": "--rubric-model-a"}
+_FLAGS = {
+    "judges": "--judge-model-a",
+    "responses": "--response-model-a and --response-model-b",
+    "rubrics": "--rubric-model-a",
+}
 
 
 def _told(problem: Any, where: str) -> str:

@@ -6,7 +6,7 @@ import platform
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from autorubric.llm.request import Failure
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.synthesis.answering import StageAnswerer
+from autorubric.synthesis.domains import domain_prompts
 from autorubric.synthesis.export import Exported, export_final
 from autorubric.synthesis.full.export import export_full
 from autorubric.synthesis.full.plan import Shape, full_plan
@@ -73,6 +74,7 @@ def prepare(settings: SynthesisSettings) -> Prepared:
     if settings.profile == "full":
         return _prepare_full(settings, source)
     prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
+    prompts = domain_prompts(prompts, settings.domain) if settings.domain else prompts
     roles = settings.roles
     prompts.check(sets=len(roles.rubrics), responses=len(roles.responses))
     plan = basic_plan(prompts, responses=len(roles.responses), rubrics=len(roles.rubrics))
@@ -82,6 +84,8 @@ def prepare(settings: SynthesisSettings) -> Prepared:
 
 def _prepare_full(settings: SynthesisSettings, source: QueryFile) -> Prepared:
     prompts = load_full_prompts(settings.prompts) if settings.prompts else package_full_prompts()
+    if settings.domain:
+        prompts = replace(prompts, drafts=domain_prompts(prompts.drafts, settings.domain))
     prompts.drafts.check(sets=1, responses=2)
     report = source.check()
     plan = full_plan(prompts, _shape(settings, report.responses), settings.full)

@@ -142,4 +142,4 @@ def _as_item(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _one_sign(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return (one["weight"] < 0) == (other["weight"] < 0)
+    return bool(one["weight"] < 0) is bool(other["weight"] < 0)

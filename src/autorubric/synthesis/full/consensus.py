@@ -44,9 +44,9 @@ def consensus(criteria: Sequence[Candidate], pool: Pool) -> Consensus:
     return Consensus(scores, mean(agreements) if agreements else None)
 
 
-def best_pair(scores: Sequence[float | None], texts: Sequence[str], used: Collection[tuple[int, int]] = ()) -> (
-    tuple[int, int] | None
-):
+def best_pair(
+    scores: Sequence[float | None], texts: Sequence[str], used: Collection[tuple[int, int]] = ()
+) -> tuple[int, int] | None:
     """The two best responses that differ and were not compared before, by their places; None where there are none.
 
     The pair with the highest sum of scores; of equals the one with the best first, then the earlier one.
@@ -74,9 +74,7 @@ def _scores(criteria: Sequence[Candidate], pool: Pool, judge: int) -> list[float
     positive = sum(weight for weight, _ in whole if weight > 0)
     if not positive:
         return None
-    return [
-        sum(weight for weight, row in whole if row[place]) / positive for place in range(len(pool.responses))
-    ]
+    return [sum(weight for weight, row in whole if row[place]) / positive for place in range(len(pool.responses))]
 
 
 def _tau(one: Sequence[float], other: Sequence[float]) -> float | None:

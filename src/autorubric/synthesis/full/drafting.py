@@ -37,9 +37,7 @@ def rubric_stage(prompts: PromptSet, letter: str, ground: str, *, draw: int) -> 
     def read(reply: Reply) -> Answer[list[Item]] | Unreadable:
         return read_rubric(reply, LOWEST)
 
-    return Stage(
-        f"rubrics_{letter}", f"rubric_{letter}", 2, ("question", ground), build, read, has_items, empty=[]
-    )
+    return Stage(f"rubrics_{letter}", f"rubric_{letter}", 2, ("question", ground), build, read, has_items, empty=[])
 
 
 def pitfall_stage(prompts: PromptSet, letter: str, ground: str, *, draw: int) -> Stage:

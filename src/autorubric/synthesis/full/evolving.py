@@ -15,11 +15,10 @@ from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.full.consensus import best_pair, consensus
 from autorubric.synthesis.full.evidence import Evidence, slots_in
 from autorubric.synthesis.full.filters import criterion_fault
-from autorubric.synthesis.full.pool import never_read
 from autorubric.synthesis.full.rows import criterion_row, holds_criteria, responses_in
 from autorubric.synthesis.full.settings import FullSettings
 from autorubric.synthesis.items import Item, read_additions, rubric_schema
-from autorubric.synthesis.plan import Desk, Fields, Inquiry, Settled, Stage
+from autorubric.synthesis.plan import Derivation, Desk, Fields, Inquiry, Settled
 from autorubric.synthesis.stages.asking import missing, query_in, request_from
 
 
@@ -68,9 +67,7 @@ class Round:
             "responses": [texts[slot] for slot in pair],
         }
         # The same pair under the same rubric is another question in another round.
-        return request_from(
-            self.template, inputs, role="augment", draw=self.number - 1, schema=rubric_schema()
-        )
+        return request_from(self.template, inputs, role="augment", draw=self.number - 1, schema=rubric_schema())
 
     def value(self, fields: Fields, pair: tuple[str, str], items: Sequence[Item], model: str) -> dict[str, Any]:
         """The value of the round: what was compared, what is new, and what was dropped of it."""
@@ -117,26 +114,26 @@ def round_stage(turn: Round, texts: Sequence[str]) -> Inquiry:
         pair = turn.compared(fields)
         return [("augment", turn.request(fields, pair))] if isinstance(pair, tuple) else []
 
-    reads = ("question", "pool", *texts, *turn.before.reads) if turn.number > 1 else (
-        *("question", "pool"), *texts, *turn.before.criteria, *turn.before.verdicts
+    reads = (
+        ("question", "pool", *texts, *turn.before.reads)
+        if turn.number > 1
+        else (*("question", "pool"), *texts, *turn.before.criteria, *turn.before.verdicts)
     )
     only_if = "" if turn.number == 1 else f"round {turn.number - 1} adds a criterion that passes the gates"
-    return Inquiry(
-        f"round_{turn.number}", "augment", 4, reads, ("augment",), work, requests, _is_round, only_if=only_if
-    )
+    return Inquiry(f"round_{turn.number}", 4, reads, ("augment",), work, requests, _is_round, only_if=only_if)
 
 
-def augmented_stage(rounds: Sequence[str]) -> Stage:
+def augmented_stage(rounds: Sequence[str]) -> Derivation:
     """The stage that writes `augmented_rubrics`, the seed's field: the new criteria of all rounds."""
 
-    def build(fields: Fields) -> Settled | Failure:
+    def derive(fields: Fields) -> Settled | Failure:
         absent = [name for name in rounds if not _is_round(fields.get(name))]
         if absent:
             return missing(absent[0])
         new = [row for name in rounds for row in fields[name]["criteria"]]
         return Settled(new, str(fields[f"{rounds[0]}_model"]) if rounds else "skipped(no rounds)")
 
-    return Stage("augmented_rubrics", "augment", 4, tuple(rounds), build, never_read, holds_criteria, empty=[])
+    return Derivation("augmented_rubrics", 4, tuple(rounds), derive, holds_criteria, empty=[])
 
 
 def _nothing(model: str) -> Settled:

@@ -11,7 +11,7 @@ from autorubric.files import atomic_writer
 from autorubric.synthesis.export import Exported, final_schema, parquet_rows, question_text
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
 from autorubric.synthesis.settings import SynthesisSettings
-from autorubric.synthesis.steps import STEP_FILES, read_rows
+from autorubric.synthesis.steps import FULL_STEP_FILES, read_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ def export_full(directory: Path, settings: SynthesisSettings) -> Exported:
         atomic_writer(directory / "final_full.jsonl") as full_lines,
         parquet_rows(directory / "final_full.parquet", full_schema()) as full_table,
     ):
-        for row in read_rows(directory / STEP_FILES[5]):
+        for row in read_rows(directory / FULL_STEP_FILES[-1]):
             if not row.get("gated"):
                 without += 1
                 continue
@@ -147,6 +147,4 @@ def _criterion(one: Mapping[str, Any]) -> dict[str, Any]:
 
 def _responses(row: Mapping[str, Any], scores: Mapping[str, float | None]) -> list[dict[str, Any]]:
     slots: Iterable[str] = row["pool"]["slots"]
-    return [
-        {"slot": slot, "model": row.get(f"response_{slot}_model", ""), "score": scores[slot]} for slot in slots
-    ]
+    return [{"slot": slot, "model": row.get(f"response_{slot}_model", ""), "score": scores[slot]} for slot in slots]

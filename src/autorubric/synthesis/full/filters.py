@@ -15,7 +15,7 @@ def response_fault(text: str, filters: Filters) -> str | None:
     """What is abnormal about a response; None where it may stay.
 
     Example:
-        >>> response_fault("Use this:\\n```python\\nprint(1)", Filters())
+        >>> response_fault("```python", Filters())
         'a code fence is never closed'
         >>> response_fault("4 g a day.", Filters()) is None
         True

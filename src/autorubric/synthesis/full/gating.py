@@ -9,16 +9,15 @@ from autorubric.llm.request import Failure
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.full.consensus import consensus
 from autorubric.synthesis.full.evidence import Evidence, slots_in
-from autorubric.synthesis.full.pool import never_read
 from autorubric.synthesis.full.rows import criteria_in, criterion_row
 from autorubric.synthesis.full.settings import FullSettings
 from autorubric.synthesis.gates import Decision, decide, evolved_share, fates
-from autorubric.synthesis.plan import Fields, Settled, Stage
+from autorubric.synthesis.plan import Derivation, Fields, Settled
 from autorubric.synthesis.quality import measures
 from autorubric.synthesis.stages.asking import missing
 
 
-def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Stage:
+def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Derivation:
     """The stage that writes `gated`: the rubric that is left, and everything it rests on.
 
     `criteria` and `rejected` hold each criterion with its decisions; `rewritten` those that were replaced. A
@@ -31,7 +30,7 @@ def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], setting
         settings: the gates, and what else is set.
     """
 
-    def build(fields: Fields) -> Settled | Failure:
+    def derive(fields: Fields) -> Settled | Failure:
         absent = [name for name in after.reads if fields.get(name) is None]
         if absent:
             return missing(absent[0])
@@ -62,7 +61,7 @@ def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], setting
         )
 
     reads = ("question", "pool", *texts, *dict.fromkeys((*before.reads, *after.reads)))
-    return Stage("gated", "reference", 5, reads, build, never_read, _is_gated)
+    return Derivation("gated", 5, reads, derive, _is_gated)
 
 
 def _stays(decision: Decision | None) -> bool:

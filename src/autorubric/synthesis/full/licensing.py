@@ -40,8 +40,23 @@ class Licensing:
         return [licence_request(self.prompts, query, criteria, draw) for draw in range(self.draws)]
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """Criteria that came after a licence judgment.
+
+    Attributes:
+        field: where they stand; when there are none, the earlier licences stand.
+        before: the field of the earlier licences.
+        only_if: under which condition there are any.
+    """
+
+    field: str
+    before: str
+    only_if: str
+
+
 def licence_stage(
-    name: str, how: Licensing, criteria: Sequence[str], *, step: int, news: str = "", before: str = "", only_if: str = ""
+    name: str, how: Licensing, criteria: Sequence[str], *, step: int, news: News | None = None
 ) -> Inquiry:
     """The stage that writes licences by criterion id.
 
@@ -52,13 +67,11 @@ def licence_stage(
         how: the templates and the number of judgments.
         criteria: the fields that hold the criteria.
         step: the step it belongs to.
-        news: the field whose criteria are new; where there are none, the licences of `before` stand.
-        before: the field of earlier licences.
-        only_if: under which condition it asks.
+        news: what came since the last judgment; None for the first.
     """
 
     def asked(fields: Fields) -> list[Request]:
-        if news and not criteria_in(fields, [news]):
+        if news and not criteria_in(fields, [news.field]):
             return []
         return how.requests(query_in(fields), in_place(criteria_in(fields, criteria)))
 
@@ -66,9 +79,9 @@ def licence_stage(
         absent = [field for field in criteria if not fields.get(field)]
         if absent:
             return missing(absent[0])
-        if news and not criteria_in(fields, [news]):
-            held = fields.get(before)
-            return missing(before) if held is None else Settled(held, "passthrough")
+        if news and not criteria_in(fields, [news.field]):
+            held = fields.get(news.before)
+            return missing(news.before) if held is None else Settled(held, "passthrough")
         read = _reader(in_place(criteria_in(fields, criteria)))
         ask, model = desk.ask_as("licence"), desk.models["licence"]
         answers = await asyncio.gather(*(ask(model, request, read, how.follow_up) for request in asked(fields)))
@@ -83,8 +96,9 @@ def licence_stage(
     def requests(fields: Fields, models: Mapping[str, Model]) -> list[tuple[str, Request]]:
         return [("licence", request) for request in asked(fields)]
 
-    reads = ("question", *criteria, *([before] if before else []))
-    return Inquiry(name, "licence", step, reads, ("licence",), work, requests, _are_licences, only_if=only_if)
+    reads = ("question", *criteria, *([news.before] if news else []))
+    only_if = news.only_if if news else ""
+    return Inquiry(name, step, reads, ("licence",), work, requests, _are_licences, only_if=only_if)
 
 
 def _reader(criteria: Sequence[Candidate]) -> Callable[[Reply], Answer[dict[str, Licence]] | Unreadable]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from autorubric.llm.executor import FollowUp
@@ -24,10 +25,9 @@ from autorubric.synthesis.aggregation import (
 from autorubric.synthesis.aggregation.accounting import Merged
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.full.filters import criterion_fault
-from autorubric.synthesis.full.pool import never_read
 from autorubric.synthesis.full.rows import criterion_row, holds_criteria
 from autorubric.synthesis.full.settings import FullSettings
-from autorubric.synthesis.plan import Desk, Fields, Inquiry, Settled, Stage
+from autorubric.synthesis.plan import Derivation, Desk, Fields, Inquiry, Settled
 from autorubric.synthesis.stages.asking import missing, query_in
 
 Sets = Sequence[Sequence[Candidate]]
@@ -101,22 +101,22 @@ def merge_stage(template: Prompt, follow_up: FollowUp, names: Mapping[str, str],
         query = query_in(fields)
         if fits(sets, settings.merge_characters):
             return [("merge", merge_request(template, query, sets))]
-        pairs = zip(sets, sets[1:], strict=False)
+        pairs = pairwise(sets)
         return [("merge", merge_request(template, query, pair)) for pair in pairs]
 
     reads = ("question", *names)
-    return Inquiry("merge", "merge", 3, reads, ("merge",), work, requests, _is_merge)
+    return Inquiry("merge", 3, reads, ("merge",), work, requests, _is_merge)
 
 
-def merged_stage() -> Stage:
+def merged_stage() -> Derivation:
     """The stage that writes `merged_rubrics`, the seed's field, from `merge`."""
 
-    def build(fields: Fields) -> Settled | Failure:
+    def derive(fields: Fields) -> Settled | Failure:
         if not _is_merge(fields.get("merge")):
             return missing("merge")
         return Settled(fields["merge"]["criteria"], fields["merge_model"])
 
-    return Stage("merged_rubrics", "merge", 3, ("merge",), build, never_read, holds_criteria, empty=[])
+    return Derivation("merged_rubrics", 3, ("merge",), derive, holds_criteria, empty=[])
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,4 +185,3 @@ def _plain(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_merge(value: Any) -> bool:
     return isinstance(value, dict) and bool(value.get("criteria")) and holds_criteria(value["criteria"])
-

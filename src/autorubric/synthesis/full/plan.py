@@ -11,11 +11,11 @@ from autorubric.synthesis.full.drafting import own_response_stage, pitfall_stage
 from autorubric.synthesis.full.evidence import Evidence
 from autorubric.synthesis.full.evolving import Round, augmented_stage, round_stage
 from autorubric.synthesis.full.gating import gated_stage
-from autorubric.synthesis.full.licensing import Licensing, licence_stage
+from autorubric.synthesis.full.licensing import Licensing, News, licence_stage
 from autorubric.synthesis.full.merging import merge_stage, merged_stage
 from autorubric.synthesis.full.pool import pool_stage
 from autorubric.synthesis.full.prompts import FullPrompts
-from autorubric.synthesis.full.rewriting import DISPUTED, rewrite_stage
+from autorubric.synthesis.full.rewriting import DISPUTED, Rewriting, rewrite_stage
 from autorubric.synthesis.full.settings import FullSettings
 from autorubric.synthesis.full.verdicts import Bench, verdict_stage
 from autorubric.synthesis.plan import AnyStage, Plan
@@ -114,9 +114,7 @@ def _evolution(
             stages.append(licence_stage("licences_1", how, evidence.criteria, step=4))
         elif licensed:
             earlier, field = evidence.licences, f"licences_{number}"
-            stages.append(
-                licence_stage(field, how, evidence.criteria, step=4, news=name, before=earlier, only_if=adds)
-            )
+            stages.append(licence_stage(field, how, evidence.criteria, step=4, news=News(name, earlier, adds)))
         if licensed:
             evidence = replace(evidence, licences=f"licences_{number}")
     if not settings.rounds:
@@ -140,20 +138,14 @@ def _gates(
         licences="rewritten_licences" if before.licences else "",
     )
     stages: list[AnyStage] = [
-        rewrite_stage(prompts.gates, before, texts, settings.gates, follow_up),
+        rewrite_stage(Rewriting(prompts.gates, before, settings.gates, follow_up), texts),
         verdict_stage("rewritten_verdicts", bench, ("rewriting",), texts, step=5, only_if=DISPUTED),
     ]
     if before.licences:
         how = Licensing(prompts.gates, settings.gates.licence_draws, follow_up)
         stages.append(
             licence_stage(
-                "rewritten_licences",
-                how,
-                after.criteria,
-                step=5,
-                news="rewriting",
-                before=before.licences,
-                only_if=DISPUTED,
+                "rewritten_licences", how, after.criteria, step=5, news=News("rewriting", before.licences, DISPUTED)
             )
         )
     return [*stages, gated_stage(before, after, texts, settings)]

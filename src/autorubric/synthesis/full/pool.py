@@ -9,21 +9,21 @@ from autorubric.llm.reading.structured import read_text
 from autorubric.llm.request import Answer, Failure, Reply, Unreadable
 from autorubric.synthesis.full.filters import response_fault
 from autorubric.synthesis.full.settings import Filters
-from autorubric.synthesis.plan import Fields, Settled, Stage
+from autorubric.synthesis.plan import Derivation, Fields, Settled
 from autorubric.synthesis.stages.asking import has_text
 
 
-def pool_stage(letters: Sequence[str], filters: Filters) -> Stage:
+def pool_stage(letters: Sequence[str], filters: Filters) -> Derivation:
     """The stage that writes `pool`: the slots of the responses that stay, and of those left out with reasons.
 
     Example:
         >>> stage = pool_stage(["a", "b"], Filters())
-        >>> stage.build({"response_a": "4 g.", "response_b": "```x"}).value
+        >>> stage.derive({"response_a": "4 g.", "response_b": "```x"}).value
         {'slots': ['a'], 'left_out': [{'slot': 'b', 'reason': 'a code fence is never closed'}]}
     """
 
-    def build(fields: Fields) -> Settled | Failure:
-        texts = {letter: fields.get(f"response_{letter}") for letter in letters}
+    def derive(fields: Fields) -> Settled | Failure:
+        texts = {letter: str(fields.get(f"response_{letter}") or "") for letter in letters}
         faults = {letter: response_fault(text, filters) for letter, text in texts.items() if has_text(text)}
         slots = [letter for letter, fault in faults.items() if fault is None]
         left_out = [{"slot": letter, "reason": fault} for letter, fault in faults.items() if fault]
@@ -33,17 +33,7 @@ def pool_stage(letters: Sequence[str], filters: Filters) -> Stage:
         return Settled({"slots": slots, "left_out": left_out}, "filters", notes)
 
     reads = tuple(f"response_{letter}" for letter in letters)
-    return Stage("pool", "reference", 1, reads, build, never_read, _is_pool)
-
-
-def never_read(reply: Reply) -> Answer[Any] | Unreadable:
-    """For stages that ask no model: there is no reply to read.
-
-    Example:
-        >>> never_read(Reply("?")).kind
-        'unreadable'
-    """
-    return Unreadable("unreadable", "no reply was asked for", again=False)
+    return Derivation("pool", 1, reads, derive, _is_pool)
 
 
 def read_answer(reply: Reply) -> Answer[str] | Unreadable:

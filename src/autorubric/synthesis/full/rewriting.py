@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from autorubric.llm.executor import FollowUp
@@ -20,27 +21,49 @@ DISPUTED = "judges split on a criterion"
 """When a rewrite is asked for."""
 
 
-def rewrite_stage(
-    prompts: GatePrompts, before: Evidence, texts: Sequence[str], settings: GateSettings, follow_up: FollowUp
-) -> Inquiry:
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """How disputed criteria are rewritten.
+
+    Attributes:
+        prompts: the templates.
+        before: what is known before the rewrite.
+        settings: the gates, of which that of agreement asks for it.
+        follow_up: what to ask after a reply that could not be read.
+    """
+
+    prompts: GatePrompts
+    before: Evidence
+    settings: GateSettings
+    follow_up: FollowUp
+
+    def missing(self, fields: Fields) -> Failure | None:
+        """What it rests on and is not there."""
+        absent = [name for name in self.before.reads if fields.get(name) is None]
+        return missing(absent[0]) if absent else None
+
+    def disputed(self, fields: Fields) -> list[Candidate]:
+        """The criteria that judges split on."""
+        settled = fates(self.before.decisions(fields, self.settings))
+        wanted = {one for one, decision in settled.items() if decision.outcome == "rewrite"}
+        return [one for one in self.before.context(fields).candidates if one.id in wanted]
+
+    def request(self, fields: Fields, criteria: Sequence[Candidate]) -> Request:
+        """The question for clearer wordings of all of them."""
+        context = self.before.context(fields)
+        held = (fields[name].get("reasons", {}) for name in self.before.verdicts)
+        reasons = {one: said for some in held for one, said in some.items()}
+        disputes = disputes_in(criteria, context.pool, reasons)
+        return rewrite_request(self.prompts, context.query, disputes, context.pool.responses)
+
+
+def rewrite_stage(how: Rewriting, texts: Sequence[str]) -> Inquiry:
     """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
 
-    def disputed(fields: Fields) -> list[Candidate]:
-        settled = fates(before.decisions(fields, settings))
-        wanted = {one for one, decision in settled.items() if decision.outcome == "rewrite"}
-        return [one for one in before.context(fields).candidates if one.id in wanted]
-
-    def request(fields: Fields, criteria: Sequence[Candidate]) -> Request:
-        context = before.context(fields)
-        reasons = {one: said for name in before.verdicts for one, said in fields[name].get("reasons", {}).items()}
-        disputes = disputes_in(criteria, context.pool, reasons)
-        return rewrite_request(prompts, context.query, disputes, context.pool.responses)
-
     async def work(fields: Fields, desk: Desk) -> Settled | Failure:
-        absent = [name for name in before.reads if fields.get(name) is None]
-        if absent:
-            return missing(absent[0])
-        criteria = disputed(fields)
+        if (absent := how.missing(fields)) is not None:
+            return absent
+        criteria = how.disputed(fields)
         if not criteria:
             return Settled({"criteria": []}, "skipped(nothing is disputed)")
 
@@ -48,22 +71,18 @@ def rewrite_stage(
             return read_rewrites(criteria, reply)
 
         model = desk.models["rewrite"]
-        answer = await desk.ask_as("rewrite")(model, request(fields, criteria), read, follow_up)
+        answer = await desk.ask_as("rewrite")(model, how.request(fields, criteria), read, how.follow_up)
         if isinstance(answer, Failure):
             return answer
         rows = [criterion_row(one) for one in answer.value.values()]
         return Settled({"criteria": rows}, model.name, answer.notes)
 
     def requests(fields: Fields, models: Mapping[str, Model]) -> list[tuple[str, Request]]:
-        if any(fields.get(name) is None for name in before.reads):
-            return []
-        criteria = disputed(fields)
-        return [("rewrite", request(fields, criteria))] if criteria else []
+        criteria = [] if how.missing(fields) else how.disputed(fields)
+        return [("rewrite", how.request(fields, criteria))] if criteria else []
 
-    reads = ("question", "pool", *texts, *before.reads)
-    return Inquiry(
-        "rewriting", "rewrite", 5, reads, ("rewrite",), work, requests, _is_rewriting, only_if=DISPUTED
-    )
+    reads = ("question", "pool", *texts, *how.before.reads)
+    return Inquiry("rewriting", 5, reads, ("rewrite",), work, requests, _is_rewriting, only_if=DISPUTED)
 
 
 def _is_rewriting(value: Any) -> bool:

@@ -72,7 +72,11 @@ def verdict_stage(
             return Settled({"votes": {}, "reasons": {}}, "skipped(nothing to judge)")
         cases = _cases(fields, found, desk.item)
         judged = await asyncio.gather(
-            *(_judged(bench.judge(slot, desk.models[slot]), case, desk.ask_as(slot)) for slot in bench.slots for case in cases)
+            *(
+                _judged(bench.judge(slot, desk.models[slot]), case, desk.ask_as(slot))
+                for slot in bench.slots
+                for case in cases
+            )
         )
         if all(opinion.judgment.mistake for opinions, _ in judged for opinion in opinions):
             return judged[0][1][0]
@@ -91,8 +95,7 @@ def verdict_stage(
         ]
 
     reads = ("question", "pool", *texts, *criteria)
-    slots = bench.slots
-    return Inquiry(name, slots[0], step, reads, slots, work, requests, _has_votes, only_if=only_if)
+    return Inquiry(name, step, reads, bench.slots, work, requests, _has_votes, only_if=only_if)
 
 
 def _cases(fields: Fields, criteria: Sequence[Candidate], item: str) -> list[Case]:
