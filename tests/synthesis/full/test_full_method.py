@@ -55,7 +55,7 @@ def test_every_criterion_names_who_wrote_it_what_it_came_from_and_what_each_gate
     assert {"a1", "b1"} <= set(merged["parents"])
     evolved = by_text["Mentions F5"]
     assert (evolved["origin"], evolved["round"], evolved["models"]) == ("evolved", 1, ["m-augment"])
-    assert [said["gate"] for said in evolved["gates"]][-1] == "separates"
+    assert {"licensed", "separates", "agreement"} <= {said["gate"] for said in evolved["gates"]}
     assert json.loads(evolved["gates"][-1]["figures"])
     fates = {fate["id"]: (fate["outcome"], fate["into"]) for fate in row["merge_fates"]}
     assert fates["a1"] == ("merged", merged["id"])
@@ -288,7 +288,7 @@ def test_wrong_responses_are_refused_before_anything_is_asked(
 
 def test_a_budget_ends_the_run_and_a_higher_one_goes_on_without_paying_twice(stand: Make) -> None:
     s = stand(*(f"Why {n}?" for n in range(4)))
-    assert s.synthesize("--budget-tokens", "400000", "-j", "4") == 1
+    assert s.synthesize("--budget-tokens", "120000", "-j", "4") == 1
     paid = s.endpoint.counts.requests
     assert 0 < paid < 4 * (FIXED + EVOLVED + REWRITTEN)
     assert s.synthesize("--budget-tokens", "90000000", "-j", "4") == 0
