@@ -66,8 +66,13 @@ def _same_chance(
 
 
 def _said_same(one: Candidate, other: Candidate, context: GateContext) -> bool:
-    licence = context.licences.get(one.id)
-    return licence is not None and licence.same_as == other.id
+    licence = context.licence_of(one)
+    return licence is not None and bool(licence.same_as) and licence.same_as in (other.id, _earlier(other))
+
+
+def _earlier(one: Candidate) -> str:
+    """The id that a rewritten criterion had when licences were asked."""
+    return one.parents[0] if one.rewritten and one.parents else one.id
 
 
 def _opposite(votes: Votes) -> Votes:

@@ -42,7 +42,7 @@ def _decision(
     if chance < limits.least_separating:
         nearly = "nearly all responses meet it" if met > 0.5 else "hardly any response meets it"
         return Decision(one.id, "separates", "rejected", figures, f"{nearly}, so it tells none apart")
-    wrong_way = wrong_way_chance(one, others, context)
+    wrong_way = wrong_way_chance(one, others, context, error)
     figures["reversed"] = wrong_way
     if wrong_way is None:
         reason = "the other criteria tell the responses not apart, so its direction cannot be seen"
@@ -54,7 +54,9 @@ def _decision(
     return Decision(one.id, "separates", "kept", figures)
 
 
-def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateContext) -> float | None:
+def wrong_way_chance(
+    one: Candidate, others: Sequence[Candidate], context: GateContext, error: float
+) -> float | None:
     """The chance that a criterion points the wrong way, a pitfall's sign taken into account.
 
     Example:
@@ -62,10 +64,10 @@ def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateC
         >>> wanted, fault = Candidate("m1", "", "Names it.", 5), Candidate("m2", "", "Invents it.", -5)
         >>> votes = {"m1": ((True, True, False, False),), "m2": ((False, False, True, True),)}
         >>> pool = Pool(("a",) * 4, ("j1",), votes)
-        >>> wrong_way_chance(fault, [wanted, fault], GateContext("Why?", (), pool)) < 0.1
+        >>> wrong_way_chance(fault, [wanted, fault], GateContext("Why?", (), pool), 0.05) < 0.1
         True
     """
     votes = context.pool.votes
     scores = scores_without(one, others, votes, len(context.pool.responses))
-    chance = reversed_chance(votes.get(one.id, ()), scores)
+    chance = reversed_chance(votes[one.id], scores, error) if one.id in votes else None
     return 1 - chance if chance is not None and one.pitfall else chance
