@@ -20,6 +20,8 @@ LANGUAGES = ("en", "zh")
 REWORDED = {"en": " An answer that does so in other words meets it too.", "zh": "换一种说法做到也算满足。"}
 # How far a response's own luck with one criterion goes, beside its quality (both in standard deviations).
 _LUCK = 0.6
+PLAIN = 0.75
+"""Of two responses of which one meets a good criterion, how often it is the better one, at least."""
 
 Truth: TypeAlias = tuple[bool | None, ...]
 """Whether each response meets a criterion; None where its wording leaves that open."""
@@ -81,11 +83,11 @@ def _scene(language: str, entry: Mapping[str, Any], random: Random, responses: i
     truth = dict[str, Truth]()
     for one in planted:
         text = one.candidate.description
-        draw = _TRUTHS.get(one.kind, _better)
+        draw = _TRUTHS.get(one.kind, plainly_better)
         truth[text] = truth[texts[one.licence.same_as]] if one.kind == "twice" else draw(quality, random)
         truth[text + REWORDED[language]] = truth[text]
         if one.mended:
-            truth[one.mended] = _better(quality, random)
+            truth[one.mended] = plainly_better(quality, random)
     good = [one.candidate.description for one in planted if one.kind == "good"]
     drafts = tuple(
         "\n".join([f"[{number + 1}]", *(text for text in good if truth[text][number])]) for number in range(responses)
@@ -95,7 +97,10 @@ def _scene(language: str, entry: Mapping[str, Any], random: Random, responses: i
 
 def _planted(entry: Mapping[str, Any], random: Random) -> Iterator[Planted]:
     """The criteria of one query; each repetition comes after all that it could repeat."""
-    good = [*(("merged", words) for words in entry["merged"]), *(("evolved", words) for words in entry["evolved"])]
+    good: list[tuple[Origin, list[Any]]] = [
+        *(("merged", words) for words in entry["merged"]),
+        *(("evolved", words) for words in entry["evolved"]),
+    ]
     for number, (origin, (text, *asked)) in enumerate(good):
         licence = Licence("explicit", asked[0]) if asked else Licence("implicit")
         if len(asked) > 1:
@@ -110,7 +115,8 @@ def _planted(entry: Mapping[str, Any], random: Random) -> Iterator[Planted]:
         ("reversed", "evolved", entry["reversed"], needed),
         ("unanswerable", "evolved", entry["unanswerable"], Licence("implicit", answerable=False)),
     ]
-    for number, (origin, (place, text)) in enumerate(zip(("merged", "evolved"), entry["twice"].items(), strict=True)):
+    origins: tuple[Origin, Origin] = ("merged", "evolved")
+    for origin, (place, text) in zip(origins, entry["twice"].items(), strict=True):
         bad.append(("twice", origin, text, Licence("implicit", same_as=f"g{place}")))
     for number, (kind, origin, text, licence) in enumerate(bad):
         yield Planted(_candidate(f"b{number}", text, random.randint(3, 5), origin), kind, licence)
@@ -119,21 +125,32 @@ def _planted(entry: Mapping[str, Any], random: Random) -> Iterator[Planted]:
 
 
 def _candidate(name: str, text: str, weight: int, origin: Origin) -> Candidate:
-    return Candidate(name, text.split()[0][:20], text, weight, origin, int(origin == "evolved"))
+    return Candidate(name, text[:12], text, weight, origin, int(origin == "evolved"))
 
 
-def _better(quality: Sequence[float], random: Random) -> Truth:
-    """Met by some responses and not by all, and by better ones."""
+def plainly_better(quality: Sequence[float], random: Random) -> Truth:
+    """Met by some responses and not by all, and plainly by better ones."""
     while True:
         bar = random.uniform(-1, 1)
         truth = tuple(one + random.gauss(0, _LUCK) > bar for one in quality)
-        met = [one for one, is_met in zip(quality, truth, strict=True) if is_met]
-        if 0 < len(met) < len(quality) and sum(met) / len(met) > (sum(quality) - sum(met)) / (len(quality) - len(met)):
+        if 0 < sum(truth) < len(truth) and _precedence(quality, truth) >= PLAIN:
             return truth
 
 
+def _precedence(quality: Sequence[float], truth: Truth) -> float:
+    """Of all pairs of a response that meets a criterion and one that does not, those with the former better."""
+    pairs = [
+        (mine, other)
+        for mine, met in zip(quality, truth, strict=True)
+        if met
+        for other, also in zip(quality, truth, strict=True)
+        if not also
+    ]
+    return sum(mine > other for mine, other in pairs) / len(pairs)
+
+
 def _worse(quality: Sequence[float], random: Random) -> Truth:
-    return _better([-one for one in quality], random)
+    return plainly_better([-one for one in quality], random)
 
 
 def _all(quality: Sequence[float], random: Random) -> Truth:

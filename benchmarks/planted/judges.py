@@ -76,7 +76,12 @@ class Script:
             random = self._random("rewrite", dispute["id"])
             reworded = dispute["requirement"] + REWORDED[self.scene.language]
             text = mended[dispute["id"]] if random.random() < MENDED else ""
-            entry = {"criterion_id": dispute["id"], "split": "Two readings.", "title": "", "description": text or reworded}
+            entry = {
+                "criterion_id": dispute["id"],
+                "split": "Two readings.",
+                "title": "",
+                "description": text or reworded,
+            }
             entries.append(entry)
         return dump_json({"rewrites": entries})
 

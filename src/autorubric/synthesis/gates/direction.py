@@ -12,18 +12,21 @@ from autorubric.synthesis.gates.verdicts import likelihoods, sums_by_count, tall
 _SCALE = 1.25
 _GRID = [step / 2 for step in range(-16, 17)]
 _PRIOR = [1 / (1 + (slope / _SCALE) ** 2) for slope in _GRID]
+_PRIOR_SIDE = sum(_PRIOR[: len(_GRID) // 2])
+_UNRELATED = 0.5
 
 
 def reversed_chance(votes: Votes, scores: Sequence[float | None], error: float) -> float | None:
     """The chance that better responses meet the criterion less; None where nothing can be said.
 
-    A conditional logistic regression of the truth behind the verdicts on the score: if k of the responses meet
-    the criterion, the chance that it is just these is e^(b * their scores) over the sum of the same for every
-    choice of k (at b = 0: the exact permutation distribution). No intercept has to be estimated, so it holds for
-    a pool of four as for one of forty. Which responses meet it is not known but judged; all possible truths are
-    summed, each as likely as the verdicts make it. The slope b has a Cauchy prior around 0, of scale 1.25 a
-    standard deviation of the score. The chance is that of b < 0, given that some responses meet the criterion
-    and some do not.
+    Before the verdicts, a criterion has nothing to do with the score with a chance of one half; else it points
+    either way as likely as the other. The verdicts move this by a conditional logistic regression of the truth
+    behind them on the score: if k of the responses meet the criterion, the chance that it is just these is
+    e^(b * their scores) over the sum of the same for every choice of k (at b = 0: the exact permutation
+    distribution). No intercept has to be estimated, so it holds for a pool of four as for one of forty. Which
+    responses meet it is not known but judged; all possible truths are summed, each as likely as the verdicts make
+    it. The slope b, where it is not 0, has a Cauchy prior of scale 1.25 a standard deviation of the score. Some
+    responses are taken to meet the criterion, and some not.
 
     Args:
         votes: the verdicts on the criterion.
@@ -36,7 +39,7 @@ def reversed_chance(votes: Votes, scores: Sequence[float | None], error: float) 
         >>> met_by_the_worst_alone = ((True, False, False, False, False, False),)
         >>> rows = met_by_the_best, met_by_the_worst, met_by_the_worst_alone
         >>> [round(reversed_chance(row, [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], 0.05), 2) for row in rows]
-        [0.03, 0.97, 0.9]
+        [0.01, 0.8, 0.57]
     """
     judged = [
         (likelihoods(tally, error), score)
@@ -54,7 +57,10 @@ def reversed_chance(votes: Votes, scores: Sequence[float | None], error: float) 
         inner = zip(said[1:-1], possible[1:-1], strict=True)
         weights.append(prior * sum(mine / every for mine, every in inner))
     middle = len(_GRID) // 2
-    return (sum(weights[:middle]) + weights[middle] / 2) / sum(weights)
+    unrelated = weights[middle] / _PRIOR[middle]
+    wrong, right = (sum(side) / _PRIOR_SIDE for side in (weights[:middle], weights[middle + 1 :]))
+    related = (1 - _UNRELATED) / 2
+    return related * wrong / (related * (wrong + right) + _UNRELATED * unrelated)
 
 
 def scores_without(

@@ -8,7 +8,7 @@ from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.gates.decision import Decision, GateContext
 from autorubric.synthesis.gates.direction import reversed_chance, scores_without
 from autorubric.synthesis.gates.settings import GateSettings
-from autorubric.synthesis.gates.verdicts import judge_error, separating_chance, tallies
+from autorubric.synthesis.gates.verdicts import judge_error, opposite, separating_chance, tallies
 
 
 def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[Decision]:
@@ -54,9 +54,7 @@ def _decision(
     return Decision(one.id, "separates", "kept", figures)
 
 
-def wrong_way_chance(
-    one: Candidate, others: Sequence[Candidate], context: GateContext, error: float
-) -> float | None:
+def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateContext, error: float) -> float | None:
     """The chance that a criterion points the wrong way, a pitfall's sign taken into account.
 
     Example:
@@ -68,6 +66,7 @@ def wrong_way_chance(
         True
     """
     votes = context.pool.votes
+    if one.id not in votes:
+        return None
     scores = scores_without(one, others, votes, len(context.pool.responses))
-    chance = reversed_chance(votes[one.id], scores, error) if one.id in votes else None
-    return 1 - chance if chance is not None and one.pitfall else chance
+    return reversed_chance(opposite(votes[one.id]) if one.pitfall else votes[one.id], scores, error)

@@ -35,6 +35,16 @@ def tallies(votes: Votes) -> list[Tally]:
     return [Tally(column.count(True), column.count(False)) for column in zip(*votes, strict=True)]
 
 
+def opposite(votes: Votes) -> Votes:
+    """The verdicts on the absence of what a criterion describes.
+
+    Example:
+        >>> opposite(((True, None),))
+        ((False, None),)
+    """
+    return tuple(tuple(None if vote is None else not vote for vote in row) for row in votes)
+
+
 def likelihoods(tally: Tally, error: float) -> tuple[float, float]:
     """The chance of a tally if the response meets the criterion, and if it does not.
 
