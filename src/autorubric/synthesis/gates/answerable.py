@@ -39,7 +39,7 @@ def _decision(one: Candidate, context: GateContext) -> Decision:
     if unseen and not _UNSEEN.search(context.query_text):
         reason = f"it speaks of {unseen.group()!r}, which a grader does not see"
         return Decision(one.id, "answerable", "rejected", {"words": unseen.group()}, reason)
-    licence = context.licences.get(one.id)
+    licence = context.licence_of(one)
     if licence is None:
         return Decision(one.id, "answerable", "undecided", {}, "no licence judgment")
     if not licence.answerable:

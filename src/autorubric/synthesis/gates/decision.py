@@ -42,6 +42,21 @@ class GateContext:
             return self.query
         return "\n".join(str(turn.get("content", "")) for turn in self.query)
 
+    def licence_of(self, candidate: Candidate) -> Licence | None:
+        """The licence of a criterion; a rewritten one has that of its first wording, unless it was asked anew.
+
+        A rewrite changes the wording and not the demand, so it needs no licence judgment of its own.
+
+        Example:
+            >>> again = Candidate("e1.1.r", "Tone", "Greets Ann.", 4, "evolved", 1, parents=("e1.1",), rewritten=True)
+            >>> GateContext("", (again,), Pool((), ()), {"e1.1": Licence("implicit")}).licence_of(again).need
+            'implicit'
+        """
+        own = self.licences.get(candidate.id)
+        if own is None and candidate.rewritten and candidate.parents:
+            return self.licences.get(candidate.parents[0])
+        return own
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

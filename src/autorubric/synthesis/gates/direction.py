@@ -6,47 +6,61 @@ from collections.abc import Mapping, Sequence
 from math import exp, sqrt
 
 from autorubric.synthesis.candidate import Candidate, Votes
+from autorubric.synthesis.gates.verdicts import likelihoods, sums_by_count, tallies
 
 # Per standard deviation of the score; the scale that Gelman et al. 2008 recommend for logistic regression.
 _SCALE = 1.25
-_GRID = [step / 4 for step in range(-32, 33)]
+_GRID = [step / 2 for step in range(-16, 17)]
 _PRIOR = [1 / (1 + (slope / _SCALE) ** 2) for slope in _GRID]
+_PRIOR_SIDE = sum(_PRIOR[: len(_GRID) // 2])
+_UNRELATED = 0.5
 
 
-def reversed_chance(votes: Votes, scores: Sequence[float | None]) -> float | None:
+def reversed_chance(votes: Votes, scores: Sequence[float | None], error: float) -> float | None:
     """The chance that better responses meet the criterion less; None where nothing can be said.
 
-    The model is a conditional logistic regression of each judge's verdicts on the score: given how many
-    responses a judge finds to meet the criterion, the chance that it is just these is e^(b * their scores) over
-    the sum of the same for every choice of as many (at b = 0: the exact permutation distribution). No intercept
-    has to be estimated, so it holds for a pool of four as for one of forty. The slope b has a Cauchy prior around
-    0 (scale 1.25 a standard deviation); judges see the same responses, so they count together as one sample.
+    Before the verdicts, a criterion has nothing to do with the score with a chance of one half; else it points
+    either way as likely as the other. The verdicts move this by a conditional logistic regression of the truth
+    behind them on the score: if k of the responses meet the criterion, the chance that it is just these is
+    e^(b * their scores) over the sum of the same for every choice of k (at b = 0: the exact permutation
+    distribution). No intercept has to be estimated, so it holds for a pool of four as for one of forty. Which
+    responses meet it is not known but judged; all possible truths are summed, each as likely as the verdicts make
+    it. The slope b, where it is not 0, has a Cauchy prior of scale 1.25 a standard deviation of the score. Some
+    responses are taken to meet the criterion, and some not.
 
     Args:
         votes: the verdicts on the criterion.
         scores: of each response by the other criteria; None where there is none.
+        error: how often a verdict is wrong.
 
     Example:
         >>> met_by_the_best = ((False, False, False, True, True, True),)
         >>> met_by_the_worst = ((True, True, True, False, False, False),)
         >>> met_by_the_worst_alone = ((True, False, False, False, False, False),)
         >>> rows = met_by_the_best, met_by_the_worst, met_by_the_worst_alone
-        >>> [round(reversed_chance(row, [0.1, 0.2, 0.3, 0.6, 0.7, 0.8]), 2) for row in rows]
-        [0.02, 0.98, 0.91]
+        >>> [round(reversed_chance(row, [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], 0.05), 2) for row in rows]
+        [0.01, 0.8, 0.57]
     """
-    product, informed = [1.0] * len(_GRID), 0
-    for row in votes:
-        seen = [(v, s) for v, s in zip(row, scores, strict=True) if v is not None and s is not None]
-        likelihood = _conditional([vote for vote, _ in seen], [score for _, score in seen])
-        if likelihood:
-            informed += 1
-            product = [before * value for before, value in zip(product, likelihood, strict=True)]
-    if not informed:
+    judged = [
+        (likelihoods(tally, error), score)
+        for tally, score in zip(tallies(votes), scores, strict=True)
+        if sum(tally) and score is not None
+    ]
+    standard = _standardised([score for _, score in judged])
+    if not standard:
         return None
-    power = 1 / informed
-    weights: list[float] = [prior * value**power for prior, value in zip(_PRIOR, product, strict=True)]
+    weights = []
+    for prior, slope in zip(_PRIOR, _GRID, strict=True):
+        factors = [exp(slope * score) for score in standard]
+        said = sums_by_count((unmet, met * f) for ((met, unmet), _), f in zip(judged, factors, strict=True))
+        possible = sums_by_count((1.0, factor) for factor in factors)
+        inner = zip(said[1:-1], possible[1:-1], strict=True)
+        weights.append(prior * sum(mine / every for mine, every in inner))
     middle = len(_GRID) // 2
-    return (sum(weights[:middle]) + weights[middle] / 2) / sum(weights)
+    unrelated = weights[middle] / _PRIOR[middle]
+    wrong, right = (sum(side) / _PRIOR_SIDE for side in (weights[:middle], weights[middle + 1 :]))
+    related = (1 - _UNRELATED) / 2
+    return related * wrong / (related * (wrong + right) + _UNRELATED * unrelated)
 
 
 def scores_without(
@@ -72,24 +86,10 @@ def scores_without(
     return [point / total if total else None for point, total in zip(points, totals, strict=True)]
 
 
-def _conditional(met: Sequence[bool], scores: Sequence[float]) -> list[float]:
-    """The likelihood of the verdicts at each slope, given how many are met; empty where it is flat."""
-    count, size = sum(met), len(met)
-    if count in (0, size):
+def _standardised(scores: Sequence[float]) -> list[float]:
+    """The scores with mean 0 and deviation 1; empty where they do not differ."""
+    if len(scores) < 2:
         return []
-    mean = sum(scores) / size
-    deviation = sqrt(sum((score - mean) ** 2 for score in scores) / size)
-    if deviation < 1e-9:
-        return []
-    standard = [(score - mean) / deviation for score in scores]
-    mine = sum(score for score, vote in zip(standard, met, strict=True) if vote)
-    return [exp(slope * mine) / _choices([exp(slope * score) for score in standard], count) for slope in _GRID]
-
-
-def _choices(factors: Sequence[float], count: int) -> float:
-    """The sum over all choices of `count` factors of their product (an elementary symmetric polynomial)."""
-    sums = [1.0] + [0.0] * count
-    for factor in factors:
-        for size in range(count, 0, -1):
-            sums[size] += factor * sums[size - 1]
-    return sums[count]
+    mean = sum(scores) / len(scores)
+    deviation = sqrt(sum((score - mean) ** 2 for score in scores) / len(scores))
+    return [(score - mean) / deviation for score in scores] if deviation > 1e-9 else []

@@ -27,7 +27,7 @@ def licensed(candidates: Sequence[Candidate], context: GateContext, settings: Ga
 
 
 def _decision(one: Candidate, context: GateContext) -> Decision:
-    licence = context.licences.get(one.id)
+    licence = context.licence_of(one)
     if licence is None:
         return Decision(one.id, "licensed", "undecided", {}, "no licence judgment")
     figures: dict[str, float | str | None] = {"need": licence.need, "quote": licence.quote, "draws": licence.draws}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autorubric.synthesis.candidate import Candidate, Votes
+from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.gates.decision import Decision, GateContext
 from autorubric.synthesis.gates.settings import GateSettings, RedundantSettings
-from autorubric.synthesis.gates.verdicts import agreement_rate, judge_error, same_factor
+from autorubric.synthesis.gates.verdicts import agreement_rate, judge_error, opposite, same_factor
 from autorubric.synthesis.gates.words import alikeness
 
 
@@ -60,16 +60,16 @@ def _same_chance(
     factor = 1.0
     votes, others = context.pool.votes.get(one.id), context.pool.votes.get(other.id)
     if votes and others:
-        factor = same_factor(votes, _opposite(others) if one.pitfall != other.pitfall else others, *noise)
+        factor = same_factor(votes, opposite(others) if one.pitfall != other.pitfall else others, *noise)
     odds = prior / (1 - prior) * factor
     return odds / (1 + odds)
 
 
 def _said_same(one: Candidate, other: Candidate, context: GateContext) -> bool:
-    licence = context.licences.get(one.id)
-    return licence is not None and licence.same_as == other.id
+    licence = context.licence_of(one)
+    return licence is not None and bool(licence.same_as) and licence.same_as in (other.id, _earlier(other))
 
 
-def _opposite(votes: Votes) -> Votes:
-    """The verdicts on the absence of a fault."""
-    return tuple(tuple(None if vote is None else not vote for vote in row) for row in votes)
+def _earlier(one: Candidate) -> str:
+    """The id that a rewritten criterion had when licences were asked."""
+    return one.parents[0] if one.rewritten and one.parents else one.id

@@ -8,7 +8,7 @@ from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.gates.decision import Decision, GateContext
 from autorubric.synthesis.gates.direction import reversed_chance, scores_without
 from autorubric.synthesis.gates.settings import GateSettings
-from autorubric.synthesis.gates.verdicts import judge_error, separating_chance, tallies
+from autorubric.synthesis.gates.verdicts import judge_error, opposite, separating_chance, tallies
 
 
 def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[Decision]:
@@ -42,7 +42,7 @@ def _decision(
     if chance < limits.least_separating:
         nearly = "nearly all responses meet it" if met > 0.5 else "hardly any response meets it"
         return Decision(one.id, "separates", "rejected", figures, f"{nearly}, so it tells none apart")
-    wrong_way = wrong_way_chance(one, others, context)
+    wrong_way = wrong_way_chance(one, others, context, error)
     figures["reversed"] = wrong_way
     if wrong_way is None:
         reason = "the other criteria tell the responses not apart, so its direction cannot be seen"
@@ -54,7 +54,7 @@ def _decision(
     return Decision(one.id, "separates", "kept", figures)
 
 
-def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateContext) -> float | None:
+def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateContext, error: float) -> float | None:
     """The chance that a criterion points the wrong way, a pitfall's sign taken into account.
 
     Example:
@@ -62,10 +62,11 @@ def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateC
         >>> wanted, fault = Candidate("m1", "", "Names it.", 5), Candidate("m2", "", "Invents it.", -5)
         >>> votes = {"m1": ((True, True, False, False),), "m2": ((False, False, True, True),)}
         >>> pool = Pool(("a",) * 4, ("j1",), votes)
-        >>> wrong_way_chance(fault, [wanted, fault], GateContext("Why?", (), pool)) < 0.1
+        >>> wrong_way_chance(fault, [wanted, fault], GateContext("Why?", (), pool), 0.05) < 0.1
         True
     """
     votes = context.pool.votes
+    if one.id not in votes:
+        return None
     scores = scores_without(one, others, votes, len(context.pool.responses))
-    chance = reversed_chance(votes.get(one.id, ()), scores)
-    return 1 - chance if chance is not None and one.pitfall else chance
+    return reversed_chance(opposite(votes[one.id]) if one.pitfall else votes[one.id], scores, error)

@@ -28,7 +28,7 @@ class SeparatesSettings(_Strict):
     merged: bool = False
     least_responses: int = Field(3, ge=2)
     least_separating: float = Field(0.5, ge=0, le=1)
-    least_reversed: float = Field(0.95, ge=0.5, le=1)
+    least_reversed: float = Field(0.5, ge=0, le=1)
 
 
 class SurfaceSettings(_Strict):
@@ -90,7 +90,7 @@ class GateSettings(_Strict):
     """
 
     order: tuple[GateName, ...] = get_args(GateName)
-    licence_draws: int = Field(3, ge=1, le=15)
+    licence_draws: int = Field(5, ge=1, le=15)
     judge_error: float = Field(0.1, gt=0, lt=0.5)
     separates: SeparatesSettings = SeparatesSettings()
     surface: SurfaceSettings = SurfaceSettings()

@@ -8,6 +8,7 @@ from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.gates.decision import Decision, GateContext
 from autorubric.synthesis.gates.separates import wrong_way_chance
 from autorubric.synthesis.gates.settings import GateSettings
+from autorubric.synthesis.gates.verdicts import judge_error
 
 
 def evolved_share(candidates: Sequence[Candidate]) -> float | None:
@@ -39,7 +40,8 @@ def within_share(candidates: Sequence[Candidate], context: GateContext, settings
     if most is None or not any(one.weight for one in merged):
         return []
     evolved = [one for one in candidates if one.origin == "evolved"]
-    doubts = {one.id: wrong_way_chance(one, candidates, context) for one in evolved}
+    error = judge_error(context.pool, settings.judge_error)
+    doubts = {one.id: wrong_way_chance(one, candidates, context, error) for one in evolved}
     ranked = sorted(evolved, key=lambda one: (_doubt(doubts[one.id]), -abs(one.weight)))
     staying = list(ranked)
     while staying and (evolved_share([*merged, *staying]) or 0) > most:

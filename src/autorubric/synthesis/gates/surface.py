@@ -29,7 +29,7 @@ def asks_substance(candidates: Sequence[Candidate], context: GateContext, settin
 
 
 def _decision(one: Candidate, context: GateContext, settings: GateSettings) -> Decision:
-    kinds, licence = settings.surface.kinds, context.licences.get(one.id)
+    kinds, licence = settings.surface.kinds, context.licence_of(one)
     demands = [demand for demand in demands_in(one.description, context.query_text) if demand.kind in kinds]
     unasked = next((demand for demand in demands if not demand.asked), None)
     words = unasked.words if unasked else None

@@ -35,6 +35,16 @@ def tallies(votes: Votes) -> list[Tally]:
     return [Tally(column.count(True), column.count(False)) for column in zip(*votes, strict=True)]
 
 
+def opposite(votes: Votes) -> Votes:
+    """The verdicts on the absence of what a criterion describes.
+
+    Example:
+        >>> opposite(((True, None),))
+        ((False, None),)
+    """
+    return tuple(tuple(None if vote is None else not vote for vote in row) for row in votes)
+
+
 def likelihoods(tally: Tally, error: float) -> tuple[float, float]:
     """The chance of a tally if the response meets the criterion, and if it does not.
 
@@ -59,15 +69,24 @@ def separating_chance(votes: Votes, error: float) -> float:
         >>> [round(separating_chance(votes, 0.1), 2) for votes in (all_met, one_doubt, one_miss)]
         [0.01, 0.15, 0.93]
     """
-    judged = [tally for tally in tallies(votes) if sum(tally)]
-    # by_count[k]: the likelihoods of all patterns in which k responses meet it, summed.
-    by_count = [1.0]
-    for tally in judged:
-        met, unmet = likelihoods(tally, error)
-        by_count = [unmet * stay + met * step for stay, step in zip([*by_count, 0.0], [0.0, *by_count], strict=True)]
+    judged = [likelihoods(tally, error) for tally in tallies(votes) if sum(tally)]
     size = len(judged)
-    by_count = [total / comb(size, count) for count, total in enumerate(by_count)]
+    sums = sums_by_count((unmet, met) for met, unmet in judged)
+    by_count = [total / comb(size, count) for count, total in enumerate(sums)]
     return sum(by_count[1:-1]) / sum(by_count) if size > 1 else 0.0
+
+
+def sums_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
+    """For every way to take one of each pair, the product; summed by how often the second was taken.
+
+    Example:
+        >>> sums_by_count([(1.0, 2.0), (1.0, 3.0)])
+        [1.0, 5.0, 6.0]
+    """
+    sums = [1.0]
+    for first, second in pairs:
+        sums = [first * stay + second * step for stay, step in zip([*sums, 0.0], [0.0, *sums], strict=True)]
+    return sums
 
 
 def split_chance(votes: Votes, error: float, prior: float = 0.5) -> float | None:
