@@ -64,14 +64,16 @@ _MANNER = re.compile(
 )
 # Of the answer, not of what it speaks about: "the tone is appropriate".
 _STATED = re.compile(
-    rf"\b(?:(?:^|(?:{_OF_ANSWERS}|{_SPEAKER}) (?:should |must )?){_STATE} (?:\w+ly |very |quite |fairly |rather |so )?"
+    rf"\b(?:(?:^|(?:{_OF_ANSWERS}|{_SPEAKER}) (?:should |must )?)"
+    rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?"
     rf"(?P<judged>{_JUDGED})(?=\s*(?:[.;,]|and\b|enough\b|to\b|for\b|$))"
     rf"|(?P<phrase>{_PHRASES})|(?P<hedge>{_HEDGES}) {_HEDGED})\b"
 )
 # Behind these stands what the answer says, not how it says it.
 _SAYING = re.compile(
-    r"^\W*(?:the \w+ )?(?:\w+ly )?(?:not )?(?:stat|mention|not|suggest|recommend|advis|emphasi[sz]|highlight|point|warn|"
-    r"instruct|encourag|indicat|inform|tell|stress|specif|conclud|claim|argu|ask|explains? (?:that|how|why|when|what))"
+    r"^\W*(?:the \w+ )?(?:\w+ly )?(?:not )?(?:stat|mention|not|suggest|recommend|advis|emphasi[sz]|highlight|point|"
+    r"warn|instruct|encourag|indicat|inform|tell|stress|specif|conclud|claim|argu|ask|"
+    r"explains? (?:that|how|why|when|what))"
 )
 # The patterns are slow and seldom match: without one of these they cannot.
 _TRIGGERS = re.compile(

@@ -36,7 +36,8 @@ def coverage(evidence: Evidence) -> float | None:
 
     A demand is a sentence or line of the query that asks for something (any sentence, where none does). It is taken
     up when the words that license a criterion stand in it, or when one criterion shares a third of its content
-    words: the explicit demands, from below. None without a demand, or where criteria in another language share no words.
+    words: the explicit demands, from below. None without a demand, or where the criteria
+    are in another language, so that they share no words.
     """
     demands = _demands(evidence.sheet.query)
     explicit = [one.quote for one in evidence.licences.values() if one.need == "explicit"]
