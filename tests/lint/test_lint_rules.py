@@ -197,7 +197,10 @@ def test_numbers_units_negations_opposites_and_exchanged_words_keep_criteria_apa
 
 
 def test_a_pitfall_is_no_near_duplicate_of_a_virtue() -> None:
-    assert broken("near-duplicate", ask("Names the dose of the drug.", 5), ask("Mentions the dose of the drug.", -5)) == []
+    assert (
+        broken("near-duplicate", ask("Names the dose of the drug.", 5), ask("Mentions the dose of the drug.", -5))
+        == []
+    )
 
 
 def test_the_same_words_are_a_duplicate_and_not_a_near_one() -> None:
@@ -304,7 +307,11 @@ SPANISH = "¿Cuál es la dosis más alta de paracetamol que puede tomar un adult
         (ENGLISH, ["指出成年人每天最多服用4克。", "建议疼痛持续一周时就医。"], [None]),
         (CHINESE, ["States that the dose is 4 g a day.", "Advises to see a doctor after a week."], [None]),
         (SPANISH, ["States that the dose is 4 g a day.", "Advises to see a doctor after a week."], [None]),
-        (CHINESE, ["指出成年人每天最多服用4克。", "建议疼痛持续一周时就医。", "It warns of the damage to the liver."], [3]),
+        (
+            CHINESE,
+            ["指出成年人每天最多服用4克。", "建议疼痛持续一周时就医。", "It warns of the damage to the liver."],
+            [3],
+        ),
         (CHINESE, ["指出成年人每天最多服用4克。", "提到 FDA 的说明。"], []),
         (ENGLISH, ["States that the dose is 4 g a day.", "Quotes “对乙酰氨基酚” as its Chinese name."], []),
         (f"Translate into Chinese: {ENGLISH}", ["指出成年人每天最多服用4克。"], []),
