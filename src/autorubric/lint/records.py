@@ -175,9 +175,10 @@ def _rubrics(record: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _no_rubric(record: Mapping[str, Any]) -> str:
-    wrong = next((str(key) for key in record if nearest(str(key), ROW_KEYS)), None)
+    known = [key for key in ROW_KEYS if key.islower()]
+    wrong = next((str(key) for key in record if nearest(str(key), known)), None)
     if wrong is not None:
-        return unknown_key(wrong, ROW_KEYS, "the row")
+        return unknown_key(wrong, known, "the row")
     return "there is no rubric in the row; expected it under 'rubrics', 'rubric' or 'criteria'"
 
 

@@ -55,7 +55,7 @@ _NUMBER_WORDS = {
     for value, words in enumerate((*_COUNTED, "eight 八", "nine 九", "ten 十"))
     for word in words.split()
 }
-_MOST_CHANGED = 0.25
+_MOST_CHANGED = 1 / 6
 
 
 class Gist(NamedTuple):
@@ -107,7 +107,7 @@ def _content(token: str) -> str:
     if token in _EMPTY or token in _EMPTY_ZH or token[0].isdigit():
         return ""
     stem = _stem(token)
-    return "" if stem in _EMPTY else stem
+    return "" if stem in _EMPTY or f"{stem}e" in _EMPTY else stem
 
 
 def _stem(word: str) -> str:

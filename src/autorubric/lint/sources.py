@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from autorubric.dataset.record import REF
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import iter_jsonl, read_document
 from autorubric.lint.finding import Place
@@ -90,21 +91,29 @@ def _of_document(document: Any, file: str, problems: list[str]) -> Iterator[Shee
 def _of_dataset(
     head: Mapping[str, Any], items: Iterator[tuple[int, Any]], file: str, problems: list[str]
 ) -> Iterator[Sheet]:
-    """The dataset's own rubric, those that items share, and those of single items."""
-    prompt = head.get("prompt") if isinstance(head.get("prompt"), str) else ""
+    """The dataset's own rubric, then those of items; one that items share comes once, as its first item uses it."""
+    given = head.get("prompt")
+    prompt = given if isinstance(given, str) else ""
     reference = bool(head.get("reference_submission"))
-    shared = head.get("rubrics") if isinstance(head.get("rubrics"), Mapping) else {}
-    named = [("", head.get("rubric")), *((f"rubrics.{name}", rubric) for name, rubric in (shared or {}).items())]
-    for part, rubric in named:
-        if rubric is not None and "$ref" not in rubric:
-            yield from _sheet(rubric, str(prompt or ""), reference, Place(file, part=part), problems)
+    shared = dict(head["rubrics"]) if isinstance(head.get("rubrics"), Mapping) else {}
+    if head.get("rubric") is not None and _name_in(head["rubric"]) is None:
+        yield from _sheet(head["rubric"], prompt, reference, Place(file), problems)
     for row, item in items:
         rubric = item.get("rubric") if isinstance(item, Mapping) else None
-        if rubric is None or (isinstance(rubric, Mapping) and "$ref" in rubric):
-            continue
-        query = str(item.get("prompt") or prompt or "")
-        place = Place(file, row, str(item.get("id") or ""))
-        yield from _sheet(rubric, query, reference or bool(item.get("reference_submission")), place, problems)
+        name = _name_in(rubric)
+        rubric, part = (rubric, "") if name is None else (shared.pop(name, None), f"rubrics.{name}")
+        if rubric is not None:
+            seen = reference or bool(item.get("reference_submission"))
+            place = Place(file, row, str(item.get("id") or ""), part)
+            yield from _sheet(rubric, str(item.get("prompt") or prompt), seen, place, problems)
+    for name, rubric in shared.items():
+        yield from _sheet(rubric, prompt, reference, Place(file, part=f"rubrics.{name}"), problems)
+
+
+def _name_in(rubric: Any) -> str | None:
+    """The name of the shared rubric that a reference points at; None for a rubric that is written out."""
+    ref = rubric.get("$ref") if isinstance(rubric, Mapping) else None
+    return None if ref is None else str(ref).removeprefix(REF)
 
 
 def _sheet(rubric: Any, query: str, reference: bool, place: Place, problems: list[str]) -> Iterator[Sheet]:

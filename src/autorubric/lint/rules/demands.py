@@ -84,7 +84,9 @@ def _second_in_list(text: str) -> str:
     for marks in (_NUMBERED, _BULLETS):
         found = list(marks.finditer(text))
         before = text[: found[0].start() + 1] if found else ""
-        choice = _EXAMPLES_ZH.search(before) or re.search(r"\b(?:any|one|either|such as|e\.g|for example)\b", before)
+        choice = _EXAMPLES_ZH.search(before) or re.search(
+            r"\b(?:any|one|either|such as|e\.g|for example|including|definitions)\b", before
+        )
         if len(found) >= 2 and not choice:
             return text[found[1].start() : found[1].end() + 20].strip().split("\n")[0]
     return ""

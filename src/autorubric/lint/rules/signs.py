@@ -20,13 +20,14 @@ _BAD_ACT = any_of(
     misinterpret"""
 )
 _BAD_KIND = any_of(
-    """factual, significant, major, serious, grammatical, spelling, false, incorrect, inaccurate, misleading, harmful
-    unsafe, dangerous, offensive, toxic, fabricated, invented, made-up, irrelevant, redundant, unnecessary"""
+    """factual, significant, major, serious, grammatical, spelling, false, incorrect, inaccurate, misleading
+    harmful, unsafe, dangerous, offensive, toxic, fabricated, invented, made-up, irrelevant, redundant
+    unnecessary"""
 )
 _BAD_KIND_ZH = any_of("明显, 严重, 事实, 语法, 逻辑")
 _CARRIED = any_of(
-    """errors?, mistakes?, claims?, statements?, information, advice, content, language, facts?, sources?, citations?
-    assumptions?, details?, repetitions?"""
+    """errors?, mistakes?, claims?, statements?, information, advice, content, language, facts?, sources?
+    citations?, assumptions?, details?, repetitions?"""
 )
 _CARRIES = any_of("contains?, includes?, makes?, gives?, uses?, has, have, introduces?, spreads?")
 _WRONGLY = any_of(

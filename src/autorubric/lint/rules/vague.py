@@ -5,63 +5,83 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from autorubric.lint.patterns import any_of
 from autorubric.lint.rules.rule import Hit, Rule
 from autorubric.lint.sheet import Sheet
 
 # "Adequate sleep" is what an answer is about, "adequate detail" how it is: the adjectives count before these.
-_OF_ANSWERS = (
-    "answers?|responses?|repl(?:y|ies)|explanations?|descriptions?|discussions?|analys[ei]s|summar(?:y|ies)|reasoning|"
-    "arguments?|details?|depth|language|tone|style|structure|format(?:ting)?|layout|length|level|manner|way|fashion|"
-    "quality|clarity|coverage|context|examples?|evidence|justifications?|terminology|wording|vocabulary|grammar|flow|"
-    "transitions?|presentation|organi[sz]ation|information|content|caution|uncertainty|hedging|disclaimers?|"
-    "recommendations?|suggestions?|advice|guidance|insights?|ideas?|amount|number|sources?|citations?|points?|steps"
+_OF_ANSWERS = any_of(
+    """answers?, responses?, repl(?:y|ies), explanations?, descriptions?, discussions?, analys[ei]s
+    summar(?:y|ies), reasoning, arguments?, details?, depth, language, tone, style, structure
+    format(?:ting)?, layout, length, level, manner, way, fashion, quality, clarity, coverage, context
+    examples?, evidence, justifications?, terminology, wording, vocabulary, grammar, flow, transitions?
+    presentation, organi[sz]ation, information, content, caution, uncertainty, hedging, disclaimers?
+    recommendations?, suggestions?, advice, guidance, insights?, amount, number, sources?, citations?
+    points?, steps"""
 )
-_ADJECTIVES = (
-    "good|nice|great|decent|appropriate|adequate|sufficient|enough|reasonable|suitable|proper|satisfactory|acceptable|"
-    "excellent|useful|helpful|interesting|engaging|compelling|meaningful|insightful|"
-    "high[- ]quality|well[- ]written|smooth|natural|pleasant|fitting|creative"
+_ADJECTIVES = any_of(
+    r"""good(?! idea), nice, great, decent, appropriate, adequate, sufficient, reasonable, suitable, proper
+    satisfactory, acceptable, excellent, useful, helpful, interesting, engaging, compelling, meaningful
+    insightful, high[- ]quality(?! evidence), well[- ]written, smooth, natural, pleasant, fitting, creative
+    enough(?= (?:detail|depth|examples?|explanation)\b)"""
 )
-_JUDGED = (
-    "good|nice|great|decent|appropriate|adequate|sufficient|reasonable|suitable|satisfactory|acceptable|excellent|"
-    "interesting|engaging|compelling|insightful|helpful|useful|clear|natural|smooth|readable|professional|creative"
+_JUDGED = any_of(
+    """good, nice, great, decent, appropriate, adequate, sufficient, reasonable, suitable, satisfactory, acceptable
+    excellent, interesting, engaging, compelling, insightful, helpful, useful, clear, natural, smooth, readable
+    professional, creative, comprehensive, detailed, thorough, concise, brief, relevant, coherent, informative
+    (?:of )?(?:good|high)[- ]quality, well[- ]\\w+"""
 )
 # "Explains it adequately": how the answer does something; "store it properly" is what it says.
-_ADVERBS = (
-    "adequately|appropriately|sufficiently|reasonably|properly|suitably|effectively|satisfactorily|nicely|well|"
-    "meaningfully|skil?lfully"
+_ADVERBS = any_of(
+    """adequately, appropriately, sufficiently, reasonably, properly, suitably, effectively, satisfactorily
+    nicely, well, meaningfully, skil?lfully"""
 )
-_ACTS = (
-    "addresses|addressing|answers|answering|explains|explaining|describes|describing|covers|covering|discusses|"
-    "discussing|handles|presents|presenting|conveys|communicates|communicating|summari[sz]es|uses|structures|"
-    "organi[sz]es|responds|supports|justifies|demonstrates|documents|elaborates|develops|expresses|captures|reflects|"
-    "integrates|balances|tailors|adapts|acknowledges"
+_ACTS = any_of(
+    """addresses, addressing, answers, answering, explains, explaining, describes, describing, covers, covering
+    discusses, discussing, handles, presents, presenting, conveys, communicates, communicating
+    summari[sz]es, uses, structures, organi[sz]es, responds, supports, justifies, demonstrates, documents
+    elaborates, develops, expresses, captures, reflects, integrates, balances, tailors, adapts, acknowledges"""
 )
-_ANYWHERE = (
-    "high[- ]quality|well[- ](?:written|structured|organi[sz]ed|crafted|formatted|presented|articulated|reasoned)|"
-    "good enough|as much as possible|to some extent|to a certain degree|more or less|and so on|and so forth|"
-    "and the like|where (?:appropriate|applicable|possible)|as (?:appropriate|applicable)|user[- ]friendly|"
-    "easy to (?:read|follow|understand)|reads? well|flows? (?:well|naturally|smoothly)|in an? [a-z]+ing way"
+_PHRASES = any_of(
+    """well[- ](?:written|structured|organi[sz]ed|crafted|formatted|presented|articulated|reasoned), good enough
+    as much as possible, to some extent, to a certain degree, more or less, and so on, and so forth, and the like
+    where (?:appropriate|applicable|possible), as (?:appropriate|applicable), user[- ]friendly
+    easy to (?:read|follow|understand), reads? well, flows? (?:well|naturally|smoothly), in an? [a-z]+ing way"""
 )
-_STATE = r"(?:is|are|be|sounds?|seems?|feels?|looks?|stays?|remains?)"
-_ENGLISH = re.compile(
-    rf"\b(?:(?P<adjective>{_ADJECTIVES})(?:,? (?:(?:and|or) )?(?!than\b)[a-z\-]+)?? (?:{_OF_ANSWERS})"
-    rf"|(?P<before>{_ADVERBS}) (?:{_ACTS})"
-    rf"|(?:{_ACTS})(?: [\w\-']+){{1,6}}? (?P<after>{_ADVERBS})(?=\s*(?:[.;,]|$))"
-    rf"|(?P<phrase>{_ANYWHERE})"
-    # Of the answer, not of what it speaks about: "the tone is appropriate", "is helpful".
-    rf"|(?:^|(?:it|{_OF_ANSWERS}|submission|essay|text|model|assistant|code)s? (?:should |must )?)"
-    rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?(?P<judged>{_JUDGED})"
-    r"(?=\s*(?:[.;,]|and\b|enough\b|to\b|for\b|$))"
-    r"|(?P<hedge>almost|nearly|fairly|somewhat|quite|rather|very|mostly|reasonably|sufficiently|adequately) "
-    r"(?:complete|correct|accurate|clear|detailed|thorough|comprehensive|good|well|brief|concise|specific|relevant|"
-    r"engaging|readable|simple))\b"
+_HEDGES = any_of(
+    "almost, nearly, fairly, somewhat, quite, rather, very, mostly, reasonably, sufficiently, adequately"
 )
-# The pattern is slow and seldom matches: without one of these it cannot.
+_HEDGED = any_of(
+    """complete, correct, accurate, clear, detailed, thorough, comprehensive, good, well, brief, concise, specific
+    relevant, engaging, readable, simple"""
+)
+_SPEAKER = any_of("submission, essay, text, model, assistant, code")
+_STATE = any_of("is, are, be, sounds?, seems?, feels?, looks?, stays?, remains?")
+_MANNER = re.compile(
+    rf"\b(?:(?P<adjective>{_ADJECTIVES})(?:,? (?:(?:and|or) )?(?!than\b)[a-z\-]+)?? {_OF_ANSWERS}"
+    rf"|(?P<before>{_ADVERBS}) {_ACTS}"
+    rf"|{_ACTS}(?: [\w\-']+){{1,6}}? (?P<after>{_ADVERBS}|clearly|thoroughly|concisely)(?=\s*(?:[.;,]|$)))\b"
+)
+# Of the answer, not of what it speaks about: "the tone is appropriate".
+_STATED = re.compile(
+    rf"\b(?:(?:^|(?:{_OF_ANSWERS}|{_SPEAKER}) (?:should |must )?)"
+    rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?"
+    rf"(?P<judged>{_JUDGED})(?=\s*(?:[.;,]|and\b|enough\b|to\b|for\b|$))"
+    rf"|(?P<phrase>{_PHRASES})|(?P<hedge>{_HEDGES}) {_HEDGED})\b"
+)
+# Behind these stands what the answer says, not how it says it.
+_SAYING = re.compile(
+    r"^\W*(?:the \w+ )?(?:\w+ly )?(?:not )?(?:stat|mention|not|suggest|recommend|advis|emphasi[sz]|highlight|point|"
+    r"warn|instruct|encourag|indicat|inform|tell|stress|specif|conclud|claim|argu|ask|"
+    r"explains? (?:that|how|why|when|what))"
+)
+# The patterns are slow and seldom match: without one of these they cannot.
 _TRIGGERS = re.compile(
-    r"good|nice|nicely|great|decen|propriate|dequate|suffic|enough|reasona|suitab|proper|satisf|accepta|excellent|"
-    r"helpful|useful|interest|engag|compell|meaning|insight|quality|well|smooth|natural|pleasant|fitting|creative|"
-    r"effectiv|skil|much as|extent|more or less|so (?:on|forth)|the like|friendly|easy to|where (?:app|poss)|as appl|"
-    r"ing way|almost|nearly|fairly|somewhat|quite|rather|very|mostly|clear|professional|readab"
+    r"good|nice|nicely|great|decen|propriate|dequate|suffic|enough|reasona|suitab|proper|satisf|accepta|"
+    r"excellent|helpful|useful|interest|engag|compell|meaning|insight|quality|well|smooth|natural|pleasant|"
+    r"fitting|creative|effectiv|skil|much as|extent|more or less|so (?:on|forth)|the like|friendly|easy to|"
+    r"where (?:app|poss)|as appl|ing way|almost|nearly|fairly|somewhat|quite|rather|very|mostly|clear|"
+    r"thorough|concise|professional|readab|comprehen|detailed|brief|relevant|coheren|informativ"
 )
 _CHINESE = re.compile(
     r"高质量|引人入胜|差不多|大致上?|基本上|一定程度上?|尽可能|尽量|适当(?:的|地|提|说|使|给)|恰当(?:的|地|$|，|。)|"
@@ -93,7 +113,9 @@ def _vague(sheet: Sheet) -> Iterator[Hit]:
 
 
 def _english(text: str) -> re.Match[str] | None:
-    return _ENGLISH.search(text) if _TRIGGERS.search(text) else None
+    if not _TRIGGERS.search(text):
+        return None
+    return _MANNER.search(text) or (None if _SAYING.match(text) else _STATED.search(text))
 
 
 VAGUE_WORDS = Rule(

@@ -30,7 +30,7 @@ def measures(
     query: Query,
     candidates: Sequence[Candidate],
     pool: Pool | None = None,
-    licences: Mapping[str, Licence] | None = None,
+    licences: Mapping[str, Licence | None] | None = None,
 ) -> dict[str, float | None]:
     """The thirteen measures of one rubric; None where there is no evidence.
 
@@ -41,7 +41,8 @@ def measures(
         query: what the rubric is for: a text, or the messages of a conversation.
         candidates: its criteria.
         pool: the graded responses. Two rows with the same judge id are two runs of one judge.
-        licences: what a judge said about each criterion's right to be asked, by criterion id.
+        licences: what a judge said about each criterion's right to be asked, by criterion id; None where nobody
+            could say.
 
     Example:
         >>> rubric = [Candidate("m1", "Dose", "Names the highest daily dose of 4 g.", 8)]
@@ -50,5 +51,6 @@ def measures(
         >>> found["number"], found["consistency"], found["stability"], found["distinguishability"]
         (1.0, 1.0, None, 1.0)
     """
-    evidence = Evidence(query, candidates, pool, licences or {})
+    ruled = {key: licence for key, licence in (licences or {}).items() if licence is not None}
+    evidence = Evidence(query, candidates, pool, ruled)
     return {name: measure(evidence) for name, measure in MEASURES.items()}

@@ -16,7 +16,8 @@ _ASKING = re.compile(
     r"[?？]\s*$|^\W*(?:please|can|could|would|what|why|how|who|when|where|which|is|are|do|does|should|must|write|explain|"
     r"describe|list|give|name|compare|summari[sz]e|create|make|find|show|tell|help|design|propose|compute|calculate|"
     r"include|use|avoid|analy[sz]e|discuss|generate|provide|suggest|outline|solve|prove|implement|translate|rewrite)\b"
-    r"|\b(?:must|should|need to|make sure|i want|i'd like)\b|请|帮|写|需要|必须|不要|应该|应当|如何|什么|为什么|怎么|哪|吗",
+    r"|\b(?:must|should|need to|make sure|i want|i'd like)\b"
+    r"|请|帮|写|需要|必须|不要|应该|应当|如何|什么|为什么|怎么|哪|吗",
     re.IGNORECASE,
 )
 _ENOUGH = 1 / 3
@@ -33,12 +34,14 @@ def alignment(evidence: Evidence) -> float | None:
 def coverage(evidence: Evidence) -> float | None:
     """The share of the query's demands that a criterion takes up.
 
-    A demand is a sentence or line of the query that asks for something (any sentence, where none does). It is taken up
-    when the words that license a criterion stand in it, or when one criterion shares a third of its content words:
-    the explicit demands, from below. None without a demand, or where criteria in another language share no words.
+    A demand is a sentence or line of the query that asks for something (any sentence, where none does). It is taken
+    up when the words that license a criterion stand in it, or when one criterion shares a third of its content
+    words: the explicit demands, from below. None without a demand, or where the criteria
+    are in another language, so that they share no words.
     """
     demands = _demands(evidence.sheet.query)
-    quotes = [_plain(one.quote) for one in evidence.licences.values() if one.need == "explicit" and one.quote.strip()]
+    explicit = [one.quote for one in evidence.licences.values() if one.need == "explicit"]
+    quotes = [_plain(quote) for quote in explicit if quote.strip()]
     if not demands or (None in evidence.broken(LANGUAGE) and not quotes):
         return None
     criteria = [Gist.of(draft.wording, False).content for draft in evidence.sheet.criteria]
