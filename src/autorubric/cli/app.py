@@ -10,6 +10,7 @@ import typer
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
+from autorubric.cli.convert import convert
 from autorubric.cli.grade import grade
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("synthesize")(synthesize)
 app.command("grade")(grade)
 app.command("agree")(agree)
+app.command("convert")(convert)
 
 
 @app.callback()

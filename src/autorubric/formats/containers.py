@@ -60,12 +60,8 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
     Raises:
         InputError: the format is not kept in files with this extension.
     """
+    checked_container(path, form)
     extension = path.suffix.lower()
-    if extension not in form.containers:
-        kept = ", ".join(form.containers)
-        raise InputError(
-            f"{path}: {form.name} is kept in {kept} files, not in {extension or 'a file without ending'}"
-        )
     if extension == ".parquet":
         with _parquet_writer(path, form.arrow_schema(carry)) as add:
             yield add
@@ -78,6 +74,22 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
         text = _document_text(rows if form.document is None else form.document(rows), extension)
         with atomic_writer(path) as file:
             file.write(text)
+
+
+def checked_container(path: str | Path, form: Format) -> None:
+    """Nothing, where a format is kept in files with this extension.
+
+    Raises:
+        InputError: it is not; the message names those that it is kept in.
+
+    Example:
+        >>> from autorubric.formats import format_named
+        >>> checked_container("rows.csv", format_named("rurl"))
+        Traceback (most recent call last):
+        autorubric.errors.InputError: rows.csv: rurl is kept in .parquet or .jsonl files
+    """
+    if Path(path).suffix.lower() not in form.containers:
+        raise InputError(f"{path}: {form.name} is kept in {' or '.join(form.containers)} files")
 
 
 def _write_line(file: Any, row: Row) -> None:
@@ -153,7 +165,7 @@ def _parquet_writer(path: Path, schema: pa.Schema) -> Iterator[Callable[[Row], N
             try:
                 writer.write_table(pa.Table.from_pylist(waiting, schema=schema))
             except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-                raise InputError(f"{path}: a row does not fit the columns: {error}") from error
+                raise InputError(f"a row does not fit the columns: {error}") from error
             waiting.clear()
 
         def add(row: Row) -> None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autorubric.errors import InputError
-from autorubric.formats.containers import row_writer, rows_of
+from autorubric.formats.containers import checked_container, row_writer, rows_of
 from autorubric.formats.format import Format, Written
 from autorubric.formats.polarity import Polarity, PolarityAudit, checked_polarity, turned
 from autorubric.formats.questions import Questions
 from autorubric.formats.record import Record, Row
-from autorubric.formats.registry import detect, format_named
+from autorubric.formats.registry import FORMATS, detect, format_named
 
 _MOST_PROBLEMS = 100
 
@@ -95,13 +95,15 @@ def convert(
         ('rubrichub', 1, {})
     """
     polarity = checked_polarity(options.polarity)
+    if options.source is not None:
+        format_named(options.source)
     done = Conversion()
     records = _observed(source, options, polarity, done)
     if target is None or polarity == "audit":
         for _ in records:
             pass
         return done
-    form = format_named(target_format or "")
+    form = _target_format(target, target_format)
     done.target = form.name
     with _draft(Path(source), Path(target), options.force) as draft:
         with row_writer(draft, form, carry=options.carry) as add:
@@ -109,7 +111,9 @@ def convert(
             for record in records:
                 sink.write(record)
         if options.strict and done.lost:
-            losses = (f"{name} would be lost in {count} of {done.records} rows" for name, count in done.lost.items())
+            losses = (
+                f"{name} would be lost in {count} of {done.records} rows" for name, count in done.lost.most_common()
+            )
             raise InputError(losses, "leave --strict out to convert all the same")
     return done
 
@@ -161,6 +165,14 @@ def write_records(
             done.criteria += len(record.criteria)
             sink.write(record)
     return done
+
+
+def _target_format(target: str | Path, name: str | None) -> Format:
+    if name is None:
+        raise InputError(f"say which format {target} is to have with --to; there are: {', '.join(FORMATS)}")
+    form = format_named(name)
+    checked_container(target, form)
+    return form
 
 
 def _observed(source: str | Path, options: Options, polarity: Polarity, done: Conversion) -> Iterator[Record]:

@@ -36,12 +36,13 @@ _GOOD = re.compile(
     re.IGNORECASE,
 )
 _FAULT = re.compile(
-    r"\b(?:fail(?:s|ed|ing)?\s+to|failure\s+to|neglects?|omits?|omitting|overlooks?|forgets?\s+to|lacks?|"
+    rf"^{_SUBJECT_EN}(?:\w+ly\s+)?(?:fail(?:s|ed)?\s+to|failure\s+to|neglects?|omits?|overlooks?|forgets?\s+to|lacks|"
     r"(?:incorrect|wrong|erroneous|false|inaccurate|mistaken|unnecessari|misleading)ly|misstates?|misrepresents?|"
-    r"misidentif\w+|misinterprets?|mislead(?:s|ing)?|fabricat\w+|invents?|hallucinat\w+|contradicts?|"
-    r"penali[sz]ed?\s+(?:if|when|for)|appl(?:y|ies)\s+(?:a\s+)?penalty|(?:deduct|subtract)\w*\b.{0,30}\b(?:if|when|for)|"
-    r"loses?\s+points?|points?\s+off)\b"
-    r"|未能|遗漏|漏掉|遗忘|缺少|缺乏|忽略|忽视|错误地|误导|误称|误述|编造|捏造|虚构|自相矛盾|扣分|惩罚",
+    r"misidentif\w+|misinterprets?|misleads?|fabricates?|invents|hallucinates?|contradicts\s+(?:itself|its)|"
+    r"penali[sz]ed?\s+(?:if|when|for)|appl(?:y|ies)\s+(?:a\s+)?penalty|(?:deduct|subtract)s?\b.{0,30}\b(?:if|when|for)|"
+    r"loses?\s+points?|points?\s+off|overly\s|should\s+have\s)"
+    rf"|^{_SUBJECT_ZH}(?:未能|遗漏|漏掉|忘记|缺少|缺乏|忽略|忽视|错误地?|误导|误称|误述|编造|捏造|虚构|自相矛盾|若.*扣)"
+    r"|扣分|予以惩罚",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(
