@@ -57,6 +57,27 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("用中文回答。", "language", {"code": "zh"}),
     ("States that the final answer is 42.", "numeric_value", {"expected": 42.0}),
     ("Gives the result as -3.5 km.", "numeric_value", {"expected": -3.5, "unit": "km"}),
+    ("Limits the response to 100 words.", "word_count", {"at_most": 100}),
+    ("Keeps the answer under 100 words.", "word_count", {"at_most": 99}),
+    ("Is no longer than 80 words.", "word_count", {"at_most": 80}),
+    ("Answers in one sentence.", "sentence_count", {"at_least": 1, "at_most": 1}),
+    ("回答分为三段", "paragraph_count", {"at_least": 3, "at_most": 3}),
+    ("至少列出五条要点", "list_shape", {"at_least": 5}),
+    ("Response is in JSON format.", "json_valid", {}),
+    ("Writes in Spanish.", "language", {"code": "es"}),
+    ("Does not contain any commas.", "not_contains", {"phrases": [",", "，"]}),
+    ("不得使用感叹号", "not_contains", {"phrases": ["!", "！"]}),
+    ("Is written in all capital letters.", "CapitalLettersEnglishChecker", {}),
+    (
+        'Uses the word "tide" at least three times.',
+        "regex",
+        {"pattern": r"(?<!\w)tide(?!\w)", "ignore_case": True, "at_least": 3},
+    ),
+    (
+        'Mentions "tide" exactly once.',
+        "regex",
+        {"pattern": r"(?<!\w)tide(?!\w)", "ignore_case": True, "at_least": 1, "at_most": 1},
+    ),
     ("最终答案为12.5%", "numeric_value", {"expected": 12.5, "unit": "%"}),
 ]
 

@@ -16,9 +16,12 @@ NUMBER = rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+|(?:{'|'.join(_WORDS)}|a|an)\b|[一二�
 """A whole number in digits, as an English word up to twenty, or in Chinese."""
 
 _LEAST = r"at\s+least|no\s+(?:fewer|less)\s+than|not\s+(?:fewer|less)\s+than|a\s+minimum\s+of|minimum"
-_MOST = r"at\s+most|no\s+more\s+than|not\s+more\s+than|up\s+to|a\s+maximum\s+of|maximum|within|does\s+not\s+exceed"
-_BELOW = r"fewer\s+than|less\s+than|under|below"
-_ABOVE = r"more\s+than|over|exceeds|above|exceeding"
+_MOST = (
+    r"at\s+most|no\s+more\s+than|no\s+longer\s+than|not\s+more\s+than|up\s+to|a\s+maximum\s+of|maximum|within|"
+    r"does\s+not\s+exceed"
+)
+_BELOW = r"fewer\s+than|less\s+than|shorter\s+than|under|below"
+_ABOVE = r"more\s+than|longer\s+than|over|exceeds|above|exceeding"
 _EXACTLY = r"exactly|precisely"
 _ZH = (
     r"至少|不少于|不低于|最少|最多|不超过|不多于|至多|不得超过|不能超过|"
@@ -63,7 +66,7 @@ def bounds_of(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
 
     Args:
         match: of a pattern that holds both.
-        bare: what a number without a bound means: `exactly` or `least`.
+        bare: what a number without a bound means: `exactly`, `least` or `most`.
 
     Example:
         >>> pattern = re.compile(rf"{BOUND} words {AFTER}".replace(" ", r"\s*"))

@@ -24,7 +24,9 @@ _MODAL = r"(?:(?:should|must|has\s+to|needs\s+to)\s+)?"
 _MODAL_ZH = r"(?:应该|应当|应|需要|需|必须|须|要|控制在|保持在|限制在|在|为|是)*"
 _HAS = (
     r"(?:is|be|has|have|contains?|includes?|uses?|provides?|gives?|lists?|consists?\s+of|comprises?|stays?|keeps?\s+to|"
-    r"remains?|is\s+limited\s+to|is\s+written\s+in|be\s+limited\s+to|ends\s+up|presents?|offers?)"
+    r"remains?|is\s+limited\s+to|is\s+written\s+in|be\s+limited\s+to|ends\s+up|presents?|offers?|"
+    r"(?:answers?|responds?|replies|is\s+given|is\s+written)\s+(?:in|with)|limits?\s+(?:the|its)\s+\w+\s+to|"
+    r"keeps?\s+(?:the|its)\s+\w+(?:\s+to)?|is\s+(?:divided|split)\s+into)"
 )
 _NOT = r"(?:does\s+not|doesn[’']t|must\s+not|should\s+not|never|do\s+not)"
 _NOT_ZH = r"(?:不|未|没有|不得|不应|不能|不要|避免)"
@@ -36,12 +38,12 @@ _ANY_QUOTED = re.compile(rf"{_QUOTE}([^\"“”「」『』`]+?){_UNQUOTE}(?![A-
 _UNITS: dict[str, tuple[str, dict[str, Any]]] = {
     r"words?|个?词|个?字": ("word_count", {}),
     r"sentences?|(?:个)?句(?:子|话)?": ("sentence_count", {}),
-    r"paragraphs?|(?:个)?(?:自然)?段落?": ("paragraph_count", {}),
+    r"paragraphs?|(?:个)?(?:自然)?段(?:落|话)?": ("paragraph_count", {}),
     r"characters?|个?字符": ("character_count", {}),
     r"(?:non-blank\s+)?lines?|行": ("line_count", {}),
     r"bullet(?:ed)?\s*(?:points?|items?)|bullets|(?:个|条)项目符号(?:列表项)?": ("list_shape", {"kind": "bullet"}),
     r"numbered\s+(?:items?|steps?|points?)|(?:个|条)编号(?:步骤|列表项|条目)": ("list_shape", {"kind": "numbered"}),
-    r"list\s+items?|(?:个|条)列表项": ("list_shape", {}),
+    r"list\s+items?|(?:个|条|点)?(?:列表项|要点)": ("list_shape", {}),
     r"(?:markdown\s+)?(?:section\s+)?headings?|个(?:Markdown)?标题": ("markdown_headings", {}),
     r"(?:fenced\s+)?code\s+blocks?|个代码块": ("code_block", {}),
     r"links?|URLs?|web\s+addresses|个(?:网址|链接)": ("url_present", {}),
@@ -158,7 +160,7 @@ _COUNTS = [
     (
         _compiled(
             rf"{_SUBJECT}{_MODAL}(?:{_HAS}\s+)?(?:to\s+)?{BOUND}[\s-]+(?:{unit})\s*{AFTER}{_TAIL}",
-            rf"{_SUBJECT_ZH}{_MODAL_ZH}(?:包含|使用|有|给出|列出|提供|含有?|共)?(?:了)?{BOUND}\s*(?:{unit})\s*{AFTER}",
+            rf"{_SUBJECT_ZH}{_MODAL_ZH}(?:包含|使用|有|给出|列出|提供|含有?|共|分为|分成)?(?:了)?{BOUND}\s*(?:{unit})\s*{AFTER}",
         ),
         check,
         fixed,
@@ -167,12 +169,17 @@ _COUNTS = [
 ]
 
 
+_LIMIT = re.compile(r"\blimit", re.IGNORECASE)
+_BOUND_FIRST = re.compile(r"(至少|最少|最多|至多|不超过)(包含|使用|给出|列出|提供|含有?)(了)?")
+
+
 def _count(text: str, query: str) -> _Found:
+    text = _BOUND_FIRST.sub(r"\2\1", text)
     for patterns, check, fixed in _COUNTS:
         match = _match(patterns, text)
         if match is None:
             continue
-        bounds = bounds_of(match, "least" if check in _PRESENCE else "exactly")
+        bounds = bounds_of(match, _bare(check, text))
         return None if bounds is None else (check, {**fixed, **bounds.parameters()})
     return None
 
@@ -188,7 +195,8 @@ _SHAPES: tuple[tuple[tuple[re.Pattern[str], ...], str, dict[str, Any]], ...] = t
     )
     for english, chinese, check, parameters in (
         (
-            r"(?:is|be)\s+(?:(?:formatted|written|given|returned|presented)\s+(?:as|in)\s+)?(?:a\s+)?(?:valid\s+)?JSON"
+            r"(?:(?:is|be)\s+(?:(?:formatted|written|given|returned|presented)\s+)?(?:(?:as|in)\s+)?|returns?\s+|outputs?\s+)"
+            r"(?:a\s+)?(?:single\s+)?(?:valid\s+)?JSON"
             r"(?:\s+(?:object|array|document|format))?",
             r"(?:以|使用|采用)?(?:有效的?|合法的?)?\s*JSON\s*(?:格式)?(?:输出|返回|给出)?",
             "json_valid",
@@ -228,6 +236,36 @@ _SHAPES: tuple[tuple[tuple[re.Pattern[str], ...], str, dict[str, Any]], ...] = t
 )
 
 
+def _bare(check: str, text: str) -> str:
+    """What a number without a bound means: "limited to 100 words", "three headings", "100 words"."""
+    if _LIMIT.search(text):
+        return "most"
+    return "least" if check in _PRESENCE else "exactly"
+
+
+_MARKS = {"comma": [",", "，"], "逗号": [",", "，"], "exclamation": ["!", "！"], "感叹号": ["!", "！"]}
+_UNMARKED = _compiled(
+    rf"{_SUBJECT}{_MODAL}(?:{_NOT}\s+(?:contain|use|include)(?:\s+any)?|avoids?(?:\s+using)?|(?:contains?|uses?|has)\s+no)"
+    r"\s+(?P<mark>comma|exclamation)(?:\s+(?:marks?|points?))?s?",
+    rf"{_SUBJECT_ZH}{_NOT_ZH}(?:包含|含有?|使用|出现)?(?:任何)?(?P<mark>逗号|感叹号)",
+)
+_CASED = _compiled(
+    rf"{_SUBJECT}{_MODAL}(?:is|be)\s+(?:written\s+)?(?:entirely\s+)?in\s+(?:all\s+|only\s+)?(?P<case>capital|uppercase|"
+    r"upper\s+case|lowercase|lower\s+case)(?:\s+letters)?",
+)
+
+
+def _typography(text: str, query: str) -> _Found:
+    match = _match(_UNMARKED, text)
+    if match is not None:
+        return "not_contains", {"phrases": _MARKS[match["mark"].lower()]}
+    match = _match(_CASED, text)
+    if match is None:
+        return None
+    lower = match["case"].lower().startswith("lower")
+    return ("LowercaseLettersEnglishChecker" if lower else "CapitalLettersEnglishChecker"), {}
+
+
 def _shape(text: str, query: str) -> _Found:
     return next(((check, dict(given)) for patterns, check, given in _SHAPES if _match(patterns, text)), None)
 
@@ -253,6 +291,28 @@ _ENDS = _compiled(
     rf"{_SUBJECT}{_MODAL}(?:ends?|closes?|concludes?)\s+with\s+{_KIND}{_QUOTED}",
     rf"{_SUBJECT_ZH}{_MODAL_ZH}以\s*{_QUOTED}\s*(?:结尾|结束)",
 )
+
+
+_TIMES = _compiled(
+    rf"{_SUBJECT}{_MODAL}{_HOLDS}\s+{_KIND}{_QUOTED}\s+(?:{BOUND}\s+times?|(?P<once>exactly\s+once|twice))\s*{AFTER}",
+    rf"{_SUBJECT_ZH}{_MODAL_ZH}{_WORDING_ZH}{_KIND_ZH}{_QUOTED}(?:一词)?{BOUND}\s*次\s*{AFTER}(?P<once>)",
+)
+
+
+def _repeated(text: str, query: str) -> _Found:
+    match = _match(_TIMES, text)
+    if match is None:
+        return None
+    if match["once"]:
+        times: dict[str, int] = dict.fromkeys(("at_least", "at_most"), 2 if match["once"].lower() == "twice" else 1)
+    else:
+        bounds = bounds_of(match)
+        if bounds is None:
+            return None
+        times = {"at_least": 0, **bounds.parameters()}
+    phrase = re.escape(match["phrase"])
+    pattern = rf"(?<!\w){phrase}(?!\w)" if match["phrase"].isascii() else phrase
+    return "regex", {"pattern": pattern, "ignore_case": True, **times}
 
 
 def _keyword(text: str, query: str) -> _Found:
@@ -284,7 +344,8 @@ def _phrases(listed: str) -> tuple[list[str], bool] | None:
 
 _TONGUES = "|".join(sorted(_LANGUAGES, key=len, reverse=True))
 _SPOKEN = _compiled(
-    rf"{_SUBJECT}{_MODAL}(?:is|be)\s+(?:entirely\s+|fully\s+|completely\s+)?(?:written\s+)?(?:entirely\s+)?in\s+"
+    rf"{_SUBJECT}{_MODAL}(?:(?:is|be)\s+(?:entirely\s+|fully\s+|completely\s+)?(?:written\s+)?|writes?\s+|answers?\s+"
+    rf"|responds?\s+|replies\s+)(?:entirely\s+|only\s+)?in\s+"
     rf"(?P<tongue>{_TONGUES})",
     rf"{_SUBJECT_ZH}{_MODAL_ZH}(?:全部)?(?:用|使用|以|采用)?(?P<tongue>{_TONGUES})(?:回答|书写|撰写|作答|写成|回复)?",
 )
@@ -326,6 +387,8 @@ def _numeric(text: str, query: str) -> _Found:
 _READERS: tuple[tuple[str, Callable[[str, str], _Found]], ...] = (
     ("length", _count),
     ("format", _shape),
+    ("format", _typography),
+    ("keyword", _repeated),
     ("keyword", _keyword),
     ("language", _language),
     ("number", _numeric),
@@ -339,4 +402,4 @@ def kinds() -> Iterator[str]:
         >>> list(kinds())
         ['length', 'format', 'keyword', 'language', 'number']
     """
-    yield from (kind for kind, _ in _READERS)
+    yield from dict.fromkeys(kind for kind, _ in _READERS)
