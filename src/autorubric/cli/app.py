@@ -10,6 +10,7 @@ import typer
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
+from autorubric.cli.convert import convert
 from autorubric.cli.grade import grade
 from autorubric.cli.lint import lint
 from autorubric.cli.synthesize import synthesize
@@ -27,6 +28,7 @@ app.command("synthesize")(synthesize)
 app.command("grade")(grade)
 app.command("agree")(agree)
 app.command("lint")(lint)
+app.command("convert")(convert)
 
 
 @app.callback()
