@@ -88,6 +88,7 @@ FLAGS: tuple[Flag, ...] = (
         int,
         "Most criteria a rubric, kept by points, ties in order; 0 for no cap.",
     ),
+    Flag("license", "license", str, "Full: licence of the data, for its card (unknown)."),
     Flag("prompts", "prompts", Path, "Directory of templates that replace the package's."),
     Flag("until", "until", str, "Stop after a step: reference, responses, rubrics, merge, augment or gates."),
     Flag("limit", "limit", int, "Use only the first rows.", "-n"),

@@ -48,7 +48,8 @@ def _print_gates(gates: GateTally) -> None:
     """What each gate decided, and what evolution holds of the points."""
     names = ("kept", "rewritten", "rejected", "undecided")
     width = max(len(gate) for gate, _ in gates.by_gate()) if gates.outcomes else 0
-    print(f"  gates: {gates.kept} criteria kept, {gates.rejected} rejected")
+    left_out = f", {gates.left_out} pitfalls kept out of the files" if gates.left_out else ""
+    print(f"  gates: {gates.kept} criteria kept, {gates.rejected} rejected{left_out}")
     if gates.outcomes:
         print("    " + " " * width + "".join(f"{name:>11}" for name in names))
     for gate, counts in gates.by_gate():

@@ -97,6 +97,7 @@ class SynthesisSettings(Strict):
         ref_max_tokens: the longest reference; likewise for the other roles.
         save_every: rows between two writes of the manifest. Replies are durable at once whatever it is.
         max_criteria: the most criteria of a final rubric, kept by points; 0 for no cap.
+        license: of the data, for the dataset card of the full method, as Hugging Face writes it.
         prices: a YAML, TOML or JSON file of dollars per million tokens, `model: {input: …, output: …}`.
         prompts: a directory of templates that replace the package's.
         until: stop after this step.
@@ -131,6 +132,7 @@ class SynthesisSettings(Strict):
     rewrite_max_tokens: int = Field(2048, gt=0)
     save_every: int = Field(200, gt=0)
     max_criteria: int = 0
+    license: str = "unknown"
     prices: Path | None = None
     prompts: Path | None = None
     until: Literal["reference", "responses", "rubrics", "merge", "augment", "gates"] | None = None

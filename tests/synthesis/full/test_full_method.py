@@ -11,14 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from autorubric.cli.app import run
+from autorubric.synthesis.gates import GateSettings
 from tests.synthesis.full.conftest import AMBIGUOUS, Play, item
 
 Make = Callable[..., Any]  # makes a `Stand`, see conftest
 
 # One query: 6 responses, 2 answers of the rubric models' own, 2 rubrics, 2 sets of pitfalls, 1 merge,
-# 6 x 2 verdicts, 1 evolution, 3 licence judgments; then 6 x 2 verdicts on what evolution added; then 1 rewrite
-# with 6 x 2 verdicts and 3 licence judgments.
-FIXED, EVOLVED, REWRITTEN = 29, 12, 16
+# 6 x 2 verdicts, 1 evolution and the licence judgments; then 6 x 2 verdicts on what evolution added; then
+# 1 rewrite with 6 x 2 verdicts and the licence judgments again.
+LICENCES = GateSettings().licence_draws
+FIXED, EVOLVED, REWRITTEN = 26 + LICENCES, 12, 13 + LICENCES
 
 
 def texts(rows: list[dict[str, Any]]) -> list[tuple[str, int]]:
@@ -39,9 +41,9 @@ def test_a_query_becomes_a_rubric_whose_every_criterion_has_passed_the_gates(sta
     rejected = {one["description"]: one["gate"] for one in row["rejected"]}
     assert rejected == {"Carries the heading Overview of F6": "licensed", "Mentions F1": "separates"}
     assert texts(row["rewritten"]) == [(AMBIGUOUS, 5)]
-    assert row["pitfalls_left_out"] == 1
-    # 7 of 31 + 5 points are evolved: 9 + 6 + 5 + 4 + 7, and 5 of the pitfall that is left out of the files.
-    assert row["evolved_share"] == pytest.approx(7 / 36)
+    assert texts(row["pitfalls_left_out"]) == [("Repeats wrongF", -5)]
+    # 7 of 9 + 6 + 5 + 4 + 7 points.
+    assert row["evolved_share"] == pytest.approx(7 / 31)
     assert row["rank_agreement"] == pytest.approx(1.0)
 
 
@@ -116,7 +118,7 @@ def test_without_pitfalls_nobody_is_asked_for_any(stand: Make) -> None:
     s = stand("Why is the sky blue?")
     assert s.synthesize("--pitfalls", "off") == 0
     assert s.asked["m-rubric-a"] == 2
-    assert s.rows()[0]["pitfalls_left_out"] == 0
+    assert s.rows()[0]["pitfalls_left_out"] == []
 
 
 def test_a_conversation_is_a_query_too(stand: Make) -> None:
@@ -327,7 +329,7 @@ def test_an_unknown_key_of_the_full_method_is_refused_with_the_nearest(
 
 def test_the_full_method_needs_a_judge(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "q.jsonl").write_text('{"question": "Why?"}\n')
-    roles = {name: "builtin/offline" for name in ("reference", "responses", "rubrics", "merge", "augment")}
+    roles = dict.fromkeys(("reference", "responses", "rubrics", "merge", "augment"), "builtin/offline")
     roles_file = tmp_path / "synth.json"
     roles_file.write_text(json.dumps({"roles": roles | {"responses": ["builtin/offline"] * 2}, "profile": "full"}))
     words = ["synthesize", str(tmp_path / "q.jsonl"), "--out", str(tmp_path / "out"), "--config", str(roles_file)]

@@ -27,7 +27,7 @@ def with_domain(values: Mapping[str, Any]) -> dict[str, Any]:
 
     Example:
         >>> with_domain({"domain": "medical", "full": {"pool": 4}})["full"]
-        {'gates': {'licence_draws': 5}, 'pool': 4}
+        {'gates': {'licence_draws': 7}, 'pool': 4}
     """
     name = values.get("domain")
     return dict(values) if name is None else _over(_profile(str(name))["settings"], values)

@@ -62,11 +62,9 @@ def final_row_of(full: Mapping[str, Any], max_criteria: int = 0) -> dict[str, An
 def full_row(row: Mapping[str, Any], settings: SynthesisSettings) -> dict[str, Any]:
     """A row of `final_full`: the rubric with the provenance and evidence of every criterion.
 
-    Pitfalls are left out unless they are to be kept; `pitfalls_left_out` says how many.
+    Pitfalls stand among the criteria only where they are kept, else under `pitfalls_left_out`.
     """
     gated, row_id = row["gated"], row.get("id")
-    rubric = gated["criteria"]
-    kept = [one for one in rubric if one["weight"] > 0 or settings.full.pitfalls == "keep"]
     question = row["question"]
     turns = question if isinstance(question, list) else [{"role": "user", "content": question.strip()}]
     return {
@@ -74,11 +72,12 @@ def full_row(row: Mapping[str, Any], settings: SynthesisSettings) -> dict[str, A
         "prompt": turns,
         "id": "" if row_id is None else str(row_id),
         "domain": str(row.get("domain") or settings.domain or ""),
-        "criteria": [_criterion(one) for one in kept],
+        "criteria": [_criterion(one) for one in gated["criteria"]],
         "rejected": [_criterion(one) for one in gated["rejected"]],
         "rewritten": [_criterion(one) for one in gated["rewritten"]],
-        "pitfalls_left_out": len(rubric) - len(kept),
+        "pitfalls_left_out": [_criterion(one) for one in gated["left_out"]],
         "merge_fates": row["merge"]["fates"],
+        "checks": [_check_tried(one) for one in gated["checks"]],
         "responses": _responses(row, gated["scores"]),
         "responses_left_out": row["pool"]["left_out"],
         "rank_agreement": gated["rank_agreement"],
@@ -111,6 +110,14 @@ def full_schema() -> pa.Schema:
         ]
     )
     response = pa.struct([("slot", text), ("model", text), ("score", pa.float64())])
+    tried = pa.struct(
+        [
+            *((name, text) for name in ("criterion", "check", "kind", "decision")),
+            ("accepted", pa.bool_()),
+            ("decided", pa.int32()),
+            ("disagreements", text),
+        ]
+    )
     fate = pa.struct([(name, text) for name in ("id", "outcome", "into", "reason")])
     return pa.schema(
         [
@@ -121,8 +128,9 @@ def full_schema() -> pa.Schema:
             ("criteria", pa.list_(criterion)),
             ("rejected", pa.list_(criterion)),
             ("rewritten", pa.list_(criterion)),
-            ("pitfalls_left_out", pa.int32()),
+            ("pitfalls_left_out", pa.list_(criterion)),
             ("merge_fates", pa.list_(fate)),
+            ("checks", pa.list_(tried)),
             ("responses", pa.list_(response)),
             ("responses_left_out", pa.list_(pa.struct([("slot", text), ("reason", text)]))),
             ("rank_agreement", pa.float64()),
@@ -143,6 +151,12 @@ def _criterion(one: Mapping[str, Any]) -> dict[str, Any]:
         "gate": one.get("gate"),
         "reason": one.get("reason"),
     }
+
+
+def _check_tried(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A check that was proposed, with the responses on which it and the judges differ as JSON."""
+    texts = {name: json.dumps(one[name], ensure_ascii=False) for name in ("check", "disagreements")}
+    return {**one, **texts}
 
 
 def _responses(row: Mapping[str, Any], scores: Mapping[str, float | None]) -> list[dict[str, Any]]:

@@ -32,6 +32,22 @@ class Filters(Strict):
     criterion_plain_text: bool = True
 
 
+class Compiling(Strict):
+    """When a check takes a criterion over from the judges.
+
+    Attributes:
+        on: whether any is proposed.
+        min_decided: responses that both the judges and the check must have decided, at least.
+        min_agreement: share of those on which they must agree; 1 is all of them.
+        both_verdicts: whether the judges must have seen both verdicts.
+    """
+
+    on: bool = True
+    min_decided: int = Field(4, ge=1)
+    min_agreement: float = Field(1.0, gt=0, le=1)
+    both_verdicts: bool = True
+
+
 class FullSettings(Strict):
     """The settings of the full method.
 
@@ -49,7 +65,7 @@ class FullSettings(Strict):
         seed: of that order.
         gates: which gates, in which order, with which thresholds; see `GateSettings`.
         filters: see `Filters`.
-        compile: turn criteria that a check can decide into checks, where check and judges agree on the pool.
+        compile: criteria that a check can decide become checks where it agrees with the judges; see `Compiling`.
     """
 
     pool: int = Field(6, ge=2, le=26)
@@ -61,4 +77,4 @@ class FullSettings(Strict):
     seed: int = 0
     gates: GateSettings = Field(default_factory=GateSettings)
     filters: Filters = Field(default_factory=Filters)
-    compile: bool = True
+    compile: Compiling = Field(default_factory=Compiling)
