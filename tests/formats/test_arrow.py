@@ -106,8 +106,8 @@ def test_a_file_of_the_release_that_fails_half_way_is_not_there(tmp_path: Path) 
     assert list((tmp_path / "RuRL").iterdir()) == []
 
 
-def test_a_parquet_file_is_read_a_batch_at_a_time(tmp_path: Path) -> None:
-    """60 MB of rows in one row group are converted in a process whose memory stays far below their size."""
+def test_a_file_is_converted_a_row_at_a_time(tmp_path: Path) -> None:
+    """A process that converts 55 MB of rows takes less than half of that."""
     record = Record((Criterion(weight=5, requirement="x" * 900),) * 20, "Why? " * 50, domain="Medical")
     with (tmp_path / "rows.jsonl").open("w") as file:
         row = FORMATS["verl"].write(record).row

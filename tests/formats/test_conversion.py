@@ -194,7 +194,7 @@ def test_files_and_formats_that_are_not_there_are_named(tmp_path: Path) -> None:
         ((tmp_path / "x.csv", tmp_path / "out.jsonl", "rar"), "Unsupported file format"),
     ):
         with pytest.raises(InputError, match=message):
-            convert(*bad)  # type: ignore[arg-type]
+            convert(*bad)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.parquet", "final.jsonl"]
 
 
