@@ -5,6 +5,7 @@ from autorubric.formats.format import Format, Written
 from autorubric.formats.polarity import PolarityAudit, audit_polarity, wording
 from autorubric.formats.record import Record
 from autorubric.formats.registry import FORMATS, detect, format_named
+from autorubric.formats.release_folder import write_release
 
 __all__ = [
     "FORMATS",
@@ -21,4 +22,5 @@ __all__ = [
     "read_records",
     "wording",
     "write_records",
+    "write_release",
 ]

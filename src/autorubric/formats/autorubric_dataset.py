@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count
 from typing import Any
 
+from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
+from autorubric.dataset.item import DataItem
 from autorubric.dataset.reading import read_parts
 from autorubric.errors import InputError
 from autorubric.formats.format import Format
@@ -65,20 +68,18 @@ def write(record: Record) -> Row:
     """The item of a record, with prompt and rubric of its own; without an answer its submission is empty.
 
     Example:
-        >>> from autorubric.core.criterion import Criterion
         >>> row = write(Record((Criterion(requirement="Is brief"),), "Why?", answer="So."))
         >>> row["submission"], row["rubric"]
         ('So.', [{'name': None, 'weight': 10.0, 'requirement': 'Is brief'}])
     """
     metadata = {key: value for key, value in record.metadata.items() if key not in (*_BESIDE, "rubric")}
     row: Row = {"id": record.id} if record.id else {}
-    row |= {"submission": record.answer or "", "description": record.metadata.get("description") or ""}
-    row["ground_truth"] = record.metadata.get("ground_truth")
-    if record.metadata.get("ground_truth_reasons") is not None:
-        row["ground_truth_reasons"] = record.metadata["ground_truth_reasons"]
+    description = record.metadata.get("description")
+    row |= {"submission": record.answer or "", "description": description if isinstance(description, str) else ""}
+    row.update(_truth(record))
     kept = record.metadata.get("rubric")
     rubric = Rubric(
-        list(record.criteria), guidelines=record.guidelines, metadata=kept if isinstance(kept, dict) else None
+        _distinct(record.criteria), guidelines=record.guidelines, metadata=kept if isinstance(kept, dict) else None
     )
     row["rubric"] = rubric.to_dict()
     if record.reference is not None:
@@ -87,6 +88,35 @@ def write(record: Record) -> Row:
     if metadata:
         row["metadata"] = metadata
     return row
+
+
+def _truth(record: Record) -> dict[str, Any]:
+    """The ground truth of a record where it is one: a value of that name may come from anywhere."""
+    truth, reasons = record.metadata.get("ground_truth"), record.metadata.get("ground_truth_reasons")
+    if not isinstance(truth, list):
+        return {"ground_truth": None}
+    found = {"ground_truth": truth} if reasons is None else {"ground_truth": truth, "ground_truth_reasons": reasons}
+    try:
+        DataItem("", "", **found, rubric=Rubric(_distinct(record.criteria)))
+    except InputError:
+        return {"ground_truth": None}
+    return found
+
+
+def _distinct(criteria: Sequence[Criterion]) -> list[Criterion]:
+    """The criteria with names and ids as a rubric of ours wants them: none twice."""
+    names: set[tuple[str | None, str]] = set()
+    ids: set[str | None] = set()
+    found = []
+    for criterion in criteria:
+        name, id = criterion.name, None if criterion.id in ids else criterion.id
+        if name is not None:
+            candidates = chain([name], (f"{name} ({number})" for number in count(2)))
+            name = next(one for one in candidates if (criterion.section, one) not in names)
+            names.add((criterion.section, name))
+        ids.add(id)
+        found.append(criterion.model_copy(update={"name": name, "id": id}))
+    return found
 
 
 def items_with_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:

@@ -20,8 +20,7 @@ def matches(row: Row) -> bool:
         >>> matches({"rubric": [{"weight": 5.0, "requirement": "Says why."}]})
         True
     """
-    holder = next((row[key] for key in _HOLDERS if key in row), None)
-    return holder is not None and not _OF_DATA & row.keys() and "requirement" in repr(holder)
+    return not _OF_DATA & row.keys() and _holds_requirements(row)
 
 
 def read(row: Row) -> Record:
@@ -44,6 +43,15 @@ def write(record: Record) -> Row:
         {'rubric': [{'weight': 5, 'requirement': 'Says why.'}]}
     """
     return {"rubric": [_entry(criterion) for criterion in record.criteria]}
+
+
+def _holds_requirements(value: Any) -> bool:
+    """Whether a list of criteria or sections, or a mapping that holds one, has criteria with a `requirement`."""
+    if isinstance(value, list):
+        return any(_holds_requirements(entry) for entry in value[:3])
+    if not isinstance(value, dict):
+        return False
+    return "requirement" in value or any(_holds_requirements(value[key]) for key in _HOLDERS if key in value)
 
 
 def document(rows: list[Row]) -> Any:

@@ -49,7 +49,7 @@ def read(row: Row) -> Record:
     if more.get("query") == text_of(prompt):
         del more["query"]
     if more:
-        metadata["ground_truth"] = more
+        metadata["ground_truth_rest"] = more
     return Record(read_entries(truth.get("rubrics"), "ground_truth.rubrics", _ENTRY), prompt, metadata=metadata)
 
 
@@ -60,7 +60,7 @@ def write(record: Record) -> Row:
         >>> write(Record((Criterion(weight=1, requirement="Says why."),), "Why?"))["ground_truth"]
         '{"query": "Why?", "rubrics": [{"description": "Says why.", "weight": 1}]}'
     """
-    more = record.metadata.get("ground_truth")
+    more = record.metadata.get("ground_truth_rest")
     truth = {
         "query": text_of(record.prompt),
         **(more if isinstance(more, dict) else {}),

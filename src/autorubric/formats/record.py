@@ -121,6 +121,17 @@ def read_text(row: Mapping[str, Any], *keys: str) -> str | None:
     return None
 
 
+def source_of(record: Record) -> str:
+    """What goes under `data_source`: the record's own where it came with one, else its domain.
+
+    Example:
+        >>> source_of(Record((Criterion(requirement="Is brief"),), domain="Medical"))
+        'Medical'
+    """
+    source = record.metadata.get("data_source")
+    return source if isinstance(source, str) else record.domain
+
+
 def rest_of(row: Mapping[str, Any], known: Sequence[str] | frozenset[str]) -> dict[str, Any]:
     """What a mapping holds under other keys, None values left out.
 

@@ -10,7 +10,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.errors import InputError
 from autorubric.formats.entries import POINTS, read_entries, with_tags
 from autorubric.formats.format import Format
-from autorubric.formats.record import Record, Row, number, read_prompt, read_text, rest_of, turns_of, whole
+from autorubric.formats.record import Record, Row, number, read_prompt, read_text, rest_of, source_of, turns_of, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +83,7 @@ def write(record: Record) -> Row:
     model = {"ground_truth": "", "rubrics": rubrics, "style": "rubric"}
     return {
         "prompt": prompt,
-        "data_source": record.metadata.get("data_source", record.domain),
+        "data_source": source_of(record),
         "ability": record.domain,
         "reward_model": model,
         "extra_info": {"prompt": prompt, "reward_model": model},

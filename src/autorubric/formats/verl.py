@@ -9,7 +9,7 @@ from autorubric.errors import InputError
 from autorubric.formats.entries import POINTS, read_entries, tagged_entry, with_tags
 from autorubric.formats.extras import KEY
 from autorubric.formats.format import Format
-from autorubric.formats.record import Record, Row, read_prompt, read_text, rest_of, turns_of
+from autorubric.formats.record import Record, Row, read_prompt, read_text, rest_of, source_of, turns_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +82,7 @@ def write(record: Record) -> Row:
         "ground_truth": record.reference or "",
     }
     return {
-        "data_source": record.metadata.get("data_source", record.domain),
+        "data_source": source_of(record),
         "prompt": prompt,
         "ability": record.domain,
         "reward_model": model,

@@ -48,6 +48,7 @@ ITEM = '{"sources": ["a1"], "title": "Dose", "description": "Names it.", "weight
     [
         f'{{"criteria": [{ITEM}], "dropped": []}}',
         f'```json\n{{"criteria": [{ITEM}]}}\n```',
+        f"[{ITEM}]",
         f'<think>[1, 2]</think>Here:\n```json\n{{"criteria": [{ITEM},]}}\n``` [done]',
         f'{{"criteria": [{ITEM}, 7, {{"title": "no text"}}], "dropped": null}}',
         '{"criteria": [{"sources": "a1", "title": null, "description": " Names it. ", "weight": "high"}]}',

@@ -71,7 +71,11 @@ def read_merge(reply: Reply) -> Answer[MergeReply] | Unreadable:
     """
     answer = read_json(reply, "object", ("criteria",))
     if isinstance(answer, Unreadable):
-        return answer
+        # A bare list names nothing as dropped; what its entries do not name is found by its words or put back.
+        bare = read_json(reply, "array", ("criteria",))
+        if isinstance(bare, Unreadable):
+            return answer
+        answer = Answer({"criteria": bare.value}, reply, bare.notes)
     notes = list(answer.notes)
     merged = tuple(_each(answer.value.get("criteria"), _merged, "criterion", notes))
     if not merged:
