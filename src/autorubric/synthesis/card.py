@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from autorubric.files import write_atomically
+from autorubric.errors import InputError
+from autorubric.files import iter_jsonl, write_atomically
+from autorubric.runs.manifest import read_manifest
 from autorubric.synthesis.bars import bar_chart
 from autorubric.synthesis.card_facts import OUTCOMES, DomainFacts, Facts, RunFacts, count_facts, run_facts
 from autorubric.synthesis.quality import MEASURES
@@ -48,6 +50,30 @@ def write_card(directory: Path, facts: Facts) -> Path:
     path = directory / CARD_FILE
     write_atomically(path, [card_text(facts, tuple(plots))])
     return path
+
+
+def facts_of_run(directory: Path, name: str = "", license: str = "unknown") -> Facts:
+    """The facts of a finished run directory: its `final_full.jsonl` (else `final.jsonl`) and its manifest.
+
+    Args:
+        directory: of a synthesis run.
+        name: of the dataset; the directory's by default.
+        license: as Hugging Face writes it.
+
+    Raises:
+        InputError: there are no final files in it, or a row cannot be read.
+
+    Example:
+        >>> facts_of_run(Path("no-such-run"))
+        Traceback (most recent call last):
+        autorubric.errors.InputError: no-such-run: there is no final_full.jsonl or final.jsonl to write a card from
+    """
+    held = [stem for stem in ("final_full", "final") if (directory / f"{stem}.jsonl").exists()]
+    if not held:
+        raise InputError(f"{directory}: there is no final_full.jsonl or final.jsonl to write a card from")
+    files = {stem.replace("final_full", "full").replace("final", "default"): f"{stem}.parquet" for stem in held}
+    run = run_facts(read_manifest(directory) or {}, name or directory.resolve().name, license, files)
+    return count_facts((row for _, row in iter_jsonl(directory / f"{held[0]}.jsonl")), run)
 
 
 def card_text(facts: Facts, plots: tuple[str, ...] = ()) -> str:
@@ -112,7 +138,7 @@ def plots_of(facts: Facts) -> dict[str, str]:
         tenths = [(f"{10 * tenth}", float(facts.evolved_shares.get(tenth, 0))) for tenth in range(11)]
         made["evolved_share"] = bar_chart("Points held by evolved criteria", tenths, "per cent, from", "rubrics")
     shares = [(name, facts.total.quality[name][0]) for name in MEASURES if name in facts.total.quality]
-    shares = [(name[:6], mean) for name, mean in shares if name != "number"]
+    shares = [(name.replace("_", " "), mean) for name, mean in shares if name != "number"]
     if shares:
         made["quality"] = bar_chart("Quality, means", shares, "measure", "mean", top=1)
     return made
@@ -130,10 +156,8 @@ def _head(facts: Facts) -> Iterator[str]:
     for sentence in run.stand_ins:
         yield f"> **{sentence}**"
         yield ""
-    yield (
-        f"{total.rows:,} queries with rubrics of {total.criteria:,} criteria, made by `autorubric` {run.version}".rstrip()
-        + "."
-    )
+    maker = f"`autorubric` {run.version}".rstrip()
+    yield f"{total.rows:,} queries with rubrics of {total.criteria:,} criteria, made by {maker}."
     yield ""
 
 
@@ -220,4 +244,14 @@ def _cells(cells: tuple[str, ...] | list[str]) -> str:
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
 
 
-__all__ = ["Facts", "RunFacts", "card_text", "count_facts", "front_matter", "plots_of", "run_facts", "write_card"]
+__all__ = [
+    "Facts",
+    "RunFacts",
+    "card_text",
+    "count_facts",
+    "facts_of_run",
+    "front_matter",
+    "plots_of",
+    "run_facts",
+    "write_card",
+]
