@@ -41,7 +41,7 @@ def gates_of(fates: Sequence[Fate]) -> str:
 
 
 def _end(fate: Fate) -> str:
-    if fate.decision.outcome == "rejected":
+    if fate.decision and fate.decision.outcome == "rejected":
         return fate.decision.gate
     return "mended" if fate.kind == "ambiguous" else "the other one"
 

@@ -25,6 +25,7 @@ from autorubric.synthesis.gates import (
     read_licences,
     read_rewrites,
     rewrite_request,
+    standing,
 )
 from benchmarks.planted.corpus import Kind, Planted, Scene
 from benchmarks.planted.judges import Script
@@ -40,13 +41,13 @@ class Fate:
         language: of its query.
         kind: good, or its fault.
         kept: whether it is in the finished rubric with its fault, if it had one.
-        decision: the one that settled it.
+        decision: the one that settled it; None where every gate was off.
     """
 
     language: str
     kind: Kind
     kept: bool
-    decision: Decision
+    decision: Decision | None
 
 
 def course(scene: Scene, seed: int, judges: int, settings: GateSettings) -> list[Fate]:
@@ -58,19 +59,23 @@ async def _course(scene: Scene, script: Script, judges: int, settings: GateSetti
     candidates = tuple(one.candidate for one in scene.planted)
     pool = await graded(scene, candidates, script, judges)
     context = GateContext(scene.query, candidates, pool, await licences(scene, candidates, script, settings))
-    settled = fates(decide(context, settings))
-    split = [one for one in candidates if settled[one.id].outcome == "rewrite"]
+    decisions = decide(context, settings)
+    left = standing(candidates, decisions)
+    split = [one for one in candidates if (fate := fates(decisions).get(one.id)) and fate.outcome == "rewrite"]
     rewrites = await rewritten(scene, split, pool, script)
     if rewrites:
-        kept = [one for one in candidates if settled[one.id].outcome in ("kept", "undecided")]
         more = await graded(scene, tuple(rewrites.values()), script, judges)
         pool = replace(pool, votes={**pool.votes, **more.votes})
-        again = replace(context, candidates=(*kept, *rewrites.values()), pool=pool)
-        later = fates(decide(again, settings))
-        settled |= {one.id: later[one.id] for one in kept} | {old: later[new.id] for old, new in rewrites.items()}
-    faultless = {name for name, new in rewrites.items() if new.description in {one.mended for one in scene.planted}}
-    inside = {name for name, last in settled.items() if last.outcome in ("kept", "undecided")} - faultless
-    return [Fate(scene.language, one.kind, _stands(one, inside), settled[one.candidate.id]) for one in scene.planted]
+        again = replace(context, candidates=(*left, *rewrites.values()), pool=pool)
+        later = decide(again, settings)
+        left, decisions = standing(again.candidates, later), [*decisions, *later]
+    settled = fates(decisions)
+    settled |= {old: settled[new.id] for old, new in rewrites.items()}
+    faultless = {one.mended for one in scene.planted}
+    inside = {one.parents[0] if one.rewritten else one.id for one in left if one.description not in faultless}
+    return [
+        Fate(scene.language, one.kind, _stands(one, inside), settled.get(one.candidate.id)) for one in scene.planted
+    ]
 
 
 def _stands(one: Planted, inside: Collection[str]) -> bool:

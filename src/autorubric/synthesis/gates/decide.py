@@ -8,7 +8,7 @@ from typing import TypeAlias
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.gates.agreement import judges_agree
 from autorubric.synthesis.gates.answerable import answerable
-from autorubric.synthesis.gates.decision import Decision, GateContext, GateName
+from autorubric.synthesis.gates.decision import Decision, GateContext, GateName, standing
 from autorubric.synthesis.gates.licensed import licensed
 from autorubric.synthesis.gates.redundant import redundant
 from autorubric.synthesis.gates.separates import separates
@@ -35,7 +35,8 @@ def decide(context: GateContext, settings: GateSettings) -> list[Decision]:
     """What each gate says about each criterion that reaches it, in the order of the settings.
 
     A criterion that a gate rejects or wants rewritten does not reach the next: verdicts that judges split on
-    tell the others nothing. `fates` gives the decision that settles each criterion.
+    tell the others nothing. `standing` gives the criteria that are left, `fates` the decision that
+    settles each.
 
     Example:
         >>> from autorubric.synthesis.candidate import Licence, Pool
@@ -49,7 +50,6 @@ def decide(context: GateContext, settings: GateSettings) -> list[Decision]:
     reaching = context.candidates
     for name in settings.order:
         said = GATES[name](reaching, context, settings)
-        stopped = {decision.candidate for decision in said if decision.outcome in ("rejected", "rewrite")}
-        reaching = tuple(one for one in reaching if one.id not in stopped)
+        reaching = standing(reaching, said)
         decisions.extend(said)
     return decisions

@@ -94,4 +94,16 @@ def fates(decisions: Iterable[Decision]) -> dict[str, Decision]:
     return settled
 
 
+def standing(candidates: Iterable[Candidate], decisions: Iterable[Decision]) -> tuple[Candidate, ...]:
+    """The criteria that no gate rejected or wants rewritten, in their order.
+
+    Example:
+        >>> one, two = Candidate("m1", "", "Names it.", 5), Candidate("m2", "", "Is polite.", 5)
+        >>> [left.id for left in standing([one, two], [Decision("m2", "licensed", "rejected")])]
+        ['m1']
+    """
+    stopped = {decision.candidate for decision in decisions if _RANK[decision.outcome]}
+    return tuple(one for one in candidates if one.id not in stopped)
+
+
 _RANK: dict[Outcome, int] = {"kept": 0, "undecided": 0, "rewrite": 1, "rejected": 2}

@@ -119,7 +119,8 @@ def _most(values: Sequence[T]) -> T:
 
 def _licence(fields: Mapping[str, Any], ids: Sequence[str]) -> Licence | str:
     """The licence in an entry, or what makes the entry unusable."""
-    need, surface = (str(fields.get(name, "")).strip().lower() for name in ("need", "surface"))
+    # A null is no word: as text it would read as the word for no need.
+    need, surface = (str(fields.get(name) or "").strip().lower() for name in ("need", "surface"))
     asked, answerable = (_truth(fields.get(name)) for name in ("surface_asked", "answerable"))
     if need not in _NEEDS:
         return f"need is {fields.get('need')!r:.60}; expected {', '.join(_NEEDS)}"

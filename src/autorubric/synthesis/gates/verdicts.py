@@ -6,13 +6,15 @@ follow, by Bayes' rule and without any threshold on counts, the chances that the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import comb, prod
 from typing import NamedTuple
 
 from autorubric.synthesis.candidate import Pool, Votes
 
-_ROUNDS = 30
+_MOST_ROUNDS = 30
+_CLOSE = 1e-5
 _PRIOR_VERDICTS = 20.0
 _PRIOR_SPLIT = 0.1
 _LEAST_ERROR, _MOST_ERROR = 0.01, 0.3
@@ -99,12 +101,8 @@ def split_chance(votes: Votes, error: float, prior: float = 0.5) -> float | None
         >>> split_chance(((True, False),), 0.1) is None
         True
     """
-    compared = [tally for tally in tallies(votes) if sum(tally) > 1]
-    if not compared:
-        return None
-    clear = prod(sum(likelihoods(tally, error)) / 2 for tally in compared) * (1 - prior)
-    split = prod(0.5 ** sum(tally) for tally in compared) * prior
-    return split / (clear + split)
+    compared = Counter(tally for tally in tallies(votes) if sum(tally) > 1)
+    return _split_given(compared, error, prior) if compared else None
 
 
 def same_factor(left: Votes, right: Votes, error: float, alike: float) -> float:
@@ -140,16 +138,20 @@ def judge_error(pool: Pool, prior: float) -> float:
         >>> judge_error(Pool(("",) * 4, ("j1",), {"m1": (clean[0],)}), 0.1)
         0.1
     """
-    rows = [[tally for tally in tallies(votes) if sum(tally) > 1] for votes in pool.votes.values()]
+    rows = [Counter(tally for tally in tallies(votes) if sum(tally) > 1) for votes in pool.votes.values()]
     rows = [row for row in rows if row]
     if not rows:
         return prior
-    error, split = prior, _PRIOR_SPLIT
-    for _ in range(_ROUNDS):
-        clear = [1 - _split_given(row, error, split) for row in rows]
-        wrong = sum(chance * _wrong(row) for chance, row in zip(clear, rows, strict=True))
-        seen = sum(chance * sum(map(sum, row)) for chance, row in zip(clear, rows, strict=True))
-        error = (wrong + prior * _PRIOR_VERDICTS) / (seen + _PRIOR_VERDICTS)
+    seen = [sum(sum(tally) * count for tally, count in row.items()) for row in rows]
+    wrong = [sum(min(tally) * count for tally, count in row.items()) for row in rows]
+    error, split, before = prior, _PRIOR_SPLIT, 0.0
+    for _ in range(_MOST_ROUNDS):
+        if abs(error - before) < _CLOSE:
+            break
+        before, clear = error, [1 - _split_given(row, error, split) for row in rows]
+        errors = sum(chance * count for chance, count in zip(clear, wrong, strict=True))
+        verdicts = sum(chance * count for chance, count in zip(clear, seen, strict=True))
+        error = (errors + prior * _PRIOR_VERDICTS) / (verdicts + _PRIOR_VERDICTS)
         split = (len(rows) - sum(clear) + 1) / (len(rows) + 10)
     return min(max(error, _LEAST_ERROR), _MOST_ERROR)
 
@@ -171,11 +173,8 @@ def agreement_rate(all_votes: Sequence[Votes]) -> float:
     return min(max(agreeing / pairs, 0.5), 0.95)
 
 
-def _split_given(row: Sequence[Tally], error: float, prior: float) -> float:
-    clear = prod(sum(likelihoods(tally, error)) / 2 for tally in row) * (1 - prior)
-    split = prod(0.5 ** sum(tally) for tally in row) * prior
+def _split_given(row: Mapping[Tally, int], error: float, prior: float) -> float:
+    """The chance that judges split on a criterion, from how often each tally occurs."""
+    clear = prod((sum(likelihoods(tally, error)) / 2) ** count for tally, count in row.items()) * (1 - prior)
+    split = prod(0.5 ** (sum(tally) * count) for tally, count in row.items()) * prior
     return split / (clear + split)
-
-
-def _wrong(row: Iterable[Tally]) -> int:
-    return sum(min(tally) for tally in row)

@@ -79,6 +79,6 @@ def _parts(text: str) -> frozenset[str]:
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
         if token[0] >= "\u3400":
             parts.update(token[at : at + 2] for at in range(max(1, len(token) - 1)))
-        elif token not in _STOP:
+        elif token not in _STOP and token not in _NUMBER_WORDS and not token[0].isdigit():
             parts.add(_ENDINGS.sub("", token) if len(token) > 4 else token)
     return frozenset(parts)
