@@ -9,7 +9,7 @@ import time
 ALL = (
     *("dataset_files", "ledger_overhead", "transport_overhead", "synthesis_speed"),
     *("grading_speed", "kill_soak", "checks_speed", "agreement_speed"),
-    *("corrected_coverage", "label_choice"),
+    *("corrected_coverage", "label_choice", "rank_recovery"),
 )
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from autorubric.synthesis.export import Exported, export_final
 from autorubric.synthesis.full.export import export_full
 from autorubric.synthesis.full.plan import Shape, full_plan
 from autorubric.synthesis.full.prompts import FullPrompts, load_full_prompts, package_full_prompts
-from autorubric.synthesis.full.publishing import publish_card
+from autorubric.synthesis.full.publishing import publish_card, publish_release
 from autorubric.synthesis.full.tally import GateTally
 from autorubric.synthesis.generations import next_generations
 from autorubric.synthesis.plan import STEPS, Plan, letters
@@ -182,7 +182,8 @@ class SynthesisRun:
         summary.seconds = time.monotonic() - started
         self._save("completed" if summary.complete else "stopped" if self.stopped else "incomplete")
         if settings.profile == "full" and summary.exported is not None:
-            publish_card(settings.out, read_manifest(settings.out) or {}, settings.license)
+            released = publish_release(settings.out)
+            publish_card(settings.out, read_manifest(settings.out) or {}, settings.license, bool(released))
         return summary
 
     def _answerer(self) -> StageAnswerer:

@@ -335,3 +335,27 @@ def test_the_full_method_needs_a_judge(tmp_path: Any, capsys: pytest.CaptureFixt
     words = ["synthesize", str(tmp_path / "q.jsonl"), "--out", str(tmp_path / "out"), "--config", str(roles_file)]
     assert run(words) == 2
     assert "no model plays 'judges'" in capsys.readouterr().err
+
+
+def test_the_release_layout_and_a_card_stand_beside_the_final_files(stand: Make) -> None:
+    s = stand("Why is the sky blue?")
+    assert s.synthesize("--domain", "science", "--license", "cc-by-4.0") == 0
+    (row,) = pq.read_table(s.out / "rubrichub" / "RuRL" / "rurbichub_v1_Science.parquet").to_pylist()
+    assert row["ability"] == "Science"
+    assert row["prompt"] == [{"content": "Why is the sky blue?", "role": "user"}]
+    assert sorted(one["points"] for one in row["Rubrics"]) == [4, 5, 6, 7, 9]
+    card = (s.out / "README.md").read_text()
+    assert "license: cc-by-4.0" in card
+    assert "path: rubrichub/RuRL/*.parquet" in card
+
+
+def test_a_criterion_that_a_check_decides_as_the_judges_do_becomes_the_check(stand: Make) -> None:
+    play = Play()
+    play.rubrics["m-rubric-b"] = [item('Contains the word "F4"', 3)]
+    s = stand("Write of it.", replier=play)
+    assert s.synthesize() == 0
+    (row,) = s.rows()
+    checks = {one["description"]: one["check"] for one in row["criteria"] if one["check"]}
+    tried = {one["check"]: one["accepted"] for one in row["checks"]}
+    assert list(checks) == ['Contains the word "F4"']
+    assert tried[checks['Contains the word "F4"']] is True
