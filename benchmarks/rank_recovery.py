@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def recovery(rows: Iterable[Mapping[str, Any]], order: tuple[str, ...] = ORDER) 
         counts["pairs"] += len(pairs)
         counts["right"] += sum(low < high for low, high in pairs)
         counts["tied"] += sum(low == high for low, high in pairs)
-        counts["ordered"] += all(low < high for low, high in zip(known, known[1:], strict=False))
+        counts["ordered"] += all(low < high for low, high in pairwise(known))
     return Recovery(**{name: counts[name] for name in Recovery.__dataclass_fields__})
 
 
@@ -73,7 +73,11 @@ def run() -> None:
         words = ["synthesize", str(DATA), "--out", str(out), "--id-column", "id", "--profile", "full"]
         words += ["--responses-column", "answers", "--models", model, "--pitfalls", "keep"]
         done = subprocess.run(
-            [sys.executable, "-m", "autorubric", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [sys.executable, "-m", "autorubric", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=True,
         )
         print(done.stdout)
         with (out / "final_full.jsonl").open(encoding="utf-8") as lines:

@@ -103,7 +103,7 @@ def test_own_templates_lie_over_those_of_the_package(tmp_path: Path) -> None:
     changed = {name for name, mark in prompts.fingerprints().items() if mark != packaged.fingerprints()[name]}
     assert changed == {"rubric", "reference"}
     assert prompts.origins() == {
-        **dict.fromkeys(("pitfalls", "merge", "augment", "reask"), "autorubric"),
+        **dict.fromkeys(("pitfalls", "merge", "merge_sets", "augment", "reask"), "autorubric"),
         "rubric": f"{path}/rubric.jinja",
         "reference": f"{path}/reference.txt",
     }

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autorubric.graders.asking import JudgeOptions
-from autorubric.prompts.template import Template
 from autorubric.synthesis.full.drafting import own_response_stage, pitfall_stage, rubric_stage
 from autorubric.synthesis.full.evidence import Evidence
 from autorubric.synthesis.full.evolving import Round, augmented_stage, round_stage
@@ -65,7 +64,7 @@ def full_plan(prompts: FullPrompts, shape: Shape, settings: FullSettings) -> Pla
     evolution, evidence = _evolution(prompts, bench, texts, settings)
     stages: list[AnyStage] = [
         *drafts,
-        merge_stage(Template.from_package("merge_sets"), follow_up, merge_from, settings),
+        merge_stage(prompts.drafts.merge_sets, follow_up, merge_from, settings),
         merged_stage(),
         verdict_stage("merged_verdicts", bench, ("merge",), texts, step=4),
         *evolution,

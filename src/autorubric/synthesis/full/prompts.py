@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from autorubric.errors import ConfigError
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
 from autorubric.prompts.gating import GatePrompts, load_gate_prompts, package_gate_prompts
 from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package_judge_prompts
+from autorubric.prompts.template import PACKAGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ def load_full_prompts(directory: Path) -> FullPrompts:
 
     Raises:
         InputError: none of the three is there, or files in them are unknown or wrong.
+        ConfigError: there is a template for the basic method's merge, which this one does not use.
 
     Example:
         >>> import tempfile
@@ -60,8 +63,15 @@ def load_full_prompts(directory: Path) -> FullPrompts:
     """
     judges, gates = directory / "judges", directory / "gates"
     alone = any(path.is_file() and not path.name.startswith(".") for path in directory.glob("*"))
+    drafts = package_prompts()
+    if alone or not (judges.is_dir() or gates.is_dir()):
+        drafts = load_prompts(directory)
+    if drafts.merge.origin != PACKAGED:
+        raise ConfigError(
+            f"{drafts.merge.origin}: the full method merges with merge_sets.jinja; put it there instead"
+        )
     return FullPrompts(
-        load_prompts(directory) if alone or not (judges.is_dir() or gates.is_dir()) else package_prompts(),
+        drafts,
         load_judge_prompts(judges) if judges.is_dir() else package_judge_prompts(),
         load_gate_prompts(gates) if gates.is_dir() else package_gate_prompts(),
     )
