@@ -9,8 +9,15 @@ from autorubric.synthesis.plan import Inquiry, Plan
 from autorubric.synthesis.queries import Query
 
 REPLY_TOKENS = {
-    "reference": 750, "response": 750, "rubric": 1050, "pitfall": 500, "merge": 1500, "augment": 350,
-    "judge": 900, "licence": 900, "rewrite": 250,
+    "reference": 750,
+    "response": 750,
+    "rubric": 1050,
+    "pitfall": 500,
+    "merge": 1500,
+    "augment": 350,
+    "judge": 900,
+    "licence": 900,
+    "rewrite": 250,
 }
 """Assumed length of a reply by role, in tokens, where a directory has no replies yet to measure."""
 
