@@ -76,9 +76,9 @@ def prepare(settings: SynthesisSettings) -> Prepared:
         return _prepare_full(settings, source)
     prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
     prompts = domain_prompts(prompts, settings.domain) if settings.domain else prompts
-    roles = settings.roles
-    prompts.check(sets=len(roles.rubrics), responses=len(roles.responses))
-    plan = basic_plan(prompts, responses=len(roles.responses), rubrics=len(roles.rubrics))
+    responses, rubrics = len(_letters(settings, "response_")), len(_letters(settings, "rubric_"))
+    prompts.check(sets=rubrics, responses=responses)
+    plan = basic_plan(prompts, responses=responses, rubrics=rubrics)
     plan = plan.until(settings.until) if settings.until else plan
     return Prepared(settings, source, source.check(), prompts, plan)
 
@@ -94,16 +94,18 @@ def _prepare_full(settings: SynthesisSettings, source: QueryFile) -> Prepared:
     return Prepared(settings, source, report, prompts, plan)
 
 
+def _letters(settings: SynthesisSettings, part: str) -> tuple[str, ...]:
+    """The letters of the slots of one part."""
+    names = (slot.name for slot in slots_of(settings))
+    return tuple(name.removeprefix(part) for name in names if name.startswith(part))
+
+
 def _shape(settings: SynthesisSettings, given: int) -> Shape:
     """The slots of the full method, and what each candidate rubric is grounded in.
 
     A rubric model that responds to the queries anyway is grounded in its response; another one is asked for one.
     """
     slots = slots_of(settings)
-
-    def letters_of(part: str) -> list[str]:
-        return [slot.name.removeprefix(part) for slot in slots if slot.name.startswith(part)]
-
     responders: dict[tuple[str, str | None], str] = {}
     for slot in slots:
         if slot.name.startswith("response_"):
@@ -115,7 +117,7 @@ def _shape(settings: SynthesisSettings, given: int) -> Shape:
             own = responders.get((slot.role.model, slot.role.base_url), f"own_{letter}")
             grounds[letter] = "reference" if settings.full.grounding == "reference" else own
     judges = tuple(slot.name for slot in slots if slot.name.startswith("judge_"))
-    responses = letters(given) if settings.responses_column else tuple(letters_of("response_"))
+    responses = letters(given) if settings.responses_column else _letters(settings, "response_")
     return Shape(responses, bool(settings.responses_column), grounds, judges)
 
 

@@ -359,3 +359,36 @@ def test_a_criterion_that_a_check_decides_as_the_judges_do_becomes_the_check(sta
     tried = {one["check"]: one["accepted"] for one in row["checks"]}
     assert list(checks) == ['Contains the word "F4"']
     assert tried[checks['Contains the word "F4"']] is True
+
+
+def test_a_bare_off_in_yaml_is_understood(stand: Make, tmp_path: Any) -> None:
+    config = tmp_path / "synth.yaml"
+    config.write_text("full:\n  pitfalls: off\n")
+    s = stand("Why is the sky blue?")
+    assert s.synthesize("--config", str(config), "--until", "rubrics") == 0
+    assert s.asked["m-rubric-a"] == 2
+    assert not (s.out / "final.jsonl").exists()
+
+
+def test_a_role_that_is_refreshed_is_asked_anew_and_nobody_else(stand: Make) -> None:
+    s = stand("Why is the sky blue?")
+    s.synthesize()
+    before = s.asked
+    assert s.synthesize("--refresh", "judge") == 0
+    asked = s.asked - before
+    assert asked == {"m-judge-a": 18, "m-judge-b": 18}
+
+
+def test_draws_of_one_model_fill_slots_of_their_own(stand: Make, tmp_path: Any) -> None:
+    s = stand("Why is the sky blue?")
+    config = tmp_path / "synth.yaml"
+    url = s.endpoint.base_url
+    config.write_text(
+        f"roles: {{responses: [{{model: m-response-a, base_url: '{url}', draws: 3}}, m-response-b],"
+        f" judges: [{{model: m-judge-a, base_url: '{url}', draws: 2}}, m-judge-b]}}\n"
+    )
+    assert s.synthesize("--config", str(config)) == 0
+    (row,) = s.rows()
+    assert [one["model"] for one in row["responses"]] == ["m-response-a"] * 3 + ["m-response-b"]
+    (step,) = s.rows("step5_gated.jsonl")
+    assert len(step["merged_verdicts"]["votes"]["m1"]) == 3

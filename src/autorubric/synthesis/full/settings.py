@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.strict import Strict
@@ -30,6 +30,11 @@ class Filters(Strict):
     criterion_least_characters: int = Field(4, ge=1)
     criterion_most_characters: int = Field(600, ge=1)
     criterion_plain_text: bool = True
+
+
+def _off(value: Any) -> Any:
+    """A bare `off` is false in YAML."""
+    return "off" if value is False else value
 
 
 class Compiling(Strict):
@@ -70,7 +75,7 @@ class FullSettings(Strict):
 
     pool: int = Field(6, ge=2, le=26)
     grounding: Literal["own", "reference"] = "own"
-    pitfalls: Literal["keep", "drop", "off"] = "drop"
+    pitfalls: Annotated[Literal["keep", "drop", "off"], BeforeValidator(_off)] = "drop"
     rounds: int = Field(1, ge=0, le=4)
     judging: Literal["rubric", "criterion"] = "rubric"
     merge_characters: int = Field(60_000, ge=1000)
