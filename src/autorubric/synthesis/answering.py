@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from autorubric.graders.judge import Ask
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.records.ledger import Ledger
@@ -18,6 +17,9 @@ from autorubric.synthesis.generations import DRAWS_A_GENERATION
 from autorubric.synthesis.plan import AnyStage, Derivation, Fields, Inquiry, Settled
 from autorubric.synthesis.queries import FROM_INPUT
 from autorubric.synthesis.runner import Outcome
+
+if TYPE_CHECKING:
+    from autorubric.graders.judge import Ask
 
 
 @dataclass(slots=True)

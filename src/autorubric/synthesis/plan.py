@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from autorubric.errors import ConfigError
-from autorubric.graders.judge import Ask
 from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+
+if TYPE_CHECKING:
+    from autorubric.graders.judge import Ask
 
 Fields: TypeAlias = Mapping[str, Any]
 

@@ -6,9 +6,9 @@ import platform
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autorubric import __version__
 from autorubric.llm.executor import Executor
@@ -21,13 +21,9 @@ from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.domains import domain_prompts
 from autorubric.synthesis.export import Exported, export_final
-from autorubric.synthesis.full.export import export_full
-from autorubric.synthesis.full.plan import Shape, full_plan
-from autorubric.synthesis.full.prompts import FullPrompts, load_full_prompts, package_full_prompts
-from autorubric.synthesis.full.publishing import publish_card, publish_release
 from autorubric.synthesis.full.tally import GateTally
 from autorubric.synthesis.generations import next_generations
-from autorubric.synthesis.plan import STEPS, Plan, letters
+from autorubric.synthesis.plan import STEPS, Plan
 from autorubric.synthesis.queries import InputReport, QueryFile
 from autorubric.synthesis.runner import NO_CALL_MADE, Row, run_plan
 from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots, slots_of
@@ -37,6 +33,9 @@ from autorubric.synthesis.stages.asking import follow_up_with
 from autorubric.synthesis.steps import write_steps
 from autorubric.synthesis.summary import Summary, write_unfinished
 from autorubric.synthesis.takeover import take_over
+
+if TYPE_CHECKING:
+    from autorubric.synthesis.full.prompts import FullPrompts
 
 _WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
 _DIGITS = re.compile(r"\d+")
@@ -50,12 +49,8 @@ class Prepared:
     source: QueryFile
     report: InputReport
     prompts: PromptSet | FullPrompts
+    drafts: PromptSet
     plan: Plan
-
-    @property
-    def drafts(self) -> PromptSet:
-        """The prompts that basic and full method share."""
-        return self.prompts.drafts if isinstance(self.prompts, FullPrompts) else self.prompts
 
 
 def prepare(settings: SynthesisSettings) -> Prepared:
@@ -73,52 +68,25 @@ def prepare(settings: SynthesisSettings) -> Prepared:
         settings.responses_column,
     )
     if settings.profile == "full":
-        return _prepare_full(settings, source)
+        from autorubric.synthesis.full.preparing import full_plan_of, full_prompts_of
+
+        all_prompts, report = full_prompts_of(settings), source.check()
+        plan = full_plan_of(settings, all_prompts, report.responses)
+        plan = plan.until(settings.until) if settings.until else plan
+        return Prepared(settings, source, report, all_prompts, all_prompts.drafts, plan)
     prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
     prompts = domain_prompts(prompts, settings.domain) if settings.domain else prompts
     responses, rubrics = len(_letters(settings, "response_")), len(_letters(settings, "rubric_"))
     prompts.check(sets=rubrics, responses=responses)
     plan = basic_plan(prompts, responses=responses, rubrics=rubrics)
     plan = plan.until(settings.until) if settings.until else plan
-    return Prepared(settings, source, source.check(), prompts, plan)
-
-
-def _prepare_full(settings: SynthesisSettings, source: QueryFile) -> Prepared:
-    prompts = load_full_prompts(settings.prompts) if settings.prompts else package_full_prompts()
-    if settings.domain:
-        prompts = replace(prompts, drafts=domain_prompts(prompts.drafts, settings.domain))
-    prompts.drafts.check(sets=1, responses=2)
-    report = source.check()
-    plan = full_plan(prompts, _shape(settings, report.responses), settings.full)
-    plan = plan.until(settings.until) if settings.until else plan
-    return Prepared(settings, source, report, prompts, plan)
+    return Prepared(settings, source, source.check(), prompts, prompts, plan)
 
 
 def _letters(settings: SynthesisSettings, part: str) -> tuple[str, ...]:
     """The letters of the slots of one part."""
     names = (slot.name for slot in slots_of(settings))
     return tuple(name.removeprefix(part) for name in names if name.startswith(part))
-
-
-def _shape(settings: SynthesisSettings, given: int) -> Shape:
-    """The slots of the full method, and what each candidate rubric is grounded in.
-
-    A rubric model that responds to the queries anyway is grounded in its response; another one is asked for one.
-    """
-    slots = slots_of(settings)
-    responders: dict[tuple[str, str | None], str] = {}
-    for slot in slots:
-        if slot.name.startswith("response_"):
-            responders.setdefault((slot.role.model, slot.role.base_url), slot.name)
-    grounds = {}
-    for slot in slots:
-        if slot.name.startswith("rubric_"):
-            letter = slot.name.removeprefix("rubric_")
-            own = responders.get((slot.role.model, slot.role.base_url), f"own_{letter}")
-            grounds[letter] = "reference" if settings.full.grounding == "reference" else own
-    judges = tuple(slot.name for slot in slots if slot.name.startswith("judge_"))
-    responses = letters(given) if settings.responses_column else _letters(settings, "response_")
-    return Shape(responses, bool(settings.responses_column), grounds, judges)
 
 
 @dataclass(slots=True)
@@ -184,6 +152,8 @@ class SynthesisRun:
         summary.seconds = time.monotonic() - started
         self._save("completed" if summary.complete else "stopped" if self.stopped else "incomplete")
         if settings.profile == "full" and summary.exported is not None:
+            from autorubric.synthesis.full.publishing import publish_card, publish_release
+
             released = publish_release(settings.out)
             publish_card(settings.out, read_manifest(settings.out) or {}, settings.license, bool(released))
         return summary
@@ -253,6 +223,8 @@ class SynthesisRun:
 def _export(settings: SynthesisSettings, plan: Plan) -> Exported | None:
     """The final files, once the plan comes to their step."""
     if settings.profile == "full":
+        from autorubric.synthesis.full.export import export_full
+
         return export_full(settings.out, settings) if plan.last_step == len(STEPS) - 1 else None
     return export_final(settings.out, settings.max_criteria) if plan.last_step == len(STEPS) - 2 else None
 

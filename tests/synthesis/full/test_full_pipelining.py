@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
@@ -27,7 +28,10 @@ async def test_a_judge_that_is_silent_on_one_query_holds_that_query_alone(tmp_pa
     async def script(slot: str, request: Request) -> str:
         if slot == "judge_a" and "Query 0?" in request.messages[-1].content:
             await others_done.wait()
-        body = {"model": f"m-{slot.replace('_', '-')}", "messages": [m._asdict() for m in request.messages]}
+        body: dict[str, Any] = {
+            "model": f"m-{slot.replace('_', '-')}",
+            "messages": [m._asdict() for m in request.messages],
+        }
         if request.schema is not None:
             body["response_format"] = {"json_schema": {"name": request.schema.name}}
         return play(body)

@@ -8,8 +8,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
-
 from autorubric.errors import ConfigError
 from autorubric.files import nearest
 from autorubric.prompts import PromptSet
@@ -62,6 +60,8 @@ def _profile(name: str) -> dict[str, Any]:
         near = nearest(name, DOMAINS)
         hint = f"did you mean {near!r}?" if near else f"the domains are {', '.join(DOMAINS)}"
         raise ConfigError(f"no domain is called {name!r}; {hint}")
+    import yaml
+
     text = files("autorubric.synthesis.domains").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
     profile: dict[str, Any] = yaml.safe_load(text)
     return profile

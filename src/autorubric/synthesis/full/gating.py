@@ -47,7 +47,9 @@ def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], setting
         rubric = compiled(shown, proposed)
         ids = {one.id for one in context.candidates}
         old = [one for one in criteria_in(fields, before.criteria) if one.id not in ids]
-        said = [*decisions, *(one for one in before.decisions(fields, settings.gates) if one.candidate not in ids)]
+        # Where nothing was rewritten, what was known before is what is known now.
+        earlier = before.decisions(fields, settings.gates) if old else []
+        said = [*decisions, *(one for one in earlier if one.candidate not in ids)]
         standings = consensus(rubric, context.pool)
         scores = dict(zip(slots_in(fields), standings.scores, strict=True))
         return Settled(
