@@ -51,6 +51,7 @@ def test_a_round_repeats_no_criterion_of_the_rubric(stand: Make) -> None:
     (step,) = s.rows("step5_gated.jsonl")
     assert [one["reason"] for one in step["round_1"]["dropped"]] == ["the rubric has it already"]
     assert [one["id"] for one in step["augmented_rubrics"]] == ["e1.2"]
+    assert s.rows()[0]["evolved_dropped"] == step["round_1"]["dropped"]
 
 
 def test_two_equal_responses_are_not_compared(stand: Make, tmp_path: Any) -> None:

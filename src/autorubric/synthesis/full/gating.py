@@ -61,6 +61,7 @@ def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], setting
                 "checks": [one.record() for one in proposed],
                 "scores": scores,
                 "rank_agreement": standings.rank_agreement,
+                "evolved_dropped": [one for name in before.criteria for one in fields[name].get("dropped", ())],
                 "pairs": [fields[name]["pair"] for name in before.criteria if fields[name].get("pair")],
                 "evolved_share": evolved_share(rubric),
                 "evolved_share_before": evolved_share(criteria_in(fields, before.criteria)),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autorubric.synthesis.domains import domain_prompts
 from autorubric.synthesis.full.plan import Shape, full_plan
 from autorubric.synthesis.full.prompts import FullPrompts, load_full_prompts, package_full_prompts
 from autorubric.synthesis.plan import Plan, letters
-from autorubric.synthesis.settings import SynthesisSettings, slots_of
+from autorubric.synthesis.settings import Slot, SynthesisSettings, slots_of
 
 
 def full_prompts_of(settings: SynthesisSettings) -> FullPrompts:
@@ -36,25 +38,36 @@ def full_plan_of(settings: SynthesisSettings, prompts: FullPrompts, given: int) 
 
 
 def _shape(settings: SynthesisSettings, given: int) -> Shape:
-    """The slots of the full method, and what each candidate rubric is grounded in.
-
-    A rubric model that responds to the queries anyway is grounded in its response; another one is asked for one.
-    """
     slots = slots_of(settings)
-    responders: dict[tuple[str, str | None], str] = {}
-    for slot in slots:
-        if slot.name.startswith("response_"):
-            responders.setdefault((slot.role.model, slot.role.base_url), slot.name)
-    grounds = {}
-    for slot in slots:
-        if slot.name.startswith("rubric_"):
-            letter = slot.name.removeprefix("rubric_")
-            own = responders.get((slot.role.model, slot.role.base_url), f"own_{letter}")
-            grounds[letter] = "reference" if settings.full.grounding == "reference" else own
     judges = tuple(slot.name for slot in slots if slot.name.startswith("judge_"))
-    responses = (
-        letters(given)
-        if settings.responses_column
-        else tuple(slot.name.removeprefix("response_") for slot in slots if slot.name.startswith("response_"))
-    )
-    return Shape(responses, bool(settings.responses_column), grounds, judges)
+    finished = bool(settings.responses_column)
+    responses = letters(given) if finished else tuple(_lettered(slots, "response_"))
+    rubrics = _lettered(slots, "rubric_")
+    if settings.full.grounding == "reference":
+        return Shape(responses, finished, dict.fromkeys(rubrics, "reference"), judges)
+    return Shape(responses, finished, _grounds(rubrics, _lettered(slots, "response_")), judges)
+
+
+def _grounds(rubrics: Mapping[str, Slot], responses: Mapping[str, Slot]) -> dict[str, str]:
+    """The field of the response that each candidate rubric is grounded in: one of its own model's.
+
+    Draws of one model take its responses in turn. A model that responds to no query is asked for an answer.
+    """
+    own: dict[tuple[str, str | None], list[str]] = {}
+    for slot in responses.values():
+        own.setdefault(_address(slot), []).append(slot.name)
+    taken: Counter[tuple[str, str | None]] = Counter()
+    grounds = {}
+    for letter, slot in rubrics.items():
+        held = own.get(_address(slot), [f"own_{letter}"])
+        grounds[letter] = held[taken[_address(slot)] % len(held)]
+        taken[_address(slot)] += 1
+    return grounds
+
+
+def _address(slot: Slot) -> tuple[str, str | None]:
+    return slot.role.model, slot.role.base_url
+
+
+def _lettered(slots: Sequence[Slot], part: str) -> dict[str, Slot]:
+    return {slot.name.removeprefix(part): slot for slot in slots if slot.name.startswith(part)}
