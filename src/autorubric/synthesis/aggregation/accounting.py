@@ -75,7 +75,7 @@ def account(
     claims = _Claims(inputs)
     named = [claims.named(output) for output in merged]
     # Only now, so that no output takes by its words what a later one names.
-    groups = [[*group, *claims.found_by_words(output)] for output, group in zip(merged, named, strict=True)]
+    groups = [[*group, *claims.found_by_words(output, group)] for output, group in zip(merged, named, strict=True)]
     criteria: list[Candidate] = []
     for output, group in zip(merged, groups, strict=True):
         if group:
@@ -123,14 +123,15 @@ class _Claims:
                 taken.append(self.free.pop(source.id))
         return taken
 
-    def found_by_words(self, output: Merged) -> list[Candidate]:
-        """The free criteria whose words an output repeats, whether it names them or not."""
+    def found_by_words(self, output: Merged, named: Sequence[Candidate]) -> list[Candidate]:
+        """The free criteria whose words an output repeats, of the sign of those it names."""
+        pitfall = named[0].pitfall if named else output.weight < 0
         key = sameness_key(output.description)
         found = [
             source
             for source in self.free.values()
             if source.id not in self.refused
-            and source.pitfall is (output.weight < 0)
+            and source.pitfall is pitfall
             and sameness_key(source.description) == key
         ]
         for source in found:
