@@ -95,7 +95,7 @@ def test_a_source_named_twice_counts_once() -> None:
     assert [c.description for c in found.criteria] == ["Names a dose."]
 
 
-IDS = st.sampled_from(["a1", "b1", "a2", "b2", "p1", "zz"])
+IDS = st.sampled_from(["a1", "b1", "a2", "b2", "p1", "p2", "zz"])
 OUTPUTS = st.builds(
     Merged,
     st.just("t"),
@@ -113,7 +113,8 @@ OUTPUTS = st.builds(
 def test_nothing_disappears_unseen_whatever_the_reply(
     merged: Sequence[Merged], dropped: Sequence[DroppedSource]
 ) -> None:
-    inputs = [DOSE, AMOUNT, THREE, SIX, LIES]
+    # The last one has the words of the first, under the other sign.
+    inputs = [DOSE, AMOUNT, THREE, SIX, LIES, Candidate("p2", "", DOSE.description, -4)]
     found = account(inputs, merged, dropped)
     result = {c.id: c for c in found.criteria}
     assert len(result) == len(found.criteria)
