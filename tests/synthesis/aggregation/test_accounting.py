@@ -65,6 +65,13 @@ def test_a_pitfall_keeps_its_sign_where_the_reply_turns_it() -> None:
     assert found.criteria[0].weight == -7
 
 
+def test_words_are_looked_for_under_the_sign_of_what_an_output_names() -> None:
+    pitfall = Candidate("p2", "", DOSE.description, -4)
+    # The reply turns the sign; the output stays what its source is, and the pitfall of the same words stays apart.
+    found = account([DOSE, pitfall], [Merged("Dose", DOSE.description, -1, ("a1",))])
+    assert [(c.weight, c.parents) for c in found.criteria] == [(5, ("a1",)), (-4, ("p2",))]
+
+
 def test_a_demand_that_nobody_made_is_left_out_with_a_note() -> None:
     found = account([DOSE], [Merged("", "Names the dose.", 5, ("a1",)), Merged("", "Rhymes.", 5, ("z9",))])
     assert len(found.criteria) == 1
