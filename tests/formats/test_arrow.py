@@ -132,8 +132,10 @@ def test_a_file_is_converted_a_row_at_a_time(tmp_path: Path) -> None:
 
 def test_load_dataset_reads_all_we_write(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="needs the library datasets")
+    cache = str(tmp_path / "cache")
     write_release(tmp_path, [FULL, PLAIN])
-    together = datasets.load_dataset("parquet", data_files=str(tmp_path / "RuRL" / "*.parquet"), split="train")
+    files = str(tmp_path / "RuRL" / "*.parquet")
+    together = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=cache)
     assert len(together) == 2
     assert together[0]["reward_model"]["rubrics"][0]["tags"].keys() == {"function", "parameters", "verifier"}
     for name, form in FORMATS.items():
@@ -141,7 +143,7 @@ def test_load_dataset_reads_all_we_write(tmp_path: Path) -> None:
             path = tmp_path / f"{name}{kind}"
             write_records(path, name, [PLAIN, FULL] * 300)
             reader = "parquet" if kind == ".parquet" else "json"
-            read = datasets.load_dataset(reader, data_files=str(path), split="train")
+            read = datasets.load_dataset(reader, data_files=str(path), split="train", cache_dir=cache)
             assert len(read) >= 600, path.name
 
 

@@ -118,7 +118,8 @@ def report_lines(done: Conversion, target: Path | None = None) -> Iterator[str]:
         questions: none is repeated
     """
     where = f"written to {target} as {done.target}" if done.target else "nothing was written"
-    yield f"read {done.records} records with {done.criteria} criteria from {done.source or 'an empty file'}; {where}"
+    read = f"{_number(done.records, 'record', 'records')} with {_number(done.criteria, 'criterion', 'criteria')}"
+    yield f"read {read} from {done.source or 'an empty file'}; {where}"
     if done.lost:
         yield f"lost, by records: {_counts(done.lost)}"
     if done.carried:
@@ -132,6 +133,10 @@ def _polarity_lines(done: Conversion) -> Iterator[str]:
     if audit.turned or audit.kept:
         kept = f"; {audit.kept} stand, as they are worded as faults" if audit.kept else ""
         yield f"polarity: {audit.turned} criteria of negative weight became demands{kept}"
+    for sign in ("negative", "positive"):
+        said = {wording: count for (of, wording), count in audit.counts.items() if of == sign}
+        if said:
+            yield f"polarity: of {sign} weight, by wording: {_counts(said)}"
     if not audit.contradictions:
         yield "polarity: no criterion is worded against its sign"
         return
@@ -149,7 +154,11 @@ def _question_lines(done: Conversion) -> Iterator[str]:
     yield from (f"  {place} asks what {first} does" for place, first in found.examples)
 
 
-def _counts(counts: Mapping[str, int]) -> str:
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _counts(counts: Mapping[Any, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda pair: -pair[1]))
 
 

@@ -108,8 +108,8 @@ def convert(
     with _draft(Path(source), Path(target), options.force) as draft:
         with row_writer(draft, form, carry=options.carry) as add:
             sink = _Sink(form, add, done, _is_columnar(target), options.carry)
-            for record in records:
-                sink.write(record)
+            for place, record in records:
+                sink.write(record, place)
         if options.strict and done.lost:
             losses = (
                 f"{name} would be lost in {count} of {done.records} rows" for name, count in done.lost.most_common()
@@ -163,7 +163,7 @@ def write_records(
         for record in records:
             done.records += 1
             done.criteria += len(record.criteria)
-            sink.write(record)
+            sink.write(record, f"record {done.records}")
     return done
 
 
@@ -175,7 +175,9 @@ def _target_format(target: str | Path, name: str | None) -> Format:
     return form
 
 
-def _observed(source: str | Path, options: Options, polarity: Polarity, done: Conversion) -> Iterator[Record]:
+def _observed(
+    source: str | Path, options: Options, polarity: Polarity, done: Conversion
+) -> Iterator[tuple[str, Record]]:
     """The records of the source, counted and turned on the way."""
     for other in options.against:
         for place, record in _records(other, None, Conversion()):
@@ -185,7 +187,7 @@ def _observed(source: str | Path, options: Options, polarity: Polarity, done: Co
         done.criteria += len(record.criteria)
         done.polarity.add(record, place)
         done.questions.add(record, place)
-        yield turned(record, polarity, done.polarity)
+        yield place, turned(record, polarity, done.polarity)
 
 
 def _records(path: str | Path, source: str | None, done: Conversion) -> Iterator[tuple[str, Record]]:
@@ -243,11 +245,14 @@ class _Sink:
     columnar: bool
     carry: bool
 
-    def write(self, record: Record) -> None:
+    def write(self, record: Record, place: str) -> None:
         written: list[Written] = []
-        for part in self.form.parts(record) if self.form.parts is not None else (record,):
-            written.append(self.form.write(part, columnar=self.columnar, carry=self.carry))
-            self.add(written[-1].row)
+        try:
+            for part in self.form.parts(record) if self.form.parts is not None else (record,):
+                written.append(self.form.write(part, columnar=self.columnar, carry=self.carry))
+                self.add(written[-1].row)
+        except InputError as error:
+            raise InputError(f"{place}: {problem}" for problem in error.problems) from None
         self.done.lost.update({name for one in written for name in one.lost})
         self.done.carried.update({name for one in written for name in one.carried})
 
@@ -265,6 +270,7 @@ def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
         raise InputError(f"{target}: there is no folder {target.parent}")
     if target.exists() and not target.is_file():
         raise InputError(f"{target} is no regular file; give the name of a file to write to")
+    target = target.resolve()  # a symbolic link stays one: the file it names is replaced
     draft = target.with_name(f".{secrets.token_hex(6)}.{target.name}")
     try:
         yield draft

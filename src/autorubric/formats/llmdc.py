@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.rubric_shapes import read_criteria, unfold
+from autorubric.core.rubric_shapes import criterion_record, read_criteria, unfold
 from autorubric.formats.format import Format, only_row
 from autorubric.formats.record import Record, Row, number
 
+_KEYS = ("name", "weight", "requirement", "scale_type", "options", "aggregation")
 _HOLDERS = ("rubric", "sections", "criteria")
 _OF_DATA = frozenset({"submission", "question", "query", "prompt", "items"})
 
@@ -65,8 +66,9 @@ def document(rows: list[Row]) -> Any:
 
 
 def _entry(criterion: Criterion) -> dict[str, Any]:
-    name = {"name": criterion.name} if criterion.name is not None else {}
-    return {**name, "weight": number(criterion.weight), "requirement": criterion.requirement}
+    record = criterion_record(criterion)
+    record["weight"] = number(criterion.weight)
+    return {key: record[key] for key in _KEYS if record.get(key) is not None}
 
 
 LLMDC = Format(

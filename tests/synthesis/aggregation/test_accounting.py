@@ -65,6 +65,13 @@ def test_a_pitfall_keeps_its_sign_where_the_reply_turns_it() -> None:
     assert found.criteria[0].weight == -7
 
 
+def test_words_are_looked_for_under_the_sign_of_what_an_output_names() -> None:
+    pitfall = Candidate("p2", "", DOSE.description, -4)
+    # The reply turns the sign; the output stays what its source is, and the pitfall of the same words stays apart.
+    found = account([DOSE, pitfall], [Merged("Dose", DOSE.description, -1, ("a1",))])
+    assert [(c.weight, c.parents) for c in found.criteria] == [(5, ("a1",)), (-4, ("p2",))]
+
+
 def test_a_demand_that_nobody_made_is_left_out_with_a_note() -> None:
     found = account([DOSE], [Merged("", "Names the dose.", 5, ("a1",)), Merged("", "Rhymes.", 5, ("z9",))])
     assert len(found.criteria) == 1
@@ -95,7 +102,7 @@ def test_a_source_named_twice_counts_once() -> None:
     assert [c.description for c in found.criteria] == ["Names a dose."]
 
 
-IDS = st.sampled_from(["a1", "b1", "a2", "b2", "p1", "zz"])
+IDS = st.sampled_from(["a1", "b1", "a2", "b2", "p1", "p2", "zz"])
 OUTPUTS = st.builds(
     Merged,
     st.just("t"),
@@ -113,7 +120,8 @@ OUTPUTS = st.builds(
 def test_nothing_disappears_unseen_whatever_the_reply(
     merged: Sequence[Merged], dropped: Sequence[DroppedSource]
 ) -> None:
-    inputs = [DOSE, AMOUNT, THREE, SIX, LIES]
+    # The last one has the words of the first, under the other sign.
+    inputs = [DOSE, AMOUNT, THREE, SIX, LIES, Candidate("p2", "", DOSE.description, -4)]
     found = account(inputs, merged, dropped)
     result = {c.id: c for c in found.criteria}
     assert len(result) == len(found.criteria)

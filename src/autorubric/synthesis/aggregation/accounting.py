@@ -130,9 +130,7 @@ class _Claims:
         found = [
             source
             for source in self.free.values()
-            if source.id not in self.refused
-            and source.pitfall is pitfall
-            and sameness_key(source.description) == key
+            if source.id not in self.refused and source.pitfall is pitfall and sameness_key(source.description) == key
         ]
         for source in found:
             del self.free[source.id]
