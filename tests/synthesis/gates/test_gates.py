@@ -104,6 +104,15 @@ def test_two_responses_are_too_few_to_reject_anything_on() -> None:
     assert decision.figures == {"responses": 2}
 
 
+def test_three_responses_show_whether_a_criterion_separates_but_not_which_way() -> None:
+    # By chance alone, one order of three is the wrong one once in three.
+    votes = {name: tuple(row[::2] for row in rows) for name, rows in RISING.items()}
+    wrong_way, flat = ((True, False, False),) * 2, ((True,) * 3,) * 2
+    for verdicts, outcome in ((wrong_way, "undecided"), (flat, "rejected")):
+        pool = Pool(("",) * 3, ("j1", "j2"), votes | {"e1.1": verdicts})
+        assert said(replace(context(evolved()), pool=pool), "separates").outcome == outcome
+
+
 def test_a_criterion_that_was_not_graded_is_undecided_and_not_rejected() -> None:
     found = context(evolved())
     assert said(found, "separates").outcome == "undecided"
