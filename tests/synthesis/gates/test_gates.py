@@ -224,6 +224,11 @@ def test_what_a_grader_cannot_see_is_rejected(description: str) -> None:
     assert said(context(evolved(description)), "answerable").outcome == "rejected"
 
 
+def test_a_query_about_two_responses_makes_criteria_about_them_answerable() -> None:
+    query = "Compare both answers below: which one is right?"
+    assert said(context(evolved("Says that both answers are wrong."), query=query), "answerable").outcome == "kept"
+
+
 def test_what_judges_call_unanswerable_is_rejected() -> None:
     assert said(context(evolved(), licence=Licence("implicit", answerable=False)), "answerable").outcome == "rejected"
     assert said(context(evolved()), "answerable").outcome == "kept"
@@ -321,7 +326,8 @@ def test_a_rewritten_criterion_is_still_the_one_that_another_repeats() -> None:
         Pool(("",) * 6, ("j1", "j2"), votes),
         {"m1": ASKED, "e1.1": Licence("implicit", same_as="m1")},
     )
-    assert said(found, "redundant").figures["as"] == "m1.r"
+    decision = said(found, "redundant")
+    assert (decision.outcome, decision.figures["as"]) == ("rejected", "m1.r")
 
 
 def test_evolved_criteria_with_the_least_evidence_go_until_the_share_is_kept() -> None:
