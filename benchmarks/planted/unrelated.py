@@ -28,6 +28,7 @@ def unrelated_rejected(responses: int, judges: int, repetitions: int, seed: int 
         pool = Pool(("",) * responses, tuple(f"j{number}" for number in range(judges)), votes)
         everyone = (*candidates, stranger)
         (decision,) = separates(everyone, GateContext("", everyone, pool), GateSettings())
+        # "separating" alone stands there where it was not its direction that it fell by.
         rejected += decision.outcome == "rejected" and "reversed" in decision.figures
     return rejected / repetitions
 

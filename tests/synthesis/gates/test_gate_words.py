@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from autorubric.synthesis.gates.demands import demands_in
@@ -59,10 +62,56 @@ def test_a_quote_is_found_whatever_its_case_spaces_and_punctuation(text: str, qu
         "说明为什么要分次饮水。",
         "比较两种方式各自的风险。",
         "指出标准差的含义。",
+        "Shows that the equation has exactly two real solutions.",
+        "States that water boils at exactly 100 degrees at sea level.",
+        "Uses a hash table for the lookups.",
+        "Makes no bold claims about a cure.",
+        "Says that one line passes through any two points.",
+        "Mentions the book titled 'The Alignment Problem'.",
+        'Explains what the phrase "soft landing" means.',
+        "Gives at least three examples of a mammal.",
+        "说明方程恰好有三个解。",
+        "列出至少三个原因。",
+        "指出会议在正好三点钟开始。",
     ],
 )
 def test_substance_is_no_form(criterion: str) -> None:
     assert demands_in(criterion, "Why?") == []
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        "Provides a summary table of the options.",
+        "Should make appropriate use of bold letters.",
+        "Has between two and four paragraphs.",
+        "Puts the warning on a separate line.",
+        "Lists exactly seven side effects.",
+        "Signs off with a friendly remark.",
+        "正好用十句话说完。",
+        "分成恰好三个部分。",
+    ],
+)
+def test_a_form_is_seen_in_its_many_words(criterion: str) -> None:
+    assert [demand.asked for demand in demands_in(criterion, "Why?")] == [False]
+
+
+DATA = Path(__file__).parents[4] / "shared" / "data" / "healthbench_250.jsonl"
+
+
+@pytest.mark.skipif(not DATA.is_file(), reason="the real data in ../shared/data is not here")
+def test_criteria_of_physicians_are_hardly_ever_taken_for_unasked_forms() -> None:
+    seen, total = [], 0
+    for line in DATA.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        query = "\n".join(turn["content"] for turn in row["prompt"])
+        for rubric in row["rubrics"]:
+            total += 1
+            if any(not demand.asked for demand in demands_in(rubric["criterion"], query)):
+                seen.append(rubric["criterion"])
+    assert total == 2955
+    assert len(seen) < 0.01 * total
+    assert sum("bold" in text.lower() or "bullet points" in text for text in seen) >= 10
 
 
 def test_a_count_is_asked_for_only_with_its_own_number() -> None:

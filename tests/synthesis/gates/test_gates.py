@@ -104,6 +104,15 @@ def test_two_responses_are_too_few_to_reject_anything_on() -> None:
     assert decision.figures == {"responses": 2}
 
 
+def test_three_responses_show_whether_a_criterion_separates_but_not_which_way() -> None:
+    # By chance alone, one order of three is the wrong one once in three.
+    votes = {name: tuple(row[::2] for row in rows) for name, rows in RISING.items()}
+    wrong_way, flat = ((True, False, False),) * 2, ((True,) * 3,) * 2
+    for verdicts, outcome in ((wrong_way, "undecided"), (flat, "rejected")):
+        pool = Pool(("",) * 3, ("j1", "j2"), votes | {"e1.1": verdicts})
+        assert said(replace(context(evolved()), pool=pool), "separates").outcome == outcome
+
+
 def test_a_criterion_that_was_not_graded_is_undecided_and_not_rejected() -> None:
     found = context(evolved())
     assert said(found, "separates").outcome == "undecided"
@@ -215,6 +224,11 @@ def test_what_a_grader_cannot_see_is_rejected(description: str) -> None:
     assert said(context(evolved(description)), "answerable").outcome == "rejected"
 
 
+def test_a_query_about_two_responses_makes_criteria_about_them_answerable() -> None:
+    query = "Compare both answers below: which one is right?"
+    assert said(context(evolved("Says that both answers are wrong."), query=query), "answerable").outcome == "kept"
+
+
 def test_what_judges_call_unanswerable_is_rejected() -> None:
     assert said(context(evolved(), licence=Licence("implicit", answerable=False)), "answerable").outcome == "rejected"
     assert said(context(evolved()), "answerable").outcome == "kept"
@@ -312,7 +326,8 @@ def test_a_rewritten_criterion_is_still_the_one_that_another_repeats() -> None:
         Pool(("",) * 6, ("j1", "j2"), votes),
         {"m1": ASKED, "e1.1": Licence("implicit", same_as="m1")},
     )
-    assert said(found, "redundant").figures["as"] == "m1.r"
+    decision = said(found, "redundant")
+    assert (decision.outcome, decision.figures["as"]) == ("rejected", "m1.r")
 
 
 def test_evolved_criteria_with_the_least_evidence_go_until_the_share_is_kept() -> None:

@@ -10,16 +10,23 @@ from autorubric.synthesis.gates.words import holds, numbers_in
 
 _QUOTED = re.compile("[\"“「『]([^\"”」』]{1,120})[\"”」』]|(?<!\\w)['‘]([^'’]{2,120})['’](?!\\w)")
 _UNITS = (
-    "words?|sentences?|paragraphs?|bullets?|bullet points?|items?|examples?|sections?|headings?|lines?|steps?|tips?|"
-    "points?|characters?|questions?|reasons?|activities|outcomes|entries|rows?|columns?"
+    "words?|sentences?|paragraphs?|bullets?|bullet points?|items?|examples?|sections?|headings?|lines?|tips?|"
+    "characters?|questions?|entries|rows?|columns?"
 )
+_NUMBER = r"(?:\d+|two|three|four|five|six|seven|eight|nine|ten|twelve)"
+_ZH_NUMBER = r"[\d一二两三四五六七八九十百]+"
+_ZH_EXACTLY = "(?:恰好|正好|刚好|不多不少|整整)"
+_ZH_GIVE = "(?:列出|给出|举出|写出|提供|介绍|分成|分为)"
 
-# What a criterion says when it demands a form for its own sake.
+# What a criterion says when it demands a form for its own sake. These words alone can reject a criterion, so they
+# stay clear of what substance may say: a hash table, a bold claim, exactly two solutions, the book titled so.
 _DEMANDS: dict[SurfaceKind, re.Pattern[str]] = {
     "phrase": re.compile(
         r"\b(?:exact|literal|verbatim)(?:ly)? (?:the )?"
-        r"(?:phrase|phrasing|words?|wording|term|sentence|expression|line)\b"
-        r"|\bverbatim\b|\bword for word\b|\bthe (?:phrase|sentence|words|line|expression|wording) [\"“'‘]"
+        r"(?:phrase|phrasing|words|wording|term|sentence|expression|line)\b"
+        r"|\bverbatim\b|\bword for word\b"
+        r"|\b(?:contains?|includes?|uses?|says|has|features?|writes?) "
+        r"the (?:phrase|sentence|words?|line|wording) [\"“'‘]"
         r"|\b(?:ends?|begins?|starts?|opens?|closes?|concludes?|signs? off) with (?:the |a )?(?:\w+ )?"
         r"(?:line|sentence|phrase|words|statement|disclaimer|remark|[\"“'‘])"
         r"|逐字|一字不差|原封不动|(?:字样|原话|固定(?:语句|句子|短语|表述))"
@@ -29,24 +36,31 @@ _DEMANDS: dict[SurfaceKind, re.Pattern[str]] = {
     ),
     "heading": re.compile(
         r"\b(?:sub)?headings?\b|\b(?:section|paragraph|part|block) (?:titled|called|named|labell?ed|headed)\b"
-        r"|\b(?:under|with|has|have|bears?|carries) (?:a |the )?(?:separate |own )?titles?\b|\btitled\b"
-        r"|(?:小|副|大|二级|一级)?标题|(?:题为|名为|标为)\s*[“「『《]",
+        r"|\b(?:under|with|has|have|bears?|carries) (?:a |the )?(?:separate |own )?titles?\b"
+        r"|(?:小|副|大|二级|一级)?标题|(?:题为|标为)\s*[“「『《]",
         re.IGNORECASE,
     ),
     "count": re.compile(
-        rf"\b(?:exactly|precisely|no more and no fewer than) (?:\w+) (?:\w+ ){{0,2}}(?:{_UNITS})\b"
-        rf"|\b(?:at least|at most|no more than|no fewer than|between \w+ and) \w+ (?:{_UNITS})\b"
-        r"|\b(?:exactly|precisely) (?:\d+|two|three|four|five|six|seven|eight|nine|ten|twelve)\b"
-        r"|(?:恰好|正好|刚好|不多不少|整整)[^，。；,;]{0,6}[\d一二两三四五六七八九十]+\s*[个条点句段项字行步次]"
-        r"|(?:不少于|不多于|不超过|至少|至多|最多)[^，。；,;]{0,4}[\d一二两三四五六七八九十百]+\s*[句段字行]",
+        rf"\b(?:exactly|precisely|no more and no fewer than) \w+ (?:\w+ ){{0,2}}(?:{_UNITS})\b"
+        rf"|\b(?:at least|at most|no more than|no fewer than|between \w+ and) "
+        r"\w+ (?:words|sentences|paragraphs|bullets)\b"
+        rf"|\b(?:names|lists|gives|provides|includes|describes|mentions) (?:exactly|precisely) {_NUMBER}\b"
+        rf"|{_ZH_EXACTLY}[^，。；,;]{{0,6}}{_ZH_NUMBER}\s*(?:[条句段字行]|点(?!钟))"
+        rf"|(?:{_ZH_GIVE}{_ZH_EXACTLY}|{_ZH_EXACTLY}{_ZH_GIVE}){_ZH_NUMBER}\s*[个步种项]"
+        rf"|(?:不少于|不多于|不超过|至少|至多|最多)[^，。；,;]{{0,4}}{_ZH_NUMBER}\s*[句段字行]",
         re.IGNORECASE,
     ),
     "layout": re.compile(
-        r"\b(?:bulleted|numbered|ordered|unordered|bullet)[- ](?:list|points?|items?|steps?)\b|\bbullets?\b"
-        r"|\b(?:in|as|uses?|with|contains?|presents?|draws?) (?:a |an )?(?:\w+[- ]?\w* )?(?:table|tabular form)\b"
-        r"|\b(?:bold(?:ed|face)?|italics?|italici[sz]ed|underlined|markdown|latex|boxed|monospace|code block|emoji)\b"
-        r"|\b(?:separate|own|single|one) (?:line|paragraph)s?\b|\bline breaks?\b|\bhorizontal rules?\b"
-        r"|(?:编号|有序|无序|项目符号|分点)(?:列表|列出|形式|呈现)?|表格|加粗|粗体|斜体|下划线|代码块|单独(?:一|成)(?:行|段)|表情符号",
+        r"\b(?:bulleted|numbered|unordered|bullet)[- ](?:list|points?|items?|steps?)\b"
+        r"|\b(?:in|as|with|uses?) bullets\b"
+        r"|\b(?:in|as|uses?|with|contains?|presents?|draws?|provides?|includes?|adds?) an? "
+        r"(?!(?:hash|lookup|truth|routing|symbol|database|temporary|page|periodic)\b)(?:[\w-]+ )?"
+        r"(?:table|tabular form)\b"
+        r"|\b(?:in|uses?|using|of) bold\b|\bbold(?:ed|face)\b"
+        r"|\bbold (?:text|font|type|letters|heads?|(?:sub)?headings?)\b"
+        r"|\b(?:italics?|italici[sz]ed|underlined|markdown|latex|boxed|code blocks?|emojis?)\b"
+        r"|\b(?:on|in) (?:a|its|their) (?:separate|own|single|new) (?:line|paragraph)s?\b|\bline breaks?\b"
+        r"|(?:编号|有序|无序)列表|项目符号|分点(?:列出|呈现|作答)|表格|加粗|粗体|斜体|下划线|代码块|单独(?:一|成)(?:行|段)|表情符号",
         re.IGNORECASE,
     ),
 }

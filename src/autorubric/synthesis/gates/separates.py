@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.gates.decision import Decision, GateContext
+from autorubric.synthesis.gates.decision import Decision, Figures, GateContext
 from autorubric.synthesis.gates.direction import reversed_chance, scores_without
 from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.gates.verdicts import judge_error, opposite, separating_chance, tallies
@@ -42,16 +42,21 @@ def _decision(
     if chance < limits.least_separating:
         nearly = "nearly all responses meet it" if met > 0.5 else "hardly any response meets it"
         return Decision(one.id, "separates", "rejected", figures, f"{nearly}, so it tells none apart")
-    wrong_way = wrong_way_chance(one, others, context, error)
-    figures["reversed"] = wrong_way
+    figures["reversed"] = wrong_way = wrong_way_chance(one, others, context, error)
     if wrong_way is None:
         reason = "the other criteria tell the responses not apart, so its direction cannot be seen"
         return Decision(one.id, "separates", "undecided", figures, reason)
-    if wrong_way >= limits.least_reversed:
-        worse = "show this fault" if one.pitfall else "meet it"
-        reason = f"it is the {'better' if one.pitfall else 'worse'} responses that {worse}"
-        return Decision(one.id, "separates", "rejected", figures, reason)
-    return Decision(one.id, "separates", "kept", figures)
+    if len(judged) < limits.least_for_direction:
+        reason = f"{len(judged)} graded responses are too few to see its direction"
+        return Decision(one.id, "separates", "undecided", figures, reason)
+    return _by_direction(one, wrong_way >= limits.least_reversed, figures)
+
+
+def _by_direction(one: Candidate, wrong: bool, figures: Figures) -> Decision:
+    if not wrong:
+        return Decision(one.id, "separates", "kept", figures)
+    shown = "better responses that show this fault" if one.pitfall else "worse responses that meet it"
+    return Decision(one.id, "separates", "rejected", figures, f"it is the {shown}")
 
 
 def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateContext, error: float) -> float | None:

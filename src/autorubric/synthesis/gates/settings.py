@@ -21,6 +21,7 @@ class SeparatesSettings(_Strict):
     Attributes:
         merged: whether merged criteria have to as well.
         least_responses: with fewer graded responses nothing is decided.
+        least_for_direction: with fewer the direction is not; three in the wrong order are so by chance once in three.
         least_separating: reject where the chance that the responses differ at all is below this.
         least_reversed: reject where the chance that better responses meet it less is this or more. Less than one
             half, since to keep such a criterion does more harm than to lose one that has nothing to do with quality.
@@ -28,6 +29,7 @@ class SeparatesSettings(_Strict):
 
     merged: bool = False
     least_responses: int = Field(3, ge=2)
+    least_for_direction: int = Field(4, ge=2)
     least_separating: float = Field(0.5, ge=0, le=1)
     least_reversed: float = Field(0.4, gt=0, le=1)
 

@@ -47,5 +47,5 @@ def _decision(one: Candidate, context: GateContext, settings: GateSettings) -> D
 
 
 def _vouched(licence: Licence, context: GateContext) -> bool:
-    asked = bool(licence.surface) and licence.surface_asked and licence.need == "explicit"
+    asked = bool(licence.surface) and licence.surface_asked
     return asked and holds(context.query_text, licence.quote)
