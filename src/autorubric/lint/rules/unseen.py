@@ -15,6 +15,7 @@ _TEXT = any_of(
     "answers?, responses?, solutions?, submissions?, completions?, outputs?, repl(?:y|ies), essays?, summar(?:y|ies)"
 )
 _TEXT_ZH = any_of("回答, 答案, 回复, 响应")
+_EXEMPLARY = any_of("reference, ideal, expected, gold(?:en|[- ]standard)?, sample, official, canonical")
 _MEDIUM = any_of("image, picture, photo(?:graph)?, screenshot, video, audio(?: clip| file)?, recording")
 _FIGURE = any_of("figure, diagram, chart, file, document")
 
@@ -30,12 +31,16 @@ class _Kind(NamedTuple):
 
 _REFERENCE = _Kind(
     re.compile(
-        rf"\b(?:reference|gold(?:en|[- ]standard)?|ground[- ]truth|sample|official|canonical) {_TEXT}\b"
+        rf"\b(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}\b"
         r"|\bmodel (?:solution|essay)s?\b|\banswer key\b|\bthe ground[- ]truth\b|\bas (?:in|per) the reference\b"
+        r"|\b(?:as|than|to|with|in|from) the reference(?=\s*(?:[.,;]|$))|\bprovided solution\b"
         r"|\bthe reference (?:text|document)\b|(?:参考|标准|示例)(?:答案|回答|文本|解答)|范文"
     ),
     (
         "reference",
+        "ideal",
+        "expected",
+        "provided",
         "gold",
         "ground",
         "sample",
@@ -82,16 +87,18 @@ _PICTURE = _Kind(
     re.compile(
         r"\b(?:in|shown in|from|on|see|of|with|to|matches|based on) the "
         rf"(?:attached |provided |accompanying |given |above )?{_MEDIUM}\b(?! (?:of|the user|file name))"
-        rf"|\b(?:attached|accompanying|provided) (?:{_MEDIUM}|{_FIGURE})s?\b"
+        rf"|\b(?:attached|accompanying) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE})s?\b"
         r"|(?:图片|图像|附图|截图|照片|图表|视频|音频|录音)(?:中|里|内|所示|上的?)|如图所示|附件(?:中|里)?"
+        r"|\bfigure \d+\b"
     ),
-    (" the ", "attached", "accompanying", "provided", "图", "照片", "视频", "音频", "录音", "附件"),
+    (" the ", "attached", "accompanying", "figure", "图", "照片", "视频", "音频", "录音", "附件"),
     "a picture or file",
     "Describe in words what it shows",
 )
 _OTHER_CRITERION = _Kind(
     re.compile(
-        r"\b(?:same )?as above\b|\bsee above\b|\bditto\b|\bmentioned above\b|\babove[- ]mentioned\b"
+        r"\b(?:same )?as above\b|\bsee above\b|\bditto\b|\babove[- ]mentioned\b"
+        r"|\b(?:mentioned|given|listed|described|stated|noted|defined|specified) above\b"
         r"|\bthe (?:above|previous|preceding|other|next|following) (?:criteri(?:on|a)|rubrics?|rubric items?)\b"
         r"|\b(?:criterion|criteria|rubric item) (?:#|no\.? ?)?\d+\b|\bin addition to the (?:above|previous)\b"
         r"|同上|如上(?:所述)?|上述(?:标准|条目|要求|准则|各[条项])|[前上]一?[条个项](?:标准|准则|评分|要求)"
