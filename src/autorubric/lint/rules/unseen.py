@@ -20,6 +20,10 @@ _MEDIUM = any_of("image, picture, photo(?:graph)?, screenshot, video, audio(?: c
 _FIGURE = any_of("figure, diagram, chart, file, document")
 
 
+def _hints(english: str, chinese: str) -> tuple[str, ...]:
+    return (*english.split(", "), *chinese.split(", "))
+
+
 class _Kind(NamedTuple):
     """Something out of sight: how it is named, hints that are quick to look for, what it is, what to do."""
 
@@ -36,22 +40,9 @@ _REFERENCE = _Kind(
         r"|\b(?:as|than|to|with|in|from) the reference(?=\s*(?:[.,;]|$))|\bprovided solution\b"
         r"|\bthe reference (?:text|document)\b|(?:参考|标准|示例)(?:答案|回答|文本|解答)|范文"
     ),
-    (
-        "reference",
-        "ideal",
-        "expected",
-        "provided",
-        "gold",
-        "ground",
-        "sample",
-        "official",
-        "canonical",
-        "model",
-        "key",
-        "参考",
-        "标准",
-        "示例",
-        "范文",
+    _hints(
+        "reference, ideal, expected, provided, gold, ground, sample, official, canonical, solution, essay, key",
+        "参考, 标准, 示例, 范文",
     ),
     "a reference answer",
     "Put what the reference says into the criterion itself",
@@ -64,21 +55,9 @@ _OTHER_RESPONSE = _Kind(
         rf"|另(?:外)?一(?:个|份|条|篇)?{_TEXT_ZH}|其他(?:模型|{_TEXT_ZH})|两个{_TEXT_ZH}"
         rf"|{_TEXT_ZH} ?[ab12甲乙](?![a-z0-9])"
     ),
-    (
-        "other",
-        "both",
-        "either",
-        "response",
-        "answer",
-        "than",
-        "with",
-        "to ",
-        "另",
-        "其他",
-        "两个",
-        "回",
-        "答",
-        "响应",
+    _hints(
+        "other , both , either , response , answer , competing, alternative, rival, baseline, second, first",
+        "另, 其他, 两个, 回, 答, 响应",
     ),
     "another response",
     "Describe what this submission alone has to show",
@@ -91,7 +70,10 @@ _PICTURE = _Kind(
         r"|(?:图片|图像|附图|截图|照片|图表|视频|音频|录音)(?:中|里|内|所示|上的?)|如图所示|附件(?:中|里)?"
         r"|\bfigure \d+\b"
     ),
-    (" the ", "attached", "accompanying", "figure", "图", "照片", "视频", "音频", "录音", "附件"),
+    _hints(
+        "image, picture, photo, screenshot, video, audio, recording, attached, accompanying, figure",
+        "图, 照片, 视频, 音频, 录音, 附件",
+    ),
     "a picture or file",
     "Describe in words what it shows",
 )
@@ -104,7 +86,10 @@ _OTHER_CRITERION = _Kind(
         r"|同上|如上(?:所述)?|上述(?:标准|条目|要求|准则|各[条项])|[前上]一?[条个项](?:标准|准则|评分|要求)"
         r"|第[0-9一二三四五六七八九十]+[条项个]?(?:标准|准则|评分项)|其他(?:标准|准则|评分项)"
     ),
-    ("above", "criteri", "rubric", "ditto", "in addition to", "上", "前", "第", "其他"),
+    _hints(
+        "above, criteri, rubric, ditto, in addition to",
+        "同上, 如上, 上, 前, 第, 其他",
+    ),
     "other criteria",
     "Repeat what is meant: a judge reads one criterion at a time",
 )
