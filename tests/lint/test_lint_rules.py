@@ -302,6 +302,7 @@ def test_what_a_judge_is_not_shown_is_found(text: str) -> None:
     "text",
     [
         "Lists at least two references with their years.",
+        "The response uses the given figure 39.2 °C correctly.",
         "Asks the user for a photo of the rash.",
         "Names the other side of the argument.",
         "Explains the standard model of particle physics.",
@@ -412,7 +413,9 @@ def test_a_check_that_cannot_run_is_found_and_its_wording_is_nobodys_business() 
         "points": 10,
         "tags": {"verifier": "rule", "function": "CommaChecker", "parameters": {"N": None}},
     }
-    assert broken("invalid-check", right, wrong, tagged) == [2]
+    as_text = {"description": "Good", "weight": 2, "check": '{"name": "word_count", "parameters": {"at_most": 9}}'}
+    assert broken("invalid-check", right, wrong, tagged, as_text) == [2]
+    assert broken("length", as_text) == []
     assert broken("length", right, wrong, tagged) == []
 
 

@@ -68,7 +68,7 @@ _PICTURE = _Kind(
         rf"(?:attached |provided |accompanying |given |above )?{_MEDIUM}\b(?! (?:of|the user|file name))"
         rf"|\b(?:attached|accompanying) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE})s?\b"
         r"|(?:图片|图像|附图|截图|照片|图表|视频|音频|录音)(?:中|里|内|所示|上的?)|如图所示|附件(?:中|里)?"
-        r"|\bfigure \d+\b"
+        r"|\b(?:in|see|from|shown in) figure \d+\b(?![.,]?\d| ?[%°])"
     ),
     _hints(
         "image, picture, photo, screenshot, video, audio, recording, attached, accompanying, figure",
