@@ -38,6 +38,17 @@ VAGUE = [
     "充分论证作者的主要观点。",
     "文章结构合理，表达得体。",
     "尽量使用简单的词语来回答。",
+    "The answer is of high quality overall.",
+    "Includes some relevant examples of the theory.",
+    "Uses various sources to support the claims.",
+    "Almost all of the steps are shown.",
+    "Response demonstrates good understanding of the topic.",
+    "Writing is clear and engaging throughout the piece.",
+    "The response should be as detailed as possible.",
+    "回答较为全面地介绍了该主题。",
+    "语言表达准确、流畅。",
+    "给出了一些相关的例子。",
+    "表述清楚，易于理解。",
 ]
 DECIDED = [
     "States that adequate sleep lowers the risk of headaches.",
@@ -53,6 +64,8 @@ DECIDED = [
     "Warns that it is not appropriate to share antibiotics.",
     "Names the three laws of thermodynamics.",
     "Ends with a question to the reader.",
+    "Gives too many details on the causes of the disease.",
+    "States that some examples of birds cannot fly.",
     "指出充足的睡眠可以减少头痛的发生。",
     "建议患者充分休息并在一周后复诊。",
     "列出三种合理用药的具体措施，例如按时服药。",
@@ -86,6 +99,7 @@ def test_a_word_about_the_matter_or_one_that_is_explained_is_not_vague(text: str
         ("Explains how a larger sample gives a smaller error.", False),
         ("指出每天锻炼有助于更好地理解身体的变化。", False),
         ("指出最佳治疗时间是发病后的6小时内。", False),
+        ("The answer is better than the baseline.", True),
     ],
 )
 def test_a_comparison_without_a_measure_is_found(text: str, found: bool) -> None:
@@ -108,6 +122,11 @@ SEVERAL = [
     "列出三个原因；解释每个原因的影响。",
     "指出作者的观点，同时分析其论据的不足。",
     "回答应说明原因，还应给出解决方案。",
+    "The response must not contain profanity and must stay under 200 words.",
+    "Response is accurate, and it is polite.",
+    "准确计算结果并展示所有步骤。",
+    "介绍背景、分析原因并提出建议。",
+    "既说明优点又说明缺点。",
 ]
 ATOMIC = [
     "Warns about signs of liver damage, such as dark urine and yellow eyes.",
@@ -122,6 +141,9 @@ ATOMIC = [
     "Advises against driving. This matters because the drug causes drowsiness.",
     "Is written in the style of a fairy tale.",
     "Lists both advantages and disadvantages.",
+    "States that oxytocin is the drug of choice and should be given to all mothers.",
+    "Suggests surgery only if death is otherwise likely and it is the last option.",
+    "The response includes an introduction, a body, and a conclusion.",
     "列出常见症状，例如发热、咳嗽和乏力。",
     "至少提到以下一项：休息、饮水、服药。",
     "比较铁路运输和公路运输的成本。",
@@ -263,6 +285,11 @@ UNSEEN = [
     "描述图片中的颜色变化。",
     "同上，但要说明时间。",
     "满足上述标准后再给出结论。",
+    "The summary is as good as the reference.",
+    "As stated in the ideal answer, the capital is Paris.",
+    "Follows the guidelines given above.",
+    "Mentions what is shown in Figure 1.",
+    "与上一条标准相同。",
 ]
 
 
@@ -275,6 +302,7 @@ def test_what_a_judge_is_not_shown_is_found(text: str) -> None:
     "text",
     [
         "Lists at least two references with their years.",
+        "The response uses the given figure 39.2 °C correctly.",
         "Asks the user for a photo of the rash.",
         "Names the other side of the argument.",
         "Explains the standard model of particle physics.",
@@ -385,7 +413,9 @@ def test_a_check_that_cannot_run_is_found_and_its_wording_is_nobodys_business() 
         "points": 10,
         "tags": {"verifier": "rule", "function": "CommaChecker", "parameters": {"N": None}},
     }
-    assert broken("invalid-check", right, wrong, tagged) == [2]
+    as_text = {"description": "Good", "weight": 2, "check": '{"name": "word_count", "parameters": {"at_most": 9}}'}
+    assert broken("invalid-check", right, wrong, tagged, as_text) == [2]
+    assert broken("length", as_text) == []
     assert broken("length", right, wrong, tagged) == []
 
 
@@ -400,3 +430,25 @@ def test_findings_on_the_rubric_come_first_and_the_rest_in_the_order_of_criteria
     places = [finding.criterion or 0 for finding in found]
     assert places == sorted(places)
     assert {finding.criterion for finding in found} == {None, 1, 2}
+
+
+SLOW = {
+    "dots": "." * 50_000 + "x",
+    "lines": "\n" * 50_000,
+    "brackets": "(" * 50_000,
+    "quotes": "' " * 25_000,
+    "adverbs": "ly " * 20_000,
+    "bullets": "\n- " * 20_000,
+    "commas": "，并" * 25_000,
+    "examples": "such as " * 8_000,
+    "subjects": "the answer is " * 5_000,
+    "reasons": "(justification: " * 5_000,
+    "digits": "1," * 25_000,
+    "hyphens": "a-" * 25_000,
+}
+
+
+@pytest.mark.parametrize("text", SLOW.values(), ids=list(SLOW))
+def test_a_text_made_to_be_slow_is_read_like_any_other(text: str) -> None:
+    # A pattern that tries again from every place would take minutes on these; all are too short or too long.
+    assert "length" in {finding.rule for finding in lint_rubric([ask(f"States {text}")], query=text)}

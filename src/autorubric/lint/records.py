@@ -15,6 +15,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.rubric_shapes import unfold
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
+from autorubric.files.strict_json import parse_json
 from autorubric.lint.finding import Place
 from autorubric.lint.sheet import Draft, Option, Sheet
 
@@ -89,8 +90,6 @@ def entries_of(value: Any) -> list[Any]:
         [{'requirement': 'Is brief', 'section': 'Style'}]
     """
     if isinstance(value, str):
-        from autorubric.files.strict_json import parse_json
-
         value = parse_json(value, "the rubric is text, and not JSON")
     if isinstance(value, Mapping):
         return unfold(dict(value)).entries
@@ -233,6 +232,9 @@ def _options(entry: Mapping[str, Any], problems: list[str]) -> tuple[Option, ...
 
 def _check(entry: Mapping[str, Any], problems: list[str]) -> Mapping[str, Any] | None:
     check = entry.get("check")
+    # Parquet files keep checks as JSON texts: their parameters have no common columns.
+    if isinstance(check, str) and check.lstrip().startswith(("{", "null")):
+        check = parse_json(check, "check")
     if check:
         if not isinstance(check, Mapping):
             problems.append(f"check is {check!r:.60}; expected a mapping with a name and parameters")

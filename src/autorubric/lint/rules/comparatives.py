@@ -25,7 +25,9 @@ _ANSWERS = any_of(
     vocabulary, formatting"""
 )
 _BETTER = any_of("better, best, superior, stronger, richer, clearer, deeper, smoother, higher[- ]quality")
-_MEASURES = any_of("others?, average, usual, typical, expected, most, a (?:typical|basic|generic)")
+_MEASURES = any_of(
+    "others?, baseline, original, average, usual, typical, expected, most, a (?:typical|basic|generic)"
+)
 _ENGLISH = re.compile(
     rf"\b(?:more|most|less|least)(?: and more)? (?:\w+ly )?{_QUALITIES}\b(?! {_NOT_OF_ANSWERS}\b)"
     rf"|\b{_BETTER} {_ANSWERS}\b"

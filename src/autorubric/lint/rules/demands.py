@@ -11,15 +11,15 @@ from autorubric.lint.sheet import Draft, Sheet
 
 # What answers do, as stems: `identif` stands for identifies and identify.
 _VERBS = (
-    "acknowledge, add, address, adhere, advise, analy[sz]e, answer, apply, argue, ask, assess, avoid, calculate",
-    "caution, cite, clarify, compare, compute, conclude, confirm, consider, contrast, convey, correct, cover",
-    "create, define, derive, describe, demonstrate, direct, discuss, emphasi[sz]e, encourage, end, enumerate",
-    "evaluate, exclude, explain, explore, express, follow, format, give, highlight, identif, illustrate",
-    "implement, include, incorporate, indicate, inform, instruct, interpret, introduce, justif, limit, link",
-    "list, maintain, mention, name, note, offer, open, outline, point, present, prioriti[sz]e, propose, prove",
-    "provide, quote, recogni[sz]e, recommend, refer, refrain, reference, relate, remind, report, request",
-    "respect, return, seek, show, solve, specif, start, state, stress, structure, suggest, summari[sz]e, support",
-    "tell, translate, urge, use, verif, warn, write",
+    "acknowledge, add, address, adhere, advise, analy[sz]e, answer, apply, argue, ask, assess, avoid",
+    "calculate, caution, cite, clarify, compare, compute, conclude, confirm, consider, contain, contrast",
+    "convey, correct, cover, create, define, derive, describe, demonstrate, direct, discuss, emphasi[sz]e",
+    "encourage, end, enumerate, evaluate, exclude, explain, explore, express, follow, format, give, highlight",
+    "identif, illustrate, implement, include, incorporate, indicate, inform, instruct, interpret, introduce",
+    "justif, keep, limit, link, list, maintain, mention, name, note, offer, open, outline, point, present",
+    "prioriti[sz]e, propose, prove, provide, quote, recogni[sz]e, recommend, refer, refrain, reference, relate",
+    "remind, report, request, respect, return, seek, show, solve, specif, start, stay, state, stress",
+    "structure, suggest, summari[sz]e, support, tell, translate, urge, use, verif, warn, write",
 )
 _STEMS = [stem.strip() for line in _VERBS for stem in line.split(",")]
 _THIRD = "(?:" + "|".join(_STEMS) + ")(?:es|s|ies)"
@@ -28,8 +28,14 @@ _ADVERB = r"(?:\w+ly |then |also |not |does not |do not )*"
 _SPEAKER = any_of("response, answer, submission, essay, text, model, assistant, output, report, code, author, writer")
 _SUBJECT = rf"(?:(?:it|(?:the )?{_SPEAKER}) )?"
 _JOINT = r"(?:,? (?:and|but|while)(?: also| then)?|;(?: and)?|,? as well as)"
-_NEXT_THIRD = re.compile(rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b")
-_NEXT_BASE = re.compile(rf"{_JOINT} (?:must |should |to )?{_ADVERB}({_BASE})\b(?![-'’])")
+_SUBJECT_AGAIN = rf"{_JOINT} (?:the )?{_SPEAKER} (?:is|has|does|must|should)\b"
+_NEXT_THIRD = re.compile(rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_SUBJECT_AGAIN}")
+# Behind "it is" another "it is" is the answer's; behind "states" it would be the matter's. So with "must".
+_NEXT_STATE = re.compile(rf"{_NEXT_THIRD.pattern}|{_JOINT} (?:it )?(?:is|has|does)\b")
+_NEXT_BASE = re.compile(
+    rf"{_JOINT} (?:must |should |to )?{_ADVERB}({_BASE})\b(?![-'’])|{_SUBJECT_AGAIN}"
+    rf"|{_JOINT} (?:must|should|needs to) (?:not )?\w+"
+)
 # What comes first may be any verb; what comes second has to be one that answers do.
 _FIRST_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}(\w{{1,12}}s)\b(?! (?:is|are|has|have|and|of)\b)")
 _AGAIN_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}({_THIRD})\b")
@@ -38,7 +44,7 @@ _FIRST_BASE = re.compile(
     r"\b(?! of\b)"
 )
 _NUMBERED = re.compile(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
-_BULLETS = re.compile(r"(?:^|\n)\s*(?:[-*•]|\d+[.、])\s+\S")
+_BULLETS = re.compile(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
 # Lists of examples, and lists of which some suffice, are one demand.
 _EXAMPLES = re.compile(
     r"(?:,? (?:such as|including(?: but not limited to)?|for (?:example|instance)|e\.g\.?|like)|:|"
@@ -48,7 +54,7 @@ _EXAMPLES_ZH = re.compile(r"(?:例如|比如|譬如|包括但不限于|诸如|�
 _VERB_ZH = any_of(
     """说明, 解释, 列出, 指出, 提供, 给出, 描述, 提及, 提到, 包含, 包括, 分析, 讨论, 建议, 避免, 强调, 总结, 比较
     对比, 使用, 采用, 询问, 提醒, 阐述, 论述, 明确, 引用, 介绍, 推荐, 计算, 给予, 展示, 区分, 评估, 列举
-    定义, 证明, 概括, 表达"""
+    定义, 证明, 概括, 表达, 提出, 阐明, 讲述, 回顾, 概述, 识别, 推导, 验证, 呈现"""
 )
 _ADVERB_ZH = any_of("清晰, 准确, 明确, 具体, 详细, 正确, 简要, 进一步")
 _MODAL_ZH = any_of("也, 应当?, 需要?, 必须, 要, 能够?")
@@ -57,6 +63,7 @@ _NEXT_ZH = re.compile(
     rf"[，；、,;]?{_JOINT_ZH}{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}|[，；]{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}"
 )
 _FIRST_ZH = re.compile(_VERB_ZH)
+_BOTH_ZH = re.compile(rf"既{_VERB_ZH}.{{1,20}}[又也]{_VERB_ZH}")
 _STOP = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bdr)[.!?](?=\s|$)")
 
 
@@ -97,6 +104,8 @@ def _second_english(text: str) -> str:
     first, following, again = _FIRST_THIRD.match(text), _NEXT_THIRD, _AGAIN_THIRD
     if first is None:
         first, following, again = _FIRST_BASE.match(text), _NEXT_BASE, _FIRST_BASE
+    elif first.group(1) in ("is", "has", "does"):
+        following = _NEXT_STATE
     if first is None:
         return ""
     stop = _STOP.search(text)
@@ -112,7 +121,7 @@ def _second_english(text: str) -> str:
 def _second_chinese(text: str) -> str:
     text = _EXAMPLES_ZH.sub("", text)
     first = _FIRST_ZH.search(text)
-    found = _NEXT_ZH.search(text, first.end()) if first else None
+    found = _BOTH_ZH.search(text) or (_NEXT_ZH.search(text, first.end()) if first else None)
     return found.group().strip("，；、,; ") if found else ""
 
 

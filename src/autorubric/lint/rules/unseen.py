@@ -15,8 +15,13 @@ _TEXT = any_of(
     "answers?, responses?, solutions?, submissions?, completions?, outputs?, repl(?:y|ies), essays?, summar(?:y|ies)"
 )
 _TEXT_ZH = any_of("回答, 答案, 回复, 响应")
+_EXEMPLARY = any_of("reference, ideal, expected, gold(?:en|[- ]standard)?, sample, official, canonical")
 _MEDIUM = any_of("image, picture, photo(?:graph)?, screenshot, video, audio(?: clip| file)?, recording")
 _FIGURE = any_of("figure, diagram, chart, file, document")
+
+
+def _hints(english: str, chinese: str) -> tuple[str, ...]:
+    return (*english.split(", "), *chinese.split(", "))
 
 
 class _Kind(NamedTuple):
@@ -30,23 +35,14 @@ class _Kind(NamedTuple):
 
 _REFERENCE = _Kind(
     re.compile(
-        rf"\b(?:reference|gold(?:en|[- ]standard)?|ground[- ]truth|sample|official|canonical) {_TEXT}\b"
+        rf"\b(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}\b"
         r"|\bmodel (?:solution|essay)s?\b|\banswer key\b|\bthe ground[- ]truth\b|\bas (?:in|per) the reference\b"
+        r"|\b(?:as|than|to|with|in|from) the reference(?=\s*(?:[.,;]|$))|\bprovided solution\b"
         r"|\bthe reference (?:text|document)\b|(?:参考|标准|示例)(?:答案|回答|文本|解答)|范文"
     ),
-    (
-        "reference",
-        "gold",
-        "ground",
-        "sample",
-        "official",
-        "canonical",
-        "model",
-        "key",
-        "参考",
-        "标准",
-        "示例",
-        "范文",
+    _hints(
+        "reference, ideal, expected, provided, gold, ground, sample, official, canonical, solution, essay, key",
+        "参考, 标准, 示例, 范文",
     ),
     "a reference answer",
     "Put what the reference says into the criterion itself",
@@ -59,21 +55,9 @@ _OTHER_RESPONSE = _Kind(
         rf"|另(?:外)?一(?:个|份|条|篇)?{_TEXT_ZH}|其他(?:模型|{_TEXT_ZH})|两个{_TEXT_ZH}"
         rf"|{_TEXT_ZH} ?[ab12甲乙](?![a-z0-9])"
     ),
-    (
-        "other",
-        "both",
-        "either",
-        "response",
-        "answer",
-        "than",
-        "with",
-        "to ",
-        "另",
-        "其他",
-        "两个",
-        "回",
-        "答",
-        "响应",
+    _hints(
+        "other , both , either , response , answer , competing, alternative, rival, baseline, second, first",
+        "另, 其他, 两个, 回, 答, 响应",
     ),
     "another response",
     "Describe what this submission alone has to show",
@@ -82,22 +66,30 @@ _PICTURE = _Kind(
     re.compile(
         r"\b(?:in|shown in|from|on|see|of|with|to|matches|based on) the "
         rf"(?:attached |provided |accompanying |given |above )?{_MEDIUM}\b(?! (?:of|the user|file name))"
-        rf"|\b(?:attached|accompanying|provided) (?:{_MEDIUM}|{_FIGURE})s?\b"
+        rf"|\b(?:attached|accompanying) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE})s?\b"
         r"|(?:图片|图像|附图|截图|照片|图表|视频|音频|录音)(?:中|里|内|所示|上的?)|如图所示|附件(?:中|里)?"
+        r"|\b(?:in|see|from|shown in) figure \d+\b(?![.,]?\d| ?[%°])"
     ),
-    (" the ", "attached", "accompanying", "provided", "图", "照片", "视频", "音频", "录音", "附件"),
+    _hints(
+        "image, picture, photo, screenshot, video, audio, recording, attached, accompanying, figure",
+        "图, 照片, 视频, 音频, 录音, 附件",
+    ),
     "a picture or file",
     "Describe in words what it shows",
 )
 _OTHER_CRITERION = _Kind(
     re.compile(
-        r"\b(?:same )?as above\b|\bsee above\b|\bditto\b|\bmentioned above\b|\babove[- ]mentioned\b"
+        r"\b(?:same )?as above\b|\bsee above\b|\bditto\b|\babove[- ]mentioned\b"
+        r"|\b(?:mentioned|given|listed|described|stated|noted|defined|specified) above\b"
         r"|\bthe (?:above|previous|preceding|other|next|following) (?:criteri(?:on|a)|rubrics?|rubric items?)\b"
         r"|\b(?:criterion|criteria|rubric item) (?:#|no\.? ?)?\d+\b|\bin addition to the (?:above|previous)\b"
         r"|同上|如上(?:所述)?|上述(?:标准|条目|要求|准则|各[条项])|[前上]一?[条个项](?:标准|准则|评分|要求)"
         r"|第[0-9一二三四五六七八九十]+[条项个]?(?:标准|准则|评分项)|其他(?:标准|准则|评分项)"
     ),
-    ("above", "criteri", "rubric", "ditto", "in addition to", "上", "前", "第", "其他"),
+    _hints(
+        "above, criteri, rubric, ditto, in addition to",
+        "同上, 如上, 上, 前, 第, 其他",
+    ),
     "other criteria",
     "Repeat what is meant: a judge reads one criterion at a time",
 )
