@@ -352,7 +352,7 @@ def test_the_release_layout_and_a_card_stand_beside_the_final_files(stand: Make)
 def test_a_criterion_that_a_check_decides_as_the_judges_do_becomes_the_check(stand: Make) -> None:
     play = Play()
     play.rubrics["m-rubric-b"] = [item('Contains the word "F4"', 3)]
-    s = stand("Write of it.", replier=play)
+    s = stand('Write a short text about trees and use the word "F4" in it.', replier=play)
     assert s.synthesize() == 0
     (row,) = s.rows()
     checks = {one["description"]: one["check"] for one in row["criteria"] if one["check"]}
