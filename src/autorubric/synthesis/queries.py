@@ -137,7 +137,7 @@ class QueryFile:
         fields = dict(row)
         fields["question"] = turns or str(question)
         if self.responses_column:
-            responses = _responses(_lookup(row, self.responses_column), self.responses_column)
+            responses = _responses(row, self.responses_column)
             if isinstance(responses, str):
                 return responses
             fields |= responses
@@ -190,8 +190,11 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
     return turns
 
 
-def _responses(given: Any, column: str) -> dict[str, Any] | str:
-    """Finished responses as the row fields of response slots."""
+def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
+    """The finished responses of a row as the fields of response slots, or what is wrong with them."""
+    given = _lookup(row, column)
+    if given is None:
+        return f"nothing at {column!r}; the row has {_listed(row)}"
     named = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else None
     if named is None:
         return f"{column!r} holds {type(given).__name__}; expected a list of responses, or a mapping from models"
