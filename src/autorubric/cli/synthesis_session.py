@@ -136,6 +136,7 @@ def _state(run: SynthesisRun) -> RunState:
     stages = [
         StageState(s.name, answer.done[s.name], answer.open[s.name], answer.failed[s.name])
         for s in run.prepared.plan.stages
+        if s.slots
     ]
     costs = [a.cost for a in activity.values() if a.paid]
     return RunState(
