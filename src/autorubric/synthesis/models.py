@@ -52,6 +52,7 @@ def _config(settings: SynthesisSettings, slot: Slot, role: RoleSettings, environ
     temperature = settings.response_temperature if part == "response" else settings.temperature
     longest = {
         "reference": settings.ref_max_tokens,
+        "own": settings.ref_max_tokens,
         "response": settings.response_max_tokens,
         "rubric": settings.rubric_max_tokens,
         "merge": settings.merge_max_tokens,
@@ -65,7 +66,8 @@ def _config(settings: SynthesisSettings, slot: Slot, role: RoleSettings, environ
         api_base=role.base_url or None,
         api_key=environ.get(role.api_key_env or f"{slot.source.upper()}_API_KEY") or None,
         temperature=temperature if role.temperature is None else role.temperature,
-        max_tokens=longest if role.max_tokens is None else role.max_tokens,
+        # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
+        max_tokens=longest if role.max_tokens is None or part == "own" else role.max_tokens,
         top_p=role.top_p,
         seed=role.seed,
         requests_per_minute=role.requests_per_minute,

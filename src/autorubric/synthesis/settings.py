@@ -195,12 +195,18 @@ class Slot(NamedTuple):
     role: RoleSettings
     source: str
 
+    @property
+    def address(self) -> tuple[str, str | None]:
+        """Which model it is, and where."""
+        return self.role.model, self.role.base_url
+
 
 def slots_of(settings: SynthesisSettings) -> tuple[Slot, ...]:
     """Every slot of a run with its model: reference, response_a, …, rubric_a, …, merge, augment.
 
     A role with `draws` takes so many slots in a row. The full method fills its pool from all response models
-    in turn, and adds judge_a, …, licence and rewrite; with given responses none is asked for.
+    in turn, and adds judge_a, …, licence and rewrite, and own_a, … for rubric models that respond to no query; with
+    given responses none is asked for.
     """
     roles, full = settings.roles, settings.profile == "full"
     slots = [Slot("reference", roles.reference, "reference")]
@@ -209,6 +215,7 @@ def slots_of(settings: SynthesisSettings) -> tuple[Slot, ...]:
     slots += _drawn("rubric", roles.rubrics)
     slots += [Slot("merge", roles.merge, "merge"), Slot("augment", roles.augment, "augment")]
     if full:
+        slots += _own_answers(slots) if settings.full.grounding == "own" else []
         slots += _drawn("judge", roles.judges)
         slots.append(_played("licence", roles.licence, "judge_a", roles.judges[0]))
         slots.append(_played("rewrite", roles.rewrite, "augment", roles.augment))
@@ -222,6 +229,16 @@ def _drawn(part: str, roles: Sequence[RoleSettings], least: int = 0) -> list[Slo
         drawn = [sources[i % len(sources)] for i in range(max(least, len(sources)))]
     names = (f"{part}_{letter}" for letter in letters(len(drawn)))
     return [Slot(name, role, source) for name, (source, role) in zip(names, drawn, strict=True)]
+
+
+def _own_answers(slots: Sequence[Slot]) -> list[Slot]:
+    """A slot for each rubric model that is no response model, for the answer that grounds its rubric."""
+    responders = {slot.address for slot in slots if slot.name.startswith("response_")}
+    return [
+        Slot(slot.name.replace("rubric", "own"), slot.role, slot.source)
+        for slot in slots
+        if slot.name.startswith("rubric_") and slot.address not in responders
+    ]
 
 
 def _played(name: str, role: RoleSettings | None, source: str, stand_in: RoleSettings) -> Slot:

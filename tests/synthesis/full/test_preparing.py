@@ -6,6 +6,7 @@ from typing import Any
 
 from autorubric.synthesis.full.preparing import full_plan_of
 from autorubric.synthesis.full.prompts import package_full_prompts
+from autorubric.synthesis.models import configs
 from autorubric.synthesis.settings import settings_from, slots_of
 
 FILES = {"input": "q.jsonl", "out": "out", "profile": "full"}
@@ -57,3 +58,12 @@ def test_who_plays_nothing_else_is_played_by_the_first_judge_and_by_augment() ->
     slots = {slot.name: slot for slot in slots_of(settings_from({**FILES, "roles": roles}))}
     assert (slots["licence"].role.model, slots["licence"].source) == ("a/j", "judge_a")
     assert (slots["rewrite"].role.model, slots["rewrite"].source) == ("a/e", "augment")
+
+
+def test_a_rubric_models_own_answer_may_be_as_long_as_a_reference() -> None:
+    roles = {**ONE, "rubrics": [{"model": "a/x", "max_tokens": 900}, "a/m"]}
+    settings = settings_from({**FILES, "roles": roles, "ref_max_tokens": 5000})
+    made = configs(settings, {"RUBRIC_A_API_KEY": "key-of-a", "OPENAI_API_KEY": "key"})
+    assert (made["own_a"].max_tokens, made["rubric_a"].max_tokens) == (5000, 900)
+    assert made["own_a"].api_key == made["rubric_a"].api_key
+    assert "own_b" not in made

@@ -22,7 +22,7 @@ def own_response_stage(prompts: PromptSet, letter: str, *, draw: int) -> Stage:
     def build(fields: Fields) -> Request:
         return request_from(prompts.reference, {"query": query_in(fields)}, role="reference", draw=draw)
 
-    return Stage(f"own_{letter}", f"rubric_{letter}", 1, ("question",), build, read_answer, has_text, empty="")
+    return Stage(f"own_{letter}", f"own_{letter}", 1, ("question",), build, read_answer, has_text, empty="")
 
 
 def rubric_stage(prompts: PromptSet, letter: str, ground: str, *, draw: int) -> Stage:

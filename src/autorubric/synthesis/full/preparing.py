@@ -55,18 +55,14 @@ def _grounds(rubrics: Mapping[str, Slot], responses: Mapping[str, Slot]) -> dict
     """
     own: dict[tuple[str, str | None], list[str]] = {}
     for slot in responses.values():
-        own.setdefault(_address(slot), []).append(slot.name)
+        own.setdefault(slot.address, []).append(slot.name)
     taken: Counter[tuple[str, str | None]] = Counter()
     grounds = {}
     for letter, slot in rubrics.items():
-        held = own.get(_address(slot), [f"own_{letter}"])
-        grounds[letter] = held[taken[_address(slot)] % len(held)]
-        taken[_address(slot)] += 1
+        held = own.get(slot.address, [f"own_{letter}"])
+        grounds[letter] = held[taken[slot.address] % len(held)]
+        taken[slot.address] += 1
     return grounds
-
-
-def _address(slot: Slot) -> tuple[str, str | None]:
-    return slot.role.model, slot.role.base_url
 
 
 def _lettered(slots: Sequence[Slot], part: str) -> dict[str, Slot]:
