@@ -11,9 +11,11 @@ import typer
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
+from autorubric.cli.convert import convert
 from autorubric.cli.doctor import doctor
 from autorubric.cli.drift import drift
 from autorubric.cli.grade import grade
+from autorubric.cli.lint import lint
 from autorubric.cli.select import select
 from autorubric.cli.serve import serve
 from autorubric.cli.status import status
@@ -36,6 +38,8 @@ app.command("drift")(drift)
 app.command("status")(status)
 app.command("doctor")(doctor)
 app.command("select")(select)
+app.command("lint")(lint)
+app.command("convert")(convert)
 
 
 @app.callback()

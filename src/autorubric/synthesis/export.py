@@ -41,7 +41,7 @@ def final_row(row: dict[str, Any], max_criteria: int = 0) -> dict[str, Any] | No
         ...     "merged_rubrics": [{"title": "Cause", "description": "Names the cause.", "weight": 7}]})
         {'question': 'Why?', 'id': 'q1', 'rubrics': [{'criterion': 'Names the cause.', 'points': 7}]}
     """
-    question = str(row.get("question") or "").strip()
+    question = question_text(row.get("question"))
     merged = row.get("merged_rubrics") or []
     if not question or not merged:
         return None
@@ -53,10 +53,25 @@ def final_row(row: dict[str, Any], max_criteria: int = 0) -> dict[str, Any] | No
     return {"question": question, "id": "" if row_id is None else str(row_id), "rubrics": rubrics}
 
 
+def question_text(question: Any) -> str:
+    """A query as the final files hold it: its text, or a conversation's messages as JSON.
+
+    Example:
+        >>> question_text(" Why? "), question_text([{"role": "user", "content": "Hi"}])
+        ('Why?', '[{"role": "user", "content": "Hi"}]')
+    """
+    if isinstance(question, list):
+        return json.dumps(question, ensure_ascii=False)
+    return str(question or "").strip()
+
+
 def export_final(directory: Path, max_criteria: int = 0) -> Exported:
     """Write `final.jsonl` and `final.parquet` from `step4_augmented.jsonl`, both whole or not at all."""
     rows = criteria = without = 0
-    with atomic_writer(directory / "final.jsonl") as lines, _parquet(directory / "final.parquet") as table:
+    with (
+        atomic_writer(directory / "final.jsonl") as lines,
+        parquet_rows(directory / "final.parquet", final_schema()) as table,
+    ):
         for row in read_rows(directory / STEP_FILES[4]):
             final = final_row(row, max_criteria)
             if final is None:
@@ -77,17 +92,21 @@ def final_schema() -> pa.Schema:
     return pa.schema([("question", pa.string()), ("id", pa.string()), ("rubrics", pa.list_(criterion))])
 
 
-class _Table:
+class RowTable:
+    """A Parquet file that grows row by row, in groups of 500."""
+
     def __init__(self, writer: Any, schema: pa.Schema) -> None:
         self._writer, self._schema = writer, schema
         self._rows: list[dict[str, Any]] = []
 
     def add(self, row: dict[str, Any]) -> None:
+        """Take a row."""
         self._rows.append(row)
         if len(self._rows) >= _ROWS_A_GROUP:
             self.flush()
 
     def flush(self) -> None:
+        """Write the rows that wait."""
         import pyarrow as pa
 
         if self._rows:
@@ -96,11 +115,11 @@ class _Table:
 
 
 @contextmanager
-def _parquet(path: Path) -> Iterator[_Table]:
+def parquet_rows(path: Path, schema: pa.Schema) -> Iterator[RowTable]:
+    """A Parquet file to add rows to, written whole or not at all."""
     import pyarrow.parquet as pq
 
-    schema = final_schema()
     with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema, compression="snappy") as writer:
-        table = _Table(writer, schema)
+        table = RowTable(writer, schema)
         yield table
         table.flush()
