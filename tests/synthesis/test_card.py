@@ -21,8 +21,10 @@ from autorubric.synthesis.card import (
     facts_of_run,
     front_matter,
     plots_of,
+    run_facts,
     write_card,
 )
+from autorubric.synthesis.quality import MEASURES
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -134,9 +136,20 @@ def test_the_tables_hold_the_figures_and_no_cell_ends_early() -> None:
     assert "| history \\| &lt;b> | 1 | 2 | 2.0 | 0 | 0 | 5.0 | 100.0 % |" in lines
     assert "| all | 3 | 6 | 2.0 | 1 | 1 | 5.0 | 40.0 % |" in lines
     assert "| clarity | no vague words, no open comparison | 2 | 0.75 | 0.75 | – |" in lines
+    # A measure that no row has evidence for is named all the same.
+    assert "| consistency | judges give one verdict | 0 | – | – | – |" in lines
+    measured = lines[lines.index("## Quality") :]
+    assert [name for name in MEASURES if any(line.startswith(f"| {name} |") for line in measured)] == list(MEASURES)
     assert "| licensed | 2 | 0 | 1 | 0 |" in lines
     assert "| merge | openai/a\\|b |" in lines
     assert "7 calls for $1.50." in lines
+
+
+def test_gates_stand_in_the_order_in_which_they_look_and_pitfalls_that_are_left_out_count() -> None:
+    manifest = {"settings": {"full": {"gates": {"order": ["agreement", "surface", "licensed"]}}}}
+    rows = [ROWS[0] | {"pitfalls_left_out": [criterion(-3, "merged", ("licensed", "kept"))]}]
+    facts = count_facts(rows, run_facts(manifest, "strikes"))
+    assert list(facts.gates.items()) == [("agreement", {"rewrite": 1}), ("licensed", {"kept": 2, "rejected": 1})]
 
 
 def test_an_unknown_price_is_unknown_and_no_zero() -> None:

@@ -53,6 +53,11 @@ class Flag:
         """The name as a Python identifier."""
         return self.name.replace("-", "_")
 
+    @property
+    def only_full(self) -> bool:
+        """Whether it sets something that the full method alone has."""
+        return self.setting.startswith("full.")
+
 
 def _role_flags() -> Iterable[Flag]:
     slots = {

@@ -56,6 +56,9 @@ def _print_gates(gates: GateTally) -> None:
         print(f"    {gate:<{width}}" + "".join(f"{counts[outcome]:>11,}" for outcome in OUTCOMES))
     share = gates.evolved_share
     print(f"  evolved criteria hold {share:.1%} of the points" if share is not None else "  no criterion has points")
+    known = [f"{name} {mean:.2f}" for name, mean in gates.means.items() if mean is not None]
+    lost = [name for name, mean in gates.means.items() if mean is None]
+    print(f"  quality: {', '.join(known)}" + (f"; without evidence: {', '.join(lost)}" if lost else ""))
 
 
 def print_rubrics(out: Path, count: int) -> None:
@@ -89,9 +92,12 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{queries} queries; nothing has been asked", title_justify="left")
+    title = f"{queries} {'query' if queries == 1 else 'queries'}; nothing has been asked"
+    table = Table(title=title, title_justify="left", padding=0)
     for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
-        table.add_column(name, justify="left" if name in {"role", "model"} else "right")
+        left = name in {"role", "model"}
+        # In eighty columns every role and figure is whole; a long name of a model is folded.
+        table.add_column(name, justify="left" if left else "right", no_wrap=name == "role", overflow="fold")
     for row in rows:
         most = "unbounded" if row.ceiling_tokens is None else short(row.ceiling_tokens)
         table.add_row(

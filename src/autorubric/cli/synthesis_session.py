@@ -25,8 +25,9 @@ from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.estimate import calls_a_query, calls_to_make, estimates
 from autorubric.synthesis.export import FINAL_FILES
+from autorubric.synthesis.generations import coming_generations
 from autorubric.synthesis.models import configs
-from autorubric.synthesis.settings import SynthesisSettings
+from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots, slots_of
 from autorubric.synthesis.steps import STEP_FILES
 from autorubric.synthesis.summary import UNFINISHED_FILE
 from autorubric.synthesis.synthesize import Prepared, SynthesisRun, changed_since, prepare
@@ -110,7 +111,9 @@ class Session:
                 take_over(out, plan, ledger)
             executor = Executor(ledger)
             executor.stop("dry run")
-            answer = StageAnswerer(executor, models, ledger)
+            slots = [slot.name for slot in slots_of(self.settings)]
+            generations = coming_generations(ledger, slots, refreshed_slots(self.settings))
+            answer = StageAnswerer(executor, models, ledger, generations)
             needed = await calls_to_make(plan, prepared.source.queries(), answer)
             each = calls_a_query(plan, models, next(prepared.source.queries()))
             measured = {t.role: t.usage.completion_tokens / t.calls for t in ledger.totals() if t.calls}

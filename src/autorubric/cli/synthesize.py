@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,12 +62,21 @@ def synthesize(
             flag = "INPUT" if name == "input" else "--out DIR"
             raise ConfigError(f"no {name}; pass {flag} or set it in {config or 'a config'}")
     settings = settings_from(tree, str(config or "command line"))
+    _refuse_unused(settings.profile, given)
 
     from autorubric.cli.synthesis_session import Session
 
     session = Session(settings, wait, export_only, show, _command_again(context.obj or sys.argv[1:]))
     with call_log(log_json, log_prompts, settings.out):
         return asyncio.run(session.estimate() if dry_run else session.run())
+
+
+def _refuse_unused(profile: str, given: Mapping[str, Any]) -> None:
+    """Refuse flags of the full method where it is not run: nobody who passes one means it to do nothing."""
+    unused = [f"--{flag.name}" for flag in FLAGS if flag.only_full and given.get(flag.parameter) is not None]
+    if unused and profile != "full":
+        verb = "needs" if len(unused) == 1 else "need"
+        raise ConfigError(f"{', '.join(unused)} {verb} the full method; pass --profile full")
 
 
 def _command_again(arguments: Sequence[str]) -> str:

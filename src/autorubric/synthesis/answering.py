@@ -84,6 +84,13 @@ class StageAnswerer:
             return Outcome(failure=answer)
         return Outcome(answer.value, model.name, notes=answer.notes)
 
+    def is_recorded(self, slot: str, request: Request) -> bool:
+        """Whether the reply to what a slot would ask is there, so that asking makes no call."""
+        return self.executor.find(self.models[slot], self._of_its_generation(slot, request)) is not None
+
+    def _of_its_generation(self, slot: str, request: Request) -> Request:
+        return replace(request, draw=request.draw + self.generations.get(slot, 0) * DRAWS_A_GENERATION)
+
     async def _inquire(self, stage: Inquiry, record_id: str, fields: Fields) -> Outcome:
         desk = _RecordDesk(self, record_id)
         found = await stage.work(fields, desk)
@@ -125,7 +132,7 @@ class _RecordDesk:
         return self.answerer.models
 
     def ask_as(self, slot: str) -> Ask:
-        later = self.answerer.generations.get(slot, 0) * DRAWS_A_GENERATION
+        their_own = self.answerer._of_its_generation
 
         async def ask(
             model: Model,
@@ -133,7 +140,7 @@ class _RecordDesk:
             read: Callable[[Reply], Answer[Any] | Unreadable],
             follow_up: FollowUp,
         ) -> Answer[Any] | Failure:
-            request = replace(request, item=self.item, draw=request.draw + later)
+            request = replace(their_own(slot, request), item=self.item)
             answer = await self.answerer.executor.ask_for(model, request, read, follow_up)
             if isinstance(answer, Failure) and answer.ends_run and self.ended is None:
                 self.ended = answer

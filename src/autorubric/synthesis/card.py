@@ -187,7 +187,7 @@ def _quality(facts: Facts) -> Iterator[str]:
         return
     yield "## Quality"
     yield ""
-    yield "Means over the rows that have the figure. `number` is a count, every other measure lies in [0, 1]."
+    yield "Means over the rows that have evidence. `number` is a count, every other measure lies in [0, 1]."
     yield ""
     domains = [(name or "(none)", one) for name, one in facts.domains.items()]
     columns = ("measure", "what is counted", "rows", "mean", *(name for name, _ in domains))
@@ -196,12 +196,11 @@ def _quality(facts: Facts) -> Iterator[str]:
         [
             name,
             _WORDS[name],
-            f"{held[name][1]:,}",
+            f"{held[name][1] if name in held else 0:,}",
             _mean(held, name),
             *(_mean(one.quality, name) for _, one in domains),
         ]
         for name in MEASURES
-        if name in held
     ]
     yield from _table(columns, rows)
 

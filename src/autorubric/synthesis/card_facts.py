@@ -9,6 +9,7 @@ from typing import Any
 
 from autorubric.lint.languages import spoken
 
+_OTHERS = ("pitfalls_left_out", "rejected", "rewritten")
 OUTCOMES = ("kept", "rewrite", "rejected", "undecided")
 
 
@@ -25,6 +26,7 @@ class RunFacts:
         cost_usd: dollars spent; None where a price is not known.
         calls: calls paid for.
         stand_ins: what has to be said where no real model answered.
+        gates: their order.
         version: of this package.
     """
 
@@ -36,6 +38,7 @@ class RunFacts:
     cost_usd: float | None = None
     calls: int = 0
     stand_ins: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
     version: str = ""
 
 
@@ -120,8 +123,14 @@ def run_facts(
         cost_usd=sum(one["cost"] for one in usage) if priced and usage else None,
         calls=sum(one["calls"] for one in usage),
         stand_ins=tuple(manifest.get("stand_ins") or ()),
+        gates=tuple(_gate_order(manifest)),
         version=str((manifest.get("versions") or {}).get("autorubric", "")),
     )
+
+
+def _gate_order(manifest: Mapping[str, Any]) -> list[str]:
+    full = (manifest.get("settings") or {}).get("full") or {}
+    return list((full.get("gates") or {}).get("order") or ())
 
 
 def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> Facts:
@@ -151,7 +160,7 @@ def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> Facts:
         lengths=dict(sorted(count.lengths.items())),
         weights=dict(sorted(count.weights.items())),
         evolved_shares=dict(sorted(count.shares.items())),
-        gates={gate: dict(outcomes) for gate, outcomes in count.gates.items()},
+        gates={gate: dict(count.gates[gate]) for gate in (*run.gates, *count.gates) if gate in count.gates},
         languages=tuple(code for code, _ in count.languages.most_common()),
     )
 
@@ -208,7 +217,7 @@ class _Count:
         code = spoken(str(row.get("question") or ""))
         if code is not None:
             self.languages[code] += 1
-        for one in (*criteria, *(row.get("rejected") or ()), *(row.get("rewritten") or ())):
+        for one in (*criteria, *(one for part in _OTHERS for one in row.get(part) or ())):
             for said in one.get("gates") or ():
                 self.gates.setdefault(said["gate"], Counter())[said["outcome"]] += 1
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
@@ -79,10 +81,15 @@ async def calls_to_make(plan: Plan, queries: Iterable[Query], answer: StageAnswe
 
     `answer` must ask through an executor that was stopped, so that it finds but never calls.
     """
-    needed = Needed()
+    needed, seen = Needed(), set[bytes]()
     single = sum(stage.step == 2 for stage in plan.stages) == 1
 
     def count(row: Row) -> None:
+        # Rows that ask the same share their calls.
+        mark = _fingerprint(plan, row)
+        if mark in seen:
+            return
+        seen.add(mark)
         for stage in plan.stages:
             passes_through = single and stage.name == "merged_rubrics"
             if row.outcomes[stage.name].failure is not None and not passes_through:
@@ -139,11 +146,19 @@ def estimates(
     return list(found.values())
 
 
+def _fingerprint(plan: Plan, row: Row) -> bytes:
+    """What decides which calls a row needs, and which replies answer them."""
+    unfinished = [stage.name for stage in plan.stages if row.outcomes[stage.name].failure is not None]
+    names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)})
+    read = [row.query.fields.get(name) for name in names]
+    return blake2b(json.dumps([unfinished, read], default=str).encode(), digest_size=16).digest()
+
+
 def _count(needed: Needed, plan: Plan, stage: AnyStage, row: Row, answer: StageAnswerer) -> None:
     """Count what a stage that did not come to its end would still ask."""
     if isinstance(stage, Inquiry) and row.stopped(stage) is None:
-        for slot, request in stage.requests(row.fields, answer.models):
-            needed.fixed[stage.name, slot] += answer.executor.find(answer.models[slot], request) is None
+        for slot, request in _distinct(stage.requests(row.fields, answer.models)):
+            needed.fixed[stage.name, slot] += not answer.is_recorded(slot, request)
     else:
         _count_example(needed, plan, stage, row.query, answer.models)
 
@@ -152,11 +167,16 @@ def _count_example(needed: Needed, plan: Plan, stage: AnyStage, query: Query, mo
     if isinstance(stage, Stage):
         needed.fixed[stage.name, stage.role] += 1
     elif isinstance(stage, Inquiry):
-        for slot, _ in stage.requests(example_fields(query, plan), models):
+        for slot, _ in _distinct(stage.requests(example_fields(query, plan), models)):
             if stage.only_if:
                 needed.more[stage.only_if, stage.name, slot] += 1
             else:
                 needed.fixed[stage.name, slot] += 1
+
+
+def _distinct(requests: Iterable[tuple[str, Request]]) -> list[tuple[str, Request]]:
+    """Requests without those that ask the same: two equal responses of a pool are judged once."""
+    return list({(slot, one.messages, one.draw): (slot, one) for slot, one in requests}.values())
 
 
 def _requests(stage: AnyStage, fields: Mapping[str, Any], models: Mapping[str, Model]) -> list[tuple[str, Request]]:

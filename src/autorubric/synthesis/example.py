@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from autorubric.synthesis.plan import Inquiry, Plan
+from autorubric.llm.request import Failure
+from autorubric.synthesis.plan import Derivation, Inquiry, Plan
 from autorubric.synthesis.queries import Query
 
 REPLY_TOKENS = {
@@ -50,10 +51,10 @@ def example_fields(query: Query, plan: Plan, lengths: Mapping[str, float] = REPL
         fields[f"rubrics_{letter}"] = items("rubric")
         fields[f"pitfalls_{letter}"] = [item | {"weight": -5} for item in items("pitfall")]
     fields["merged_rubrics"] = items("merge")
-    return fields | _graded(plan)
+    return fields | _graded(plan, fields, given=query.fields)
 
 
-def _graded(plan: Plan) -> dict[str, Any]:
+def _graded(plan: Plan, row: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """What only the full method has: a graded pool, a round that adds criteria, a criterion judges split on."""
     stages = {stage.name: stage for stage in plan.stages}
     if "merged_verdicts" not in stages:
@@ -66,7 +67,14 @@ def _graded(plan: Plan) -> dict[str, Any]:
     for number in range(1, 5):
         if f"round_{number}" in held:
             made[f"round_{number}"] = _criteria(f"e{number}.", EVOLVED, number)
-    fields: dict[str, Any] = {"pool": {"slots": slots, "left_out": []}}
+    pool = {"slots": slots, "left_out": []}
+    if all(f"response_{slot}" in given for slot in slots):
+        # Responses that come with the input are known, and so is what the filters make of them.
+        filtered = next(stage for stage in plan.stages if isinstance(stage, Derivation) and stage.name == "pool")
+        found = filtered.derive(row)
+        pool = pool if isinstance(found, Failure) else found.value
+        slots = pool["slots"]
+    fields: dict[str, Any] = {"pool": pool}
     for name, criteria in made.items():
         pair = {"pair": slots[:2]} if name != "merge" else {}
         fields[name] = {"criteria": criteria, "fates": [], "dropped": []} | pair

@@ -16,8 +16,19 @@ def next_generations(ledger: Ledger, slots: Collection[str], refresh: Collection
     A run that is interrupted and started again without `--refresh` goes on with the same generation, so that
     nothing it paid for is asked twice.
     """
-    held: dict[str, int] = ledger.find_note("generations") or {}
-    now = {slot: held.get(slot, 0) + (slot in refresh) for slot in slots}
+    now = coming_generations(ledger, slots, refresh)
     if refresh:
-        ledger.keep_note("generations", {**held, **now})
+        ledger.keep_note("generations", {**(ledger.find_note("generations") or {}), **now})
     return now
+
+
+def coming_generations(ledger: Ledger, slots: Collection[str], refresh: Collection[str]) -> Mapping[str, int]:
+    """The generation that a run would give every slot, for a dry run: nothing is kept.
+
+    Example:
+        >>> with Ledger.in_memory() as ledger:
+        ...     coming_generations(ledger, ["merge", "judge_a"], ["merge"])
+        {'merge': 1, 'judge_a': 0}
+    """
+    held: dict[str, int] = ledger.find_note("generations") or {}
+    return {slot: held.get(slot, 0) + (slot in refresh) for slot in slots}

@@ -118,7 +118,8 @@ class SynthesisRun:
     answer: StageAnswerer = field(init=False)
 
     def __post_init__(self) -> None:
-        gates = GateTally() if self.prepared.settings.profile == "full" else None
+        settings = self.prepared.settings
+        gates = GateTally(settings.full.gates.order) if settings.profile == "full" else None
         self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped, gates=gates)
         self.answer = self._answerer()
 

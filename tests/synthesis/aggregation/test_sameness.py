@@ -13,6 +13,7 @@ SAME = [
     ("Gives 5mg.", "gives 5 mg"),
     ("Follow-up is advised", "follow up is advised"),
     ("每３个月复查一次。", "每3个月复查一次"),
+    ("Gives .5 g!", "gives 0.5 g"),
 ]
 DIFFERENT = [
     ("Advises a check every 3 months.", "Advises a check every 6 months."),
@@ -28,6 +29,9 @@ DIFFERENT = [
     ("Says 10² units", "Says 102 units"),
     ("Mentions alcohol", "Does not mention alcohol"),
     ("提到酒精", "不提到酒精"),
+    ("Gives .5 g", "Gives 5 g"),
+    ("Asks for x = 1", "Asks for x != 1"),
+    ("Is 5′ away", "Is 5″ away"),
     ("Uses C", "Uses C#"),
     ("Uses C", "Uses C++"),
     ("Takes 1/2 tablet", "Takes 12 tablet"),

@@ -392,3 +392,5 @@ def test_draws_of_one_model_fill_slots_of_their_own(stand: Make, tmp_path: Any) 
     assert [one["model"] for one in row["responses"]] == ["m-response-a"] * 3 + ["m-response-b"]
     (step,) = s.rows("step5_gated.jsonl")
     assert len(step["merged_verdicts"]["votes"]["m1"]) == 3
+    # Judge a gives the same verdicts in both of its draws.
+    assert row["quality"]["stability"] == 1.0

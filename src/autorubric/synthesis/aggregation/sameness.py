@@ -6,8 +6,10 @@ import re
 import unicodedata
 
 # Marks that change what a number or a name says, where other punctuation only parts words.
-_MEANING = frozenset("%‰#&@*/\\§†")
+_MEANING = frozenset("%‰#&@*/\\§†′")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,:’'](?=\d)")
+_BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
+_NOT = re.compile(r"!(?=[\w=])")
 _SIGN = re.compile(r"(?<![\w)])[-−–](?=\d)|(?<=[<>=≤≥±~])\s*[-−–](?=\d)")
 _QUANTITY = re.compile(r"(?<![\w.])(\d[\d.,:/]*)\s*([^\W\d_]{1,3})(?![^\W\d_])")
 _WIDE = r"\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff"
@@ -49,9 +51,9 @@ def sameness_key(text: str) -> str:
         >>> sameness_key("提到剂量，并说明频率。") == sameness_key("提到剂量, 并说明频率")
         True
     """
-    text = "".join(map(_narrow, text))
+    text = _BARE_POINT.sub("0.", "".join(map(_narrow, text)))
     units = " ".join(unit for _, unit in _QUANTITY.findall(text) if not unit.islower())
-    text = _SIGN.sub("\x01", text.casefold())
+    text = _NOT.sub("\x04", _SIGN.sub("\x01", text.casefold()))
     text = _BETWEEN_DIGITS.sub(lambda mark: "\x02" if mark[0] in ".:" else "\x03", text)
     text = re.sub(r"(?<![\w.])(\d+)(?=[^\W\d_])", r"\1 ", text)
     kept = "".join(char if _says_something(char) else " " for char in text)
@@ -93,7 +95,7 @@ def _narrow(char: str) -> str:
 
 
 def _says_something(char: str) -> bool:
-    return char in _MEANING or char in "\x01\x02\x03" or unicodedata.category(char)[0] in "LMNS"
+    return char in _MEANING or char in "\x01\x02\x03\x04" or unicodedata.category(char)[0] in "LMNS"
 
 
 def _value_zh(numeral: str) -> int:

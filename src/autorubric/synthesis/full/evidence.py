@@ -17,7 +17,7 @@ class Evidence:
     """The fields that a stage bases its decisions on.
 
     Attributes:
-        judges: the judges' slots.
+        judges: who gave each row of verdicts; one judge's draws share its name.
         criteria: the fields that hold criteria, the merged ones first.
         verdicts: the fields that hold verdicts.
         licences: the field that holds licences; empty where no gate asks for any.

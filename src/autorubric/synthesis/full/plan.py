@@ -32,13 +32,18 @@ class Shape:
         responses: the slot letters of the pool.
         given: whether the responses come with the input.
         rubrics: the slot letters of the rubric models, each with the field its rubric is grounded in.
-        judges: the judges' slots.
+        judges: the judges' slots, each with the judge it is a draw of.
     """
 
     responses: tuple[str, ...]
     given: bool
     rubrics: Mapping[str, str]
-    judges: tuple[str, ...]
+    judges: Mapping[str, str]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The fields of the responses."""
+        return tuple(f"response_{letter}" for letter in self.responses)
 
 
 def full_plan(prompts: FullPrompts, shape: Shape, settings: FullSettings) -> Plan:
@@ -48,20 +53,20 @@ def full_plan(prompts: FullPrompts, shape: Shape, settings: FullSettings) -> Pla
 
     Example:
         >>> from autorubric.synthesis.full.prompts import package_full_prompts
-        >>> shape = Shape(("a", "b"), False, {"a": "reference"}, ("judge_a",))
+        >>> shape = Shape(("a", "b"), False, {"a": "reference"}, {"judge_a": "judge_a"})
         >>> [stage.name for stage in full_plan(package_full_prompts(), shape, FullSettings()).stages]
         ['reference', 'response_a', 'response_b', 'pool', 'rubrics_a', 'pitfalls_a', 'merge', 'merged_rubrics',
         'merged_verdicts', 'round_1', 'verdicts_1', 'augmented_rubrics', 'licences_1', 'rewriting',
         'rewritten_verdicts', 'rewritten_licences', 'gated']
     """
-    texts = tuple(f"response_{letter}" for letter in shape.responses)
+    texts = shape.texts
     drafts = _draft_stages(prompts, shape, settings)
     follow_up = follow_up_with(prompts.drafts.reask)
     merge_from = {f"rubrics_{letter}": letter for letter in shape.rubrics}
     if settings.pitfalls != "off":
         merge_from |= {f"pitfalls_{letter}": f"p{letter}" for letter in shape.rubrics}
-    bench = Bench(shape.judges, settings.judging, JudgeOptions(prompts=prompts.judges))
-    evolution, evidence = _evolution(prompts, bench, texts, settings)
+    bench = Bench(tuple(shape.judges), settings.judging, JudgeOptions(prompts=prompts.judges))
+    evolution, evidence = _evolution(prompts, shape, bench, settings)
     stages: list[AnyStage] = [
         *drafts,
         merge_stage(prompts.drafts.merge_sets, follow_up, merge_from, settings),
@@ -89,13 +94,14 @@ def _draft_stages(prompts: FullPrompts, shape: Shape, settings: FullSettings) ->
 
 
 def _evolution(
-    prompts: FullPrompts, bench: Bench, texts: Sequence[str], settings: FullSettings
+    prompts: FullPrompts, shape: Shape, bench: Bench, settings: FullSettings
 ) -> tuple[list[AnyStage], Evidence]:
     """The rounds, each with verdicts and licences of its criteria, and all the evidence there is then."""
+    texts = shape.texts
     follow_up = follow_up_with(prompts.drafts.reask)
     licensed = bool(_LICENCE_GATES & set(settings.gates.order))
     how = Licensing(prompts.gates, settings.gates.licence_draws, follow_up)
-    evidence = Evidence(bench.slots, ("merge",), ("merged_verdicts",), "")
+    evidence = Evidence(tuple(shape.judges.values()), ("merge",), ("merged_verdicts",), "")
     stages: list[AnyStage] = []
     for number in range(1, settings.rounds + 1):
         name = f"round_{number}"

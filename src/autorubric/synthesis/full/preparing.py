@@ -39,7 +39,7 @@ def full_plan_of(settings: SynthesisSettings, prompts: FullPrompts, given: int) 
 
 def _shape(settings: SynthesisSettings, given: int) -> Shape:
     slots = slots_of(settings)
-    judges = tuple(slot.name for slot in slots if slot.name.startswith("judge_"))
+    judges = {slot.name: slot.source for slot in slots if slot.name.startswith("judge_")}
     finished = bool(settings.responses_column)
     responses = letters(given) if finished else tuple(_lettered(slots, "response_"))
     rubrics = _lettered(slots, "rubric_")

@@ -1,0 +1,65 @@
+"""The calls that a dry run states, held against those that the endpoint counts afterwards."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Make = Callable[..., Any]  # makes a `Stand`, see conftest
+Captured = pytest.CaptureFixture[str]
+
+
+def stated(s: Any, capsys: Captured, *more: str) -> tuple[int, int]:
+    """The calls of a dry run: those in any case, and what conditions can add."""
+    before = s.endpoint.counts.requests
+    assert s.synthesize("--dry-run", *more) == 0
+    assert s.endpoint.counts.requests == before
+    told = capsys.readouterr().out
+    total = re.search(r"│total +│ *│ *([\d,]+)│", told)
+    added = re.search(r"so at most ([\d,]+) calls more", told)
+    assert total is not None
+    return int(total[1].replace(",", "")), int(added[1].replace(",", "")) if added else 0
+
+
+def made(s: Any, *more: str) -> int:
+    before = int(s.endpoint.counts.requests)
+    assert s.synthesize(*more) == 0
+    return int(s.endpoint.counts.requests) - before
+
+
+def test_a_query_that_comes_twice_is_paid_for_once_and_stated_once(stand: Make, capsys: Captured) -> None:
+    # In this play a round adds criteria and judges split, so every condition holds.
+    s = stand("one?", "one?", "two?")
+    fixed, more = stated(s, capsys)
+    once, more_of_once = stated(s, capsys, "--limit", "1")
+    assert (fixed, more) == (2 * once, 2 * more_of_once)
+    assert made(s) == fixed + more
+
+
+def test_equal_responses_and_those_that_are_filtered_are_not_stated(stand: Make, capsys: Captured) -> None:
+    s = stand("one?")
+    answers = ["F1", "F1, F2", "F1, F2", "F1, F2, F3, F4", "```F1"]
+    (s.folder / "q.jsonl").write_text(json.dumps({"id": "q0", "question": "one?", "answers": answers}) + "\n")
+    more = ("--responses-column", "answers")
+    fixed, added = stated(s, capsys, *more)
+    # 2 answers of the rubric models' own, 2 rubrics, 2 sets of pitfalls, merge, evolution, 5 licence judgments,
+    # and 2 judges on the 3 responses that differ.
+    assert fixed == 2 + 2 + 2 + 1 + 1 + 5 + 2 * 3
+    # 2 judges on the 3 responses for what is new, likewise for a rewrite with its own call and licences.
+    assert added == 6 + (1 + 6 + 5)
+    assert fixed < made(s, *more) <= fixed + added
+
+
+def test_a_role_that_is_to_be_asked_anew_is_stated(stand: Make, capsys: Captured) -> None:
+    s = stand("one?", "two?")
+    made(s)
+    assert stated(s, capsys)[0] == 0
+    fixed, added = stated(s, capsys, "--refresh", "merge")
+    assert 2 <= made(s, "--refresh", "merge") <= fixed + added
+    # What was asked anew is what counts from then on.
+    assert stated(s, capsys)[0] == 0
+    assert made(s) == 0

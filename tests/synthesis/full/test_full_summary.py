@@ -1,0 +1,35 @@
+"""What a run of the full method says at its end, and which flags it alone takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from autorubric.synthesis.gates import GateSettings
+
+Make = Callable[..., Any]  # makes a `Stand`, see conftest
+
+
+def test_the_summary_holds_the_measures_and_the_gates_in_their_order(
+    stand: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    s = stand("one?", "two?")
+    assert s.synthesize() == 0
+    gates, rows = s.manifest()["counts"]["gates"], s.rows()
+    assert list(gates["by_gate"]) == [gate for gate in GateSettings().order if gate != "share"]
+    assert list(gates["quality"]) == list(rows[0]["quality"])
+    # One run of each judge says nothing of stability.
+    assert gates["quality"]["stability"] is None
+    assert gates["quality"]["number"] == sum(row["quality"]["number"] for row in rows) / 2
+    assert "  quality: consistency 1.00, " in capsys.readouterr().out
+
+
+def test_a_flag_of_the_full_method_is_refused_where_it_would_do_nothing(
+    stand: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    s = stand("one?")
+    assert s.synthesize("--profile", "basic", "--rounds", "2", "--pitfalls", "keep") == 2
+    assert "--rounds, --pitfalls need the full method; pass --profile full" in capsys.readouterr().err
+    assert s.endpoint.counts.requests == 0
