@@ -152,5 +152,5 @@ def test_a_text_that_two_queries_share_needs_an_id(tmp_path: Path) -> None:
 
 def test_a_parquet_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.parquet").write_bytes(b"no parquet")
-    with pytest.raises(InputError, match="not a parquet file"):
+    with pytest.raises(InputError, match="no Parquet file"):
         read_queries(tmp_path / "data.parquet")

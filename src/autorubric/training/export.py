@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport
 from autorubric.errors import InputError
-from autorubric.files import atomic_writer, nearest
+from autorubric.files import atomic_writer, nearest, parquet_writer
 from autorubric.training.queries import RubricQuery
 from autorubric.training.rubric_rows import rubric_rows
 from autorubric.training.selection import Scored
@@ -23,8 +23,6 @@ Row: TypeAlias = dict[str, Any]
 
 TRAINERS = ("ruft", "chat", "llamafactory", "trl")
 """The layouts that a selection is written in: RubricHub's release, plain chat rows, and two trainers' own."""
-
-_GROUP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,9 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
     table.unlink(missing_ok=True)
     info.unlink(missing_ok=True)
     if "ruft" in wanted:
-        _write_parquet(table, map(ruft_row, kept))
+        with parquet_writer(table, ruft_schema()) as add:
+            for one in kept:
+                add(ruft_row(one))
         written.insert(1, table)
     if "llamafactory" in wanted:
         _write_lines(info, [dataset_info(pairs=pairs)], indent=2)
@@ -210,15 +210,3 @@ def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]], indent: int | No
     with atomic_writer(path) as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False, indent=indent) + "\n")
-
-
-def _write_parquet(path: Path, rows: Iterator[Row]) -> None:
-    from itertools import islice
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = ruft_schema()
-    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema) as table:
-        while batch := list(islice(rows, _GROUP)):
-            table.write_table(pa.Table.from_pylist(batch, schema))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, MissingFileError
-from autorubric.files import iter_jsonl
+from autorubric.errors import InputError
+from autorubric.files import iter_jsonl, iter_parquet
 from autorubric.training.rewarder import spoken
 from autorubric.training.rubric_rows import rubric_from
 
@@ -85,7 +85,7 @@ def read_queries(path: Path) -> QueryReading:
     if extension in (".json", ".yaml", ".yml"):
         return _of_dataset(RubricDataset.from_file(path), path)
     if extension == ".parquet":
-        return _of_rows(_parquet_rows(path), path)
+        return _of_rows(iter_parquet(path, what="Data"), path)
     if extension != ".jsonl":
         raise InputError(f"{path}: expected .json, .yaml, .jsonl or .parquet")
     problems: list[str] = []
@@ -210,20 +210,3 @@ def _of_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
         only = RubricQuery(name, turns_of(dataset.prompt, str(path)), dataset.rubric, name, where=str(path))
         return QueryReading([only])
     return QueryReading(list(groups.values()))
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        with pq.ParquetFile(path) as table:
-            for batch in table.iter_batches(512):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
-    except FileNotFoundError:
-        raise MissingFileError(f"Data not found: {path}") from None
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: not a parquet file that can be read: {error}") from None
