@@ -65,6 +65,7 @@ def _role_flags() -> Iterable[Flag]:
         "augment": ("roles.augment", "augment-model"),
         "judge-a": ("roles.judges.0", "judge-model-a"),
         "judge-b": ("roles.judges.1", "judge-model-b"),
+        "judge-c": ("roles.judges.2", "judge-model-c"),
     }
     for slot, (place, name) in slots.items():
         yield Flag(name, f"{place}.model", str, f"Model that plays {slot.replace('-', '_')}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
@@ -23,6 +23,7 @@ class Strict(BaseModel):
     @classmethod
     def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
         """`concurrency: yes` of another YAML is no one call in flight."""
-        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
-            raise ValueError("expected no truth value here")
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and {kind, *get_args(kind)} & {int, float}:
+            raise ValueError("expected a number, no truth value")
         return value
