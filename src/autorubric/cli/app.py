@@ -13,6 +13,7 @@ from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
 from autorubric.cli.doctor import doctor
 from autorubric.cli.drift import drift
+from autorubric.cli.convert import convert
 from autorubric.cli.grade import grade
 from autorubric.cli.select import select
 from autorubric.cli.serve import serve
@@ -36,6 +37,7 @@ app.command("drift")(drift)
 app.command("status")(status)
 app.command("doctor")(doctor)
 app.command("select")(select)
+app.command("convert")(convert)
 
 
 @app.callback()

@@ -1,0 +1,165 @@
+"""Our own datasets, as AutoRubric has them: items with submissions, in JSON, YAML or JSON Lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count
+from typing import Any
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.rubric import Rubric
+from autorubric.dataset.item import DataItem
+from autorubric.dataset.reading import read_parts
+from autorubric.errors import InputError
+from autorubric.formats.format import Format
+from autorubric.formats.record import Record, Row, text_of
+
+_BESIDE = ("description", "ground_truth", "ground_truth_reasons")
+_FROM_HEAD = ("prompt", "rubric", "reference_submission")
+_REF = "#/rubrics/"
+
+
+def matches(row: Row) -> bool:
+    """Whether a row is an item of a dataset.
+
+    Example:
+        >>> matches({"submission": "…", "description": "short", "rubric": [{"requirement": "Is brief"}]})
+        True
+    """
+    return "submission" in row
+
+
+def read(row: Row) -> Record:
+    """The record of an item; ground truth, reasons and description are metadata.
+
+    Example:
+        >>> read({"submission": "So.", "description": "", "prompt": "Why?", "rubric": [{"requirement": "Is brief"}]})
+        Record(criteria=(Criterion(requirement='Is brief'),), prompt='Why?', id='', reference=None, answer='So.', ...)
+    """
+    if row.get("rubric") is None:
+        raise InputError("the item has no rubric, and the dataset has none for all items")
+    row = {**row, "prompt": row.get("prompt") or ""}
+    try:
+        item = read_parts({"prompt": None, "rubric": None}, [(0, row)], [], lambda _: "").items[0]
+    except InputError as error:
+        raise InputError(problem.removeprefix("Item 0").lstrip(", ") for problem in error.problems) from None
+    rubric = item.rubric or Rubric([])
+    truth = item.ground_truth
+    beside = {
+        "description": item.description,
+        "ground_truth": None if truth is None else [str.__str__(verdict) for verdict in truth],
+        "ground_truth_reasons": item.ground_truth_reasons,
+    }
+    metadata = {**item.metadata, **{key: value for key, value in beside.items() if value}}
+    if rubric.metadata:
+        metadata["rubric"] = rubric.metadata
+    return Record(
+        tuple(rubric),
+        item.prompt or "",
+        item.id or "",
+        item.reference_submission,
+        item.submission or None,
+        guidelines=rubric.guidelines,
+        metadata=metadata,
+    )
+
+
+def write(record: Record) -> Row:
+    """The item of a record, with prompt and rubric of its own; without an answer its submission is empty.
+
+    Example:
+        >>> row = write(Record((Criterion(requirement="Is brief"),), "Why?", answer="So."))
+        >>> row["submission"], row["rubric"]
+        ('So.', [{'name': None, 'weight': 10.0, 'requirement': 'Is brief'}])
+    """
+    metadata = {key: value for key, value in record.metadata.items() if key not in (*_BESIDE, "rubric")}
+    row: Row = {"id": record.id} if record.id else {}
+    description = record.metadata.get("description")
+    row |= {"submission": record.answer or "", "description": description if isinstance(description, str) else ""}
+    row.update(_truth(record))
+    kept = record.metadata.get("rubric")
+    rubric = Rubric(
+        _distinct(record.criteria), guidelines=record.guidelines, metadata=kept if isinstance(kept, dict) else None
+    )
+    row["rubric"] = rubric.to_dict()
+    if record.reference is not None:
+        row["reference_submission"] = record.reference
+    row["prompt"] = text_of(record.prompt)
+    if metadata:
+        row["metadata"] = metadata
+    return row
+
+
+def _truth(record: Record) -> dict[str, Any]:
+    """The ground truth of a record where it is one: a value of that name may come from anywhere."""
+    truth, reasons = record.metadata.get("ground_truth"), record.metadata.get("ground_truth_reasons")
+    if not isinstance(truth, list):
+        return {"ground_truth": None}
+    found = {"ground_truth": truth} if reasons is None else {"ground_truth": truth, "ground_truth_reasons": reasons}
+    try:
+        DataItem("", "", **found, rubric=Rubric(_distinct(record.criteria)))
+    except InputError:
+        return {"ground_truth": None}
+    return found
+
+
+def _distinct(criteria: Sequence[Criterion]) -> list[Criterion]:
+    """The criteria with names and ids as a rubric of ours wants them: none twice."""
+    names: set[tuple[str | None, str]] = set()
+    ids: set[str | None] = set()
+    found = []
+    for criterion in criteria:
+        name, id = criterion.name, None if criterion.id in ids else criterion.id
+        if name is not None:
+            candidates = chain([name], (f"{name} ({number})" for number in count(2)))
+            name = next(one for one in candidates if (criterion.section, one) not in names)
+            names.add((criterion.section, name))
+        ids.add(id)
+        found.append(criterion.model_copy(update={"name": name, "id": id}))
+    return found
+
+
+def items_with_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The items of a dataset, each with what it takes from the head; shared rubrics are put in their places.
+
+    Raises:
+        InputError: the head is wrong.
+
+    Example:
+        >>> list(items_with_head({"prompt": "Why?", "rubric": None}, [("d.json: item 0", {"submission": "So."})]))
+        [('d.json: item 0', {'prompt': 'Why?', 'submission': 'So.'})]
+    """
+    read_parts({**head, "items": []}, [], [], lambda _: "")
+    shared = head.get("rubrics") or {}
+    common = {key: head[key] for key in _FROM_HEAD if head.get(key) is not None}
+    for place, item in items:
+        if not isinstance(item, dict):
+            yield place, item
+            continue
+        row = {**common, **{key: value for key, value in item.items() if value is not None}}
+        rubric = row.get("rubric")
+        if isinstance(rubric, dict) and "$ref" in rubric:
+            row["rubric"] = shared.get(str(rubric["$ref"]).removeprefix(_REF), rubric)
+        yield place, row
+
+
+def document(rows: list[Row]) -> Any:
+    """The dataset of items, as one document.
+
+    Example:
+        >>> document([])
+        {'prompt': None, 'rubric': None, 'items': []}
+    """
+    return {"prompt": None, "rubric": None, "items": rows}
+
+
+AUTORUBRIC = Format(
+    "autorubric",
+    "AutoRubric datasets",
+    (".jsonl", ".json", ".yaml", ".yml"),
+    matches,
+    read,
+    write,
+    carrier=("metadata",),
+    document=document,
+)

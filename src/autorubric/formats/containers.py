@@ -1,0 +1,190 @@
+"""Rows in and out of files, one at a time wherever the kind of file allows it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.errors import InputError, MissingFileError
+from autorubric.files import atomic_writer, dump_json, iter_jsonl, read_document
+from autorubric.formats.autorubric_dataset import items_with_head
+from autorubric.formats.format import Format
+from autorubric.formats.record import Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS_A_GROUP = 500
+_LINES = (".jsonl", ".ndjson")
+_DOCUMENTS = (".json", ".yaml", ".yml", ".toml")
+
+
+def rows_of(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
+    r"""The rows of a file with their places: JSON Lines, Parquet, or a JSON, YAML or TOML document.
+
+    Lines and batches of Parquet are read one at a time; a document is read whole.
+
+    Args:
+        path: the file.
+        problems: takes a sentence for each row that cannot be read.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it is of another kind, or a document that cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
+        >>> _ = path.write_text('{"id": "q1"}\n')
+        >>> [row for _, row in rows_of(path, [])]
+        [{'id': 'q1'}]
+    """
+    extension = Path(path).suffix.lower()
+    if extension in _LINES:
+        return _lines(path, problems)
+    if extension == ".parquet":
+        return _parquet_rows(path)
+    if extension in _DOCUMENTS:
+        return _document_rows(path, problems)
+    known = ", ".join((*_LINES, ".parquet", *_DOCUMENTS))
+    raise InputError(f"{path}: Unsupported file format {extension!r}; expected {known}")
+
+
+@contextmanager
+def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[Row], None]]:
+    """A function that writes rows to a file, which appears whole when the block ends well.
+
+    Raises:
+        InputError: the format is not kept in files with this extension.
+    """
+    checked_container(path, form)
+    extension = path.suffix.lower()
+    if extension == ".parquet":
+        with _parquet_writer(path, form.arrow_schema(carry)) as add:
+            yield add
+    elif extension == ".jsonl":
+        with atomic_writer(path) as file:
+            yield lambda row: _write_line(file, row)
+    else:
+        rows: list[Row] = []
+        yield rows.append
+        text = _document_text(rows if form.document is None else form.document(rows), extension)
+        with atomic_writer(path) as file:
+            file.write(text)
+
+
+def checked_container(path: str | Path, form: Format) -> None:
+    """Nothing, where a format is kept in files with this extension.
+
+    Raises:
+        InputError: it is not; the message names those that it is kept in.
+
+    Example:
+        >>> from autorubric.formats import format_named
+        >>> checked_container("rows.csv", format_named("rurl"))
+        Traceback (most recent call last):
+        autorubric.errors.InputError: rows.csv: rurl is kept in .parquet or .jsonl files
+    """
+    if Path(path).suffix.lower() not in form.containers:
+        raise InputError(f"{path}: {form.name} is kept in {' or '.join(form.containers)} files")
+
+
+def _write_line(file: Any, row: Row) -> None:
+    file.write(dump_json(row) + "\n")
+
+
+def _lines(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
+    rows = ((f"{path}:{number}", row) for number, row in iter_jsonl(path, problems=problems))
+    first = next(rows, None)
+    if first is None:
+        return iter(())
+    head = first[1].get("dataset")
+    if first[1].keys() == {"dataset"} and isinstance(head, dict):
+        return _at(first[0], items_with_head(head, rows))
+    return itertools.chain([first], rows)
+
+
+def _parquet_rows(path: str | Path) -> Iterator[tuple[str, Row]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            numbers = itertools.count(1)
+            for batch in file.iter_batches(batch_size=_ROWS_A_GROUP):
+                yield from ((f"{path}: row {next(numbers)}", row) for row in batch.to_pylist())
+    except FileNotFoundError:
+        raise MissingFileError(f"File not found: {path}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: is no Parquet file that can be read: {error}") from error
+
+
+def _document_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
+    value = read_document(path)
+    if isinstance(value, list):
+        if any(isinstance(entry, dict) and {"requirement", "criteria"} & entry.keys() for entry in value[:1]):
+            return iter([(str(path), {"rubric": value})])
+        return _objects(((f"{path}: entry {number}", row) for number, row in enumerate(value, 1)), problems)
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: expected a list of rows or an object, got {type(value).__name__}")
+    if isinstance(value.get("items"), list):
+        head = {key: inner for key, inner in value.items() if key != "items"}
+        items = ((f"{path}: item {number}", item) for number, item in enumerate(value["items"]))
+        return _objects(_at(str(path), items_with_head(head, items)), problems)
+    return iter([(str(path), value)])
+
+
+def _objects(rows: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[tuple[str, Row]]:
+    for place, row in rows:
+        if isinstance(row, dict):
+            yield place, row
+        else:
+            problems.append(f"{place}: expected an object, got {type(row).__name__}")
+
+
+def _at(place: str, rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The rows; what is wrong with the head of their dataset is told with its place."""
+    try:
+        yield from rows
+    except InputError as error:
+        raise InputError(f"{place}: {problem}" for problem in error.problems) from None
+
+
+@contextmanager
+def _parquet_writer(path: Path, schema: pa.Schema) -> Iterator[Callable[[Row], None]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    waiting: list[Row] = []
+    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema, compression="snappy") as writer:
+
+        def flush() -> None:
+            try:
+                writer.write_table(pa.Table.from_pylist(waiting, schema=schema))
+            except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+                raise InputError(f"a row does not fit the columns: {error}") from error
+            waiting.clear()
+
+        def add(row: Row) -> None:
+            waiting.append(row)
+            if len(waiting) >= _ROWS_A_GROUP:
+                flush()
+
+        yield add
+        if waiting:
+            flush()
+
+
+def _document_text(value: Any, extension: str) -> str:
+    if extension == ".json":
+        return dump_json(value, 2) + "\n"
+    if extension == ".toml":
+        from autorubric.formats.toml_text import dump_toml
+
+        return dump_toml(value)
+    from autorubric.files.strict_yaml import dump_yaml
+
+    return dump_yaml(value)

@@ -1,0 +1,281 @@
+"""One file into another format, with an account of what was lost on the way."""
+
+from __future__ import annotations
+
+import filecmp
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autorubric.errors import InputError
+from autorubric.formats.containers import checked_container, row_writer, rows_of
+from autorubric.formats.format import Format, Written
+from autorubric.formats.polarity import Polarity, PolarityAudit, checked_polarity, turned
+from autorubric.formats.questions import Questions
+from autorubric.formats.record import Record, Row
+from autorubric.formats.registry import FORMATS, detect, format_named
+
+_MOST_PROBLEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a file is converted.
+
+    Attributes:
+        source: name of the format it is in; found out where None.
+        polarity: what the user says about its negative weights.
+        against: other splits of the same data, looked through for the same questions.
+        carry: whether what the target has no place for travels under the key `autorubric`.
+        strict: whether a loss stops the conversion.
+        force: whether a file that is there with other content may be replaced.
+    """
+
+    source: str | None = None
+    polarity: str = "as-is"
+    against: Sequence[str | Path] = ()
+    carry: bool = True
+    strict: bool = False
+    force: bool = False
+
+
+@dataclass(slots=True)
+class Conversion:
+    """What a conversion read, wrote and lost.
+
+    Attributes:
+        source: name of the format read.
+        target: name of the format written, or None where nothing was.
+        records: queries with a rubric.
+        criteria: criteria in them.
+        lost: how many records lost a field, by its name.
+        carried: how many have it under the key `autorubric` only.
+        polarity: how wordings go with signs.
+        questions: which questions come again.
+    """
+
+    source: str = ""
+    target: str | None = None
+    records: int = 0
+    criteria: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
+    carried: Counter[str] = field(default_factory=Counter)
+    polarity: PolarityAudit = field(default_factory=PolarityAudit)
+    questions: Questions = field(default_factory=Questions)
+
+
+_DEFAULTS = Options()
+
+
+def convert(
+    source: str | Path, target: str | Path | None, target_format: str | None, options: Options = _DEFAULTS
+) -> Conversion:
+    """Convert a file; the target appears whole or not at all.
+
+    Args:
+        source: the file to read.
+        target: the file to write; None to read and report only.
+        target_format: its format; None only where there is no target.
+        options: how.
+
+    Raises:
+        InputError: rows are wrong (each is named), the format is not known, something would be lost and `strict`
+            is set, or the target is there with other content and `force` is not set.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> line = '{"question": "Why?", "id": "q1", "rubrics": [{"criterion": "Says why.", "points": 5}]}'
+        >>> _ = (folder / "final.jsonl").write_text(line)
+        >>> done = convert(folder / "final.jsonl", folder / "rows.parquet", "verl")
+        >>> done.source, done.records, dict(done.lost)
+        ('rubrichub', 1, {})
+    """
+    polarity = checked_polarity(options.polarity)
+    if options.source is not None:
+        format_named(options.source)
+    done = Conversion()
+    records = _observed(source, options, polarity, done)
+    if target is None or polarity == "audit":
+        for _ in records:
+            pass
+        return done
+    form = _target_format(target, target_format)
+    done.target = form.name
+    with _draft(Path(source), Path(target), options.force) as draft:
+        with row_writer(draft, form, carry=options.carry) as add:
+            sink = _Sink(form, add, done, _is_columnar(target), options.carry)
+            for place, record in records:
+                sink.write(record, place)
+        if options.strict and done.lost:
+            losses = (
+                f"{name} would be lost in {count} of {done.records} rows" for name, count in done.lost.most_common()
+            )
+            raise InputError(losses, "leave --strict out to convert all the same")
+    return done
+
+
+def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[str, Record]]:
+    """The records of a file in any of the formats, one at a time, with their places.
+
+    Rows that are wrong are passed over, and told together behind the last.
+
+    Args:
+        path: the file.
+        source: name of its format; found out from the first row where None.
+
+    Raises:
+        InputError: rows are wrong, or no format fits.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "final.jsonl"
+        >>> _ = path.write_text('{"question": "Why?", "rubrics": [{"criterion": "Says why.", "points": 5}]}')
+        >>> [record.prompt for _, record in read_records(path)]
+        ['Why?']
+    """
+    return _records(path, source, Conversion())
+
+
+def write_records(
+    path: str | Path, target_format: str, records: Iterable[Record], *, carry: bool = True
+) -> Conversion:
+    """Write records to a file of a format, whole or not at all, and say what was lost.
+
+    Raises:
+        InputError: the format is not known or not kept in such files, or a record cannot be written in it.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric.core.criterion import Criterion
+        >>> record = Record((Criterion(weight=5, requirement="Says why.", name="Cause"),), "Why?", id="q1")
+        >>> path = Path(tempfile.mkdtemp()) / "final.parquet"
+        >>> dict(write_records(path, "rubrichub", [record]).lost)
+        {'criteria.name': 1}
+    """
+    form = format_named(target_format)
+    done = Conversion(target=form.name)
+    with row_writer(Path(path), form, carry=carry) as add:
+        sink = _Sink(form, add, done, _is_columnar(path), carry)
+        for record in records:
+            done.records += 1
+            done.criteria += len(record.criteria)
+            sink.write(record, f"record {done.records}")
+    return done
+
+
+def _target_format(target: str | Path, name: str | None) -> Format:
+    if name is None:
+        raise InputError(f"say which format {target} is to have with --to; there are: {', '.join(FORMATS)}")
+    form = format_named(name)
+    checked_container(target, form)
+    return form
+
+
+def _observed(
+    source: str | Path, options: Options, polarity: Polarity, done: Conversion
+) -> Iterator[tuple[str, Record]]:
+    """The records of the source, counted and turned on the way."""
+    for other in options.against:
+        for place, record in _records(other, None, Conversion()):
+            done.questions.add_other(record, place)
+    for place, record in _records(source, options.source, done):
+        done.records += 1
+        done.criteria += len(record.criteria)
+        done.polarity.add(record, place)
+        done.questions.add(record, place)
+        yield place, turned(record, polarity, done.polarity)
+
+
+def _records(path: str | Path, source: str | None, done: Conversion) -> Iterator[tuple[str, Record]]:
+    problems: list[str] = []
+    waiting: tuple[str, Record] | None = None
+    for form, place, record in _parts(path, source, problems):
+        done.source = form.name
+        merged = form.joined(waiting[1], record) if form.joined is not None and waiting is not None else None
+        if waiting is not None and merged is None:
+            yield waiting
+        waiting = (waiting[0], merged) if waiting is not None and merged is not None else (place, record)
+    if waiting is not None:
+        yield waiting
+    if problems:
+        raise InputError(problems)
+
+
+def _parts(path: str | Path, source: str | None, problems: list[str]) -> Iterator[tuple[Format, str, Record]]:
+    """The record of each row, parts of one record apart; the first row says the format where nobody did."""
+    form = None if source is None else format_named(source)
+    for place, row in rows_of(path, problems):
+        form = _detected(row, place) if form is None else form
+        record = _read(form, row, place, problems)
+        if record is not None:
+            yield form, place, record
+
+
+def _read(form: Format, row: Row, place: str, problems: list[str]) -> Record | None:
+    try:
+        if not form.matches(row):
+            keys = ", ".join(list(row)[:12]) or "none"
+            raise InputError(f"is no row of {form.name}; its keys are {keys}")
+        return form.read(row)
+    except InputError as error:
+        problems += (f"{place}: {problem}" for problem in error.problems)
+    if len(problems) >= _MOST_PROBLEMS:
+        raise InputError(problems, f"reading stopped after {_MOST_PROBLEMS} problems")
+    return None
+
+
+def _detected(row: Row, place: str) -> Format:
+    try:
+        return detect(row)
+    except InputError as error:
+        raise InputError(f"{place}: {problem}" for problem in error.problems) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sink:
+    """Where records go: a format, a function that takes its rows, and the account."""
+
+    form: Format
+    add: Callable[[Row], None]
+    done: Conversion
+    columnar: bool
+    carry: bool
+
+    def write(self, record: Record, place: str) -> None:
+        written: list[Written] = []
+        try:
+            for part in self.form.parts(record) if self.form.parts is not None else (record,):
+                written.append(self.form.write(part, columnar=self.columnar, carry=self.carry))
+                self.add(written[-1].row)
+        except InputError as error:
+            raise InputError(f"{place}: {problem}" for problem in error.problems) from None
+        self.done.lost.update({name for one in written for name in one.lost})
+        self.done.carried.update({name for one in written for name in one.carried})
+
+
+def _is_columnar(path: str | Path) -> bool:
+    return Path(path).suffix.lower() == ".parquet"
+
+
+@contextmanager
+def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
+    """A path beside the target to write to; it takes the target's place when the block ends well."""
+    if target.exists() and source.exists() and target.samefile(source):
+        raise InputError(f"{target} is the file to read; give another name to write to")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no folder {target.parent}")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{target} is no regular file; give the name of a file to write to")
+    target = target.resolve()  # a symbolic link stays one: the file it names is replaced
+    draft = target.with_name(f".{secrets.token_hex(6)}.{target.name}")
+    try:
+        yield draft
+        if target.exists() and not force and not filecmp.cmp(draft, target, shallow=False):
+            raise InputError(f"{target} is there with other content; pass --force to replace it")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)

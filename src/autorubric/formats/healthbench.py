@@ -1,0 +1,97 @@
+"""HealthBench: conversations with physician-written criteria of signed points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from autorubric.formats.entries import POINTS, read_entries, tagged_entry, with_tags
+from autorubric.formats.format import Format
+from autorubric.formats.record import Record, Row, read_prompt, read_text, rest_of, turns_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_IDEAL = "ideal_completions_data"
+_KNOWN = frozenset({"prompt_id", "id", "prompt", "rubrics"})
+
+
+def matches(row: Row) -> bool:
+    """Whether a row has HealthBench's keys.
+
+    Example:
+        >>> matches({"prompt_id": "1", "prompt": [], "rubrics": []})
+        True
+    """
+    return "prompt" in row and isinstance(row.get("rubrics"), list) and "reward_model" not in row
+
+
+def read(row: Row) -> Record:
+    """The record of a row; the ideal completion is its reference.
+
+    Example:
+        >>> read({"prompt_id": "1", "prompt": "Why?", "rubrics": [{"criterion": "Lies.", "points": -5, "tags": []}]})
+        Record(criteria=(Criterion(weight=-5.0, requirement='Lies.'),), prompt='Why?', id='1', ...)
+    """
+    metadata = rest_of(row, _KNOWN)
+    reference = None
+    if not metadata.get("example_tags"):
+        metadata.pop("example_tags", None)
+    ideal = metadata.get(_IDEAL)
+    if isinstance(ideal, dict):
+        reference = read_text(ideal, "ideal_completion")
+        rest = rest_of(ideal, ("ideal_completion",))
+        metadata.pop(_IDEAL)
+        if rest:
+            metadata[_IDEAL] = rest
+    return Record(
+        read_entries(row.get("rubrics"), "rubrics", POINTS, with_tags),
+        read_prompt(row.get("prompt"), "prompt"),
+        read_text(row, "prompt_id", "id") or "",
+        reference,
+        metadata=metadata,
+    )
+
+
+def write(record: Record) -> Row:
+    """The row of a record.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> write(Record((Criterion(weight=-5, requirement="Lies."),), "Why?", id="1"))["rubrics"]
+        [{'criterion': 'Lies.', 'points': -5, 'tags': []}]
+    """
+    ideal = record.metadata.get(_IDEAL)
+    completions: dict[str, Any] | None = dict(ideal) if isinstance(ideal, dict) else None
+    if record.reference is not None:
+        completions = {"ideal_completion": record.reference, **(completions or {})}
+    return {
+        "prompt_id": record.id,
+        "prompt": turns_of(record.prompt),
+        "rubrics": [tagged_entry(criterion) for criterion in record.criteria],
+        "example_tags": record.metadata.get("example_tags") or [],
+        _IDEAL: completions,
+    }
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    text = pa.string()
+    texts = pa.list_(text)
+    ideal = [
+        ("ideal_completion", text),
+        ("ideal_completions_group", text),
+        ("ideal_completions_ref_completions", texts),
+    ]
+    return pa.schema(
+        [
+            ("prompt_id", text),
+            ("prompt", pa.list_(pa.struct([("role", text), ("content", text)]))),
+            ("rubrics", pa.list_(pa.struct([("criterion", text), ("points", pa.float64()), ("tags", texts)]))),
+            ("example_tags", texts),
+            (_IDEAL, pa.struct(ideal)),
+        ]
+    )
+
+
+HEALTHBENCH = Format("healthbench", "HealthBench", (".jsonl", ".parquet", ".json"), matches, read, write, _schema)

@@ -1,0 +1,90 @@
+"""open-instruct: messages, and the rubric as JSON in the text of `ground_truth`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from autorubric.core.criterion import Criterion
+from autorubric.errors import InputError
+from autorubric.formats.entries import Names, from_json_text, read_entries
+from autorubric.formats.format import Format
+from autorubric.formats.record import Record, Row, number, read_prompt, rest_of, text_of, turns_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ENTRY = Names(("description", "rubric_item", "Ingredient"), ("weight",), "title", default=1.0)
+_VERIFIER = "general_rubric"
+
+
+def matches(row: Row) -> bool:
+    """Whether a row has open-instruct's keys.
+
+    Example:
+        >>> matches({"messages": [], "ground_truth": "{}", "dataset": "general_rubric"})
+        True
+    """
+    return "messages" in row and "ground_truth" in row
+
+
+def read(row: Row) -> Record:
+    """The record of a row; an entry without a weight weighs 1.
+
+    Example:
+        >>> truth = '{"query": "Why?", "rubrics": [{"description": "Says why.", "weight": 1}]}'
+        >>> read({"messages": [{"role": "user", "content": "Why?"}], "ground_truth": truth}).criteria
+        (Criterion(weight=1.0, requirement='Says why.'),)
+    """
+    prompt = read_prompt(row.get("messages"), "messages")
+    truth = row.get("ground_truth")
+    # Some of its data sets wrap every ground truth in a list of one.
+    truth = from_json_text(truth[0] if isinstance(truth, list) and len(truth) == 1 else truth, "ground_truth")
+    if not isinstance(truth, dict):
+        raise InputError(f"ground_truth is {truth!r:.60}; expected an object with query and rubrics")
+    metadata = rest_of(row, ("messages", "ground_truth", "dataset"))
+    if row.get("dataset") not in (None, _VERIFIER):
+        metadata["dataset"] = row["dataset"]
+    more = rest_of(truth, ("rubrics",))
+    if more.get("query") == text_of(prompt):
+        del more["query"]
+    if more:
+        metadata["ground_truth_rest"] = more
+    return Record(read_entries(truth.get("rubrics"), "ground_truth.rubrics", _ENTRY), prompt, metadata=metadata)
+
+
+def write(record: Record) -> Row:
+    """The row of a record.
+
+    Example:
+        >>> write(Record((Criterion(weight=1, requirement="Says why."),), "Why?"))["ground_truth"]
+        '{"query": "Why?", "rubrics": [{"description": "Says why.", "weight": 1}]}'
+    """
+    more = record.metadata.get("ground_truth_rest")
+    truth = {
+        "query": text_of(record.prompt),
+        **(more if isinstance(more, dict) else {}),
+        "rubrics": [_entry(criterion) for criterion in record.criteria],
+    }
+    dataset = record.metadata.get("dataset")
+    return {
+        "messages": turns_of(record.prompt),
+        "ground_truth": json.dumps(truth, ensure_ascii=False),
+        "dataset": dataset if isinstance(dataset, str) else _VERIFIER,
+    }
+
+
+def _entry(criterion: Criterion) -> dict[str, Any]:
+    title = {"title": criterion.name} if criterion.name is not None else {}
+    return {**title, "description": criterion.requirement, "weight": number(criterion.weight)}
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    text = pa.string()
+    turns = pa.list_(pa.struct([("role", text), ("content", text)]))
+    return pa.schema([("messages", turns), ("ground_truth", text), ("dataset", text)])
+
+
+OPEN_INSTRUCT = Format("open-instruct", "open-instruct", (".jsonl", ".parquet"), matches, read, write, _schema)

@@ -1,0 +1,160 @@
+"""Prometheus and its Feedback-Collection: one criterion a row, on a scale of five described scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from autorubric.core.criterion import Criterion, CriterionOption
+from autorubric.errors import InputError
+from autorubric.formats.format import Format
+from autorubric.formats.record import Record, Row, read_text, rest_of, text_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SCORES = range(1, 6)
+_PREFIX = "orig_"
+_LEVELS = ("Not met.", "Hardly met.", "Partly met.", "Mostly met.", "Fully met.")
+_PART = "part_of_rubric"
+
+
+def matches(row: Row) -> bool:
+    """Whether a row has Prometheus' keys, with or without Feedback-Collection's prefix.
+
+    Example:
+        >>> matches({"criteria": "Is it kind?", "score1_description": "No."})
+        True
+    """
+    return f"{_prefix(row)}criteria" in row and f"{_prefix(row)}score1_description" in row
+
+
+def read(row: Row) -> Record:
+    """The record of a row: its criterion has five options, the descriptions, worth 0 to 1.
+
+    Example:
+        >>> scores = {f"score{n}_description": f"Level {n}." for n in range(1, 6)}
+        >>> record = read({"instruction": "Hi", "criteria": "Is it kind?", **scores})
+        >>> [(option.label, option.value) for option in record.criteria[0].options][:2]
+        [('Level 1.', 0.0), ('Level 2.', 0.25)]
+    """
+    prefix = _prefix(row)
+    described = [f"{prefix}score{score}_description" for score in _SCORES]
+    requirement = read_text(row, f"{prefix}criteria")
+    problems = [] if requirement and requirement.strip() else [f"{prefix}criteria is empty"]
+    texts = [read_text(row, key) for key in described]
+    problems += [f"{key} is missing" for key, text in zip(described, texts, strict=True) if text is None]
+    if problems:
+        raise InputError(problems)
+    own = [f"{prefix}{name}" for name in ("instruction", "response", "reference_answer", "criteria")]
+    return Record(
+        (Criterion(requirement=str(requirement), options=_options([text or "" for text in texts])),),
+        read_text(row, f"{prefix}instruction") or "",
+        read_text(row, "id") or "",
+        read_text(row, f"{prefix}reference_answer"),
+        read_text(row, f"{prefix}response"),
+        metadata=rest_of(row, frozenset((*own, *described, "id"))),
+    )
+
+
+def write(record: Record) -> Row:
+    """The row of a record with one criterion; where it has no scale of five, met and unmet are its ends.
+
+    Example:
+        >>> row = write(Record((Criterion(requirement="Is it kind?"),), "Hi"))
+        >>> row["orig_criteria"], row["orig_score1_description"], row["orig_score5_description"]
+        ('Is it kind?', 'Not met.', 'Fully met.')
+    """
+    criterion = record.criteria[0]
+    levels = _levels(criterion.options)
+    row: Row = {
+        "id": record.id,
+        "orig_instruction": text_of(record.prompt),
+        "orig_response": record.answer,
+        "orig_reference_answer": record.reference,
+        "orig_criteria": criterion.requirement,
+    }
+    row.update((f"orig_score{score}_description", text) for score, text in zip(_SCORES, levels, strict=True))
+    for key in ("orig_feedback", "orig_score"):
+        value = record.metadata.get(key)
+        row[key] = None if value is None else str(value)
+    return row
+
+
+def parts(record: Record) -> Sequence[Record]:
+    """A record for each criterion, marked with its place where there are several.
+
+    Example:
+        >>> two = Record((Criterion(requirement="Is it kind?"), Criterion(requirement="Is it true?")), "Hi")
+        >>> [part.metadata for part in parts(two)]
+        [{'part_of_rubric': [1, 2]}, {'part_of_rubric': [2, 2]}]
+    """
+    most = len(record.criteria)
+    if most == 1:
+        return (record,)
+    return [
+        replace(record, criteria=(criterion,), metadata={**record.metadata, _PART: [place, most]})
+        for place, criterion in enumerate(record.criteria, 1)
+    ]
+
+
+def joined(record: Record, part: Record) -> Record | None:
+    """The record with the criterion of the next part, or None where that is not the next part of it.
+
+    Example:
+        >>> two = Record((Criterion(requirement="Is it kind?"), Criterion(requirement="Is it true?")), "Hi")
+        >>> joined(*parts(two)) == two
+        True
+    """
+    here, there = record.metadata.get(_PART), part.metadata.get(_PART)
+    if (
+        not here
+        or not there
+        or there != [here[0] + 1, here[1]]
+        or (record.prompt, record.id) != (part.prompt, part.id)
+    ):
+        return None
+    metadata = {**record.metadata, _PART: there}
+    if there[0] == there[1]:
+        del metadata[_PART]
+    return replace(record, criteria=(*record.criteria, *part.criteria), metadata=metadata)
+
+
+def _prefix(row: Row) -> str:
+    return _PREFIX if f"{_PREFIX}criteria" in row else ""
+
+
+def _options(texts: list[str]) -> list[CriterionOption]:
+    """Options with the descriptions as labels, numbered where two read alike or one is blank."""
+    folded = {text.strip().casefold() for text in texts}
+    clear = len(folded) == len(texts) and "" not in folded
+    labels = texts if clear else [f"{score}. {text}".strip() for score, text in zip(_SCORES, texts, strict=True)]
+    return [CriterionOption(label=label, value=index / 4) for index, label in enumerate(labels)]
+
+
+def _levels(options: list[CriterionOption] | None) -> Sequence[str]:
+    if options is not None and [option.value for option in options] == [index / 4 for index in range(5)]:
+        return [option.label for option in options]
+    return _LEVELS
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    names: list[Any] = ["id", "orig_instruction", "orig_response", "orig_reference_answer", "orig_criteria"]
+    names += [f"orig_score{score}_description" for score in _SCORES]
+    return pa.schema([(name, pa.string()) for name in (*names, "orig_feedback", "orig_score")])
+
+
+PROMETHEUS = Format(
+    "prometheus",
+    "Prometheus and Feedback-Collection",
+    (".jsonl", ".parquet", ".json"),
+    matches,
+    read,
+    write,
+    _schema,
+    parts=parts,
+    joined=joined,
+)

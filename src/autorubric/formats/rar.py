@@ -1,0 +1,82 @@
+"""RaR-Medicine and RaR-Science: questions with titled criteria of whole weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autorubric.formats.entries import Names, read_entries
+from autorubric.formats.format import Format
+from autorubric.formats.record import Record, Row, number, read_prompt, read_text, rest_of, text_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ENTRY = Names(("description",), ("weight",), "title")
+_KNOWN = frozenset({"id", "question", "reference_answer", "rubric", "rubric_list", "rubric_count"})
+
+
+def matches(row: Row) -> bool:
+    """Whether a row has RaR's keys.
+
+    Example:
+        >>> matches({"question": "Why?", "reference_answer": "So.", "rubric": []})
+        True
+    """
+    return "question" in row and "rubric" in row
+
+
+def read(row: Row) -> Record:
+    """The record of a row; `rubric_list` and `rubric_count` repeat the rubric and are not kept.
+
+    Example:
+        >>> read({"question": "Why?", "rubric": [{"title": "Cause", "description": "Says why.", "weight": 5}]})
+        Record(criteria=(Criterion(weight=5.0, requirement='Says why.', name='Cause'),), prompt='Why?', ...)
+    """
+    return Record(
+        read_entries(row.get("rubric"), "rubric", _ENTRY),
+        read_prompt(row.get("question"), "question"),
+        read_text(row, "id") or "",
+        read_text(row, "reference_answer"),
+        metadata=rest_of(row, _KNOWN),
+    )
+
+
+def write(record: Record) -> Row:
+    """The row of a record; a conversation becomes one text.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> write(Record((Criterion(weight=5, requirement="Says why.", name="Cause"),), "Why?"))["rubric_list"]
+        ['Says why.']
+    """
+    return {
+        "question": text_of(record.prompt),
+        "reference_answer": record.reference,
+        "question_source": record.metadata.get("question_source"),
+        "rubric": [
+            {"title": one.name or "", "description": one.requirement, "weight": number(one.weight)}
+            for one in record.criteria
+        ],
+        "rubric_list": [criterion.requirement for criterion in record.criteria],
+        "rubric_count": len(record.criteria),
+    }
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    text = pa.string()
+    entry = pa.struct([("title", text), ("description", text), ("weight", pa.float64())])
+    return pa.schema(
+        [
+            ("question", text),
+            ("reference_answer", text),
+            ("question_source", text),
+            ("rubric", pa.list_(entry)),
+            ("rubric_list", pa.list_(text)),
+            ("rubric_count", pa.int64()),
+        ]
+    )
+
+
+RAR = Format("rar", "RaR-Medicine and RaR-Science", (".jsonl", ".parquet", ".json"), matches, read, write, _schema)

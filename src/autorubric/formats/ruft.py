@@ -1,0 +1,108 @@
+"""The layout of the released RubricHub data for fine-tuning: selected answers with their scores."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from autorubric.formats.entries import POINTS, read_entries
+from autorubric.formats.format import Format
+from autorubric.formats.record import Record, Row, number, read_prompt, read_text, rest_of, text_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DETAILS = "rubric_judge_details"
+_KNOWN = frozenset({"source", "query", "answer", "sample_id", "rubrics"})
+
+
+def matches(row: Row) -> bool:
+    """Whether a row has the columns of RuFT.
+
+    Example:
+        >>> matches({"query": "Why?", "answer": "So.", "sample_id": "1", "rubrics": []})
+        True
+    """
+    return {"query", "answer", "rubrics"} <= row.keys()
+
+
+def read(row: Row) -> Record:
+    """The record of a row: query, answer and rubric; score and details are metadata.
+
+    Example:
+        >>> read({"query": "Why?", "answer": "So.", "rubrics": [{"criterion": "Says why.", "points": 5}]}).answer
+        'So.'
+    """
+    metadata = rest_of(row, _KNOWN)
+    if _DETAILS in metadata:
+        metadata[_DETAILS] = _unfolded(metadata[_DETAILS])
+    return Record(
+        read_entries(row.get("rubrics"), "rubrics", POINTS),
+        read_prompt(row.get("query"), "query"),
+        read_text(row, "sample_id") or "",
+        answer=read_text(row, "answer"),
+        domain=read_text(row, "source") or "",
+        metadata=metadata,
+    )
+
+
+def write(record: Record) -> Row:
+    """The row of a record; a conversation becomes one text, details become JSON text.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> write(Record((Criterion(weight=5, requirement="Says why."),), "Why?", answer="So."))["query"]
+        'Why?'
+    """
+    details = record.metadata.get(_DETAILS)
+    if details is not None and not isinstance(details, str):
+        details = json.dumps(details, ensure_ascii=False)
+    return {
+        "source": record.domain,
+        "query": text_of(record.prompt),
+        "answer": record.answer,
+        "sample_id": record.id,
+        "rubrics": [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria],
+        "rubric_score": _score(record.metadata.get("rubric_score")),
+        _DETAILS: details,
+    }
+
+
+def ruft_schema() -> pa.Schema:
+    """The Arrow schema of the RuFT files.
+
+    Example:
+        >>> ruft_schema().names[:4]
+        ['source', 'query', 'answer', 'sample_id']
+    """
+    import pyarrow as pa
+
+    text = pa.string()
+    entry = pa.struct([("criterion", text), ("points", pa.float64())])
+    return pa.schema(
+        [
+            *((name, text) for name in ("source", "query", "answer", "sample_id")),
+            ("rubrics", pa.list_(entry)),
+            ("rubric_score", pa.float64()),
+            (_DETAILS, text),
+        ]
+    )
+
+
+def _unfolded(details: Any) -> Any:
+    """Details that are JSON in a text as what they stand for; any other text as it is."""
+    if not isinstance(details, str) or not details.startswith(("[", "{")):
+        return details
+    try:
+        return json.loads(details)
+    except ValueError:
+        return details
+
+
+def _score(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+RUFT = Format(
+    "ruft", "RubricHub release, RuFT", (".parquet", ".jsonl"), matches, read, write, ruft_schema, carrier=None
+)

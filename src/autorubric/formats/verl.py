@@ -1,0 +1,130 @@
+"""Rows of verl, RuscaRL and verl-rubric: chat prompts with the rubric where the reward function reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from autorubric.errors import InputError
+from autorubric.formats.entries import POINTS, read_entries, tagged_entry, with_tags
+from autorubric.formats.extras import KEY
+from autorubric.formats.format import Format
+from autorubric.formats.record import Record, Row, read_prompt, read_text, rest_of, source_of, turns_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KNOWN = frozenset({"data_source", "prompt", "ability", "reward_model", "extra_info", "Rubric", "id"})
+
+
+def matches(row: Row) -> bool:
+    """Whether a row is verl's, and not the release's, which mirrors its rubric at the top too.
+
+    Example:
+        >>> matches({"prompt": [], "reward_model": {"style": "rubric"}, "extra_info": {}})
+        True
+    """
+    return "reward_model" in row and "Rubrics" not in row
+
+
+def read(row: Row) -> Record:
+    """The record of a row; the rubric may stand in `reward_model`, in its mirror, or under `Rubric`.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> record = read(write(Record((Criterion(weight=-2.5, requirement="Lies."),), "Why?", id="q1")))
+        >>> record.id, record.criteria
+        ('q1', (Criterion(weight=-2.5, requirement='Lies.'),))
+    """
+    model, info = _inner(row, "reward_model"), _inner(row, "extra_info")
+    mirror = _inner(info, "reward_model")
+    places = (
+        ("reward_model.rubrics", model.get("rubrics")),
+        ("extra_info.reward_model.rubrics", mirror.get("rubrics")),
+        ("Rubric", row.get("Rubric")),
+    )
+    found = [(key, value) for key, value in places if value is not None]
+    if not found:
+        raise InputError("there is no rubric in reward_model.rubrics, extra_info.reward_model.rubrics or Rubric")
+    if any(value != found[0][1] for _, value in found[1:]):
+        raise InputError(f"{found[0][0]} and {found[1][0]} differ; the reward function would read another rubric")
+    key, rubrics = found[0]
+    domain, source = read_text(row, "ability") or "", read_text(row, "data_source") or ""
+    metadata = rest_of(row, _KNOWN)
+    if source != domain:
+        metadata["data_source"] = source
+    more = rest_of(info, ("id", "prompt", "reward_model", KEY))
+    if more:
+        metadata["extra_info"] = more
+    return Record(
+        read_entries(rubrics, key, POINTS, with_tags),
+        read_prompt(row.get("prompt") or info.get("prompt"), "prompt"),
+        read_text(info, "id") or read_text(row, "id") or "",
+        read_text(model, "ground_truth") or None,
+        domain=domain,
+        metadata=metadata,
+    )
+
+
+def write(record: Record) -> Row:
+    """The row of a record: `ground_truth` is always there, tags are texts, the mirror is in `extra_info`.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> row = write(Record((Criterion(weight=5, requirement="Says why."),), "Why?"))
+        >>> row["extra_info"]["reward_model"] == row["reward_model"], row["reward_model"]["ground_truth"]
+        (True, '')
+    """
+    prompt = turns_of(record.prompt)
+    model: dict[str, Any] = {
+        "style": "rubric",
+        "rubrics": [tagged_entry(criterion) for criterion in record.criteria],
+        "ground_truth": record.reference or "",
+    }
+    return {
+        "data_source": source_of(record),
+        "prompt": prompt,
+        "ability": record.domain,
+        "reward_model": model,
+        "extra_info": {"id": record.id, "prompt": prompt, "reward_model": model},
+    }
+
+
+def verl_schema() -> pa.Schema:
+    """The Arrow schema: tags are lists of texts and points are doubles, so that every row fits.
+
+    Example:
+        >>> verl_schema().names
+        ['data_source', 'prompt', 'ability', 'reward_model', 'extra_info']
+    """
+    import pyarrow as pa
+
+    text = pa.string()
+    prompt = pa.list_(pa.struct([("role", text), ("content", text)]))
+    rubrics = pa.list_(pa.struct([("criterion", text), ("points", pa.float64()), ("tags", pa.list_(text))]))
+    model = pa.struct([("style", text), ("rubrics", rubrics), ("ground_truth", text)])
+    info = pa.struct([("id", text), ("prompt", prompt), ("reward_model", model), (KEY, text)])
+    return pa.schema(
+        [("data_source", text), ("prompt", prompt), ("ability", text), ("reward_model", model), ("extra_info", info)]
+    )
+
+
+def _inner(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = row.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{key} is {value!r:.60}; expected an object")
+    return value
+
+
+VERL = Format(
+    "verl",
+    "rows of verl, RuscaRL and verl-rubric",
+    (".parquet", ".jsonl"),
+    matches,
+    read,
+    write,
+    verl_schema,
+    carrier=("extra_info",),
+)

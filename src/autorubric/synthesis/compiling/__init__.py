@@ -1,0 +1,12 @@
+"""Criteria that a check decides as well as a judge does, with the evidence for it."""
+
+from autorubric.synthesis.compiling.proposing import (
+    Comparison,
+    CompileSettings,
+    Proposal,
+    compiled,
+    proposals,
+)
+from autorubric.synthesis.compiling.recognising import Recognised, recognise
+
+__all__ = ["Comparison", "CompileSettings", "Proposal", "Recognised", "compiled", "proposals", "recognise"]

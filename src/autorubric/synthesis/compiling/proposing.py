@@ -1,0 +1,189 @@
+"""Checks proposed for criteria, tried on graded responses, and taken only where they agree with the judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from autorubric.checks import CheckFailure, run_check
+from autorubric.errors import ConfigError
+from autorubric.synthesis.candidate import Candidate, Pool
+from autorubric.synthesis.compiling.recognising import recognise
+
+
+@dataclass(frozen=True, slots=True)
+class CompileSettings:
+    """When a check takes a criterion over from the judges.
+
+    Attributes:
+        min_decided: responses that both the judges and the check must have decided, at least.
+        min_agreement: share of those on which they must agree; 1 is all of them.
+        both_verdicts: whether the judges must have seen both a response that meets it and one that does not: a check
+            that never had to say no has shown nothing.
+
+    Raises:
+        ConfigError: a value is out of range.
+
+    Example:
+        >>> CompileSettings(min_agreement=1.2)
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: min_agreement is 1.2; expected a share above 0, at most 1
+    """
+
+    min_decided: int = 4
+    min_agreement: float = 1.0
+    both_verdicts: bool = True
+
+    def __post_init__(self) -> None:
+        if self.min_decided < 1:
+            raise ConfigError(f"min_decided is {self.min_decided}; expected at least 1")
+        if not 0 < self.min_agreement <= 1:
+            raise ConfigError(f"min_agreement is {self.min_agreement}; expected a share above 0, at most 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What judges and check say of one response.
+
+    Attributes:
+        response: its place in the pool, from 0.
+        judged: the verdict of most judges, None on a tie or where there is none.
+        checked: what the check says, None where it cannot decide.
+        reason: the check's.
+    """
+
+    response: int
+    judged: bool | None
+    checked: bool | None
+    reason: str
+
+    @property
+    def decided(self) -> bool:
+        """Whether both have a verdict."""
+        return self.judged is not None and self.checked is not None
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether both have one, and not the same."""
+        return self.decided and self.judged is not self.checked
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A check for a criterion, how it did on the pool, and what came of it.
+
+    Attributes:
+        criterion: id of the criterion.
+        check: name and parameters, as a criterion carries them.
+        kind: of the wording: length, format, keyword, language or number.
+        comparisons: one for each response of the pool.
+        accepted: whether the criterion becomes the check.
+        decision: why, or why not.
+    """
+
+    criterion: str
+    check: Mapping[str, Any]
+    kind: str
+    comparisons: tuple[Comparison, ...]
+    accepted: bool
+    decision: str
+
+    @property
+    def disagreements(self) -> tuple[Comparison, ...]:
+        """The responses on which judges and check differ."""
+        return tuple(one for one in self.comparisons if one.disagrees)
+
+    def record(self) -> dict[str, Any]:
+        """The proposal as JSON values, for the ledger's views and `final_full`.
+
+        Example:
+            >>> Proposal("m1", {"name": "CommaChecker", "parameters": {}}, "format", (), False, "…").record()
+            {'criterion': 'm1', 'check': {'name': 'CommaChecker', 'parameters': {}}, 'kind': 'format', ...}
+        """
+        return {
+            "criterion": self.criterion,
+            "check": dict(self.check),
+            "kind": self.kind,
+            "accepted": self.accepted,
+            "decision": self.decision,
+            "decided": sum(one.decided for one in self.comparisons),
+            "disagreements": [
+                {"response": one.response, "judged": one.judged, "checked": one.checked, "reason": one.reason}
+                for one in self.disagreements
+            ],
+        }
+
+
+_DEFAULTS = CompileSettings()
+
+
+def proposals(
+    query: str, candidates: Sequence[Candidate], pool: Pool, settings: CompileSettings = _DEFAULTS
+) -> list[Proposal]:
+    """A proposal for each criterion whose words name a check, tried on the pool; no model is asked.
+
+    A criterion that has a check already gets none. What the judges could not decide counts neither way.
+
+    Args:
+        query: what the responses answer.
+        candidates: the criteria.
+        pool: the responses and the judges' verdicts on them.
+        settings: when a check is taken.
+
+    Example:
+        >>> short = Candidate("m1", "Length", "Has at most 3 words.", 5)
+        >>> votes = {"m1": ((True, False, True, False),)}
+        >>> pool = Pool(("a b", "a b c d", "a", "a b c d e"), ("j1",), votes)
+        >>> [(one.check["name"], one.accepted) for one in proposals("Why?", [short], pool)]
+        [('word_count', True)]
+    """
+    found = []
+    for candidate in candidates:
+        recognised = None if candidate.check is not None else recognise(candidate.description, query)
+        if recognised is None:
+            continue
+        check = {"name": recognised.name, "parameters": dict(recognised.parameters)}
+        comparisons = _compared(check, candidate.id, pool)
+        accepted, decision = _decision(comparisons, settings)
+        found.append(Proposal(candidate.id, check, recognised.kind, comparisons, accepted, decision))
+    return found
+
+
+def compiled(candidates: Sequence[Candidate], found: Sequence[Proposal]) -> list[Candidate]:
+    """The criteria, those with an accepted proposal now decided by their check.
+
+    Example:
+        >>> one = Candidate("m1", "Length", "Has at most 3 words.", 5)
+        >>> check = {"name": "word_count", "parameters": {"at_most": 3}}
+        >>> compiled([one], [Proposal("m1", check, "length", (), True, "agree")])[0].check["name"]
+        'word_count'
+    """
+    taken = {one.criterion: one.check for one in found if one.accepted}
+    return [replace(one, check=taken[one.id]) if one.id in taken else one for one in candidates]
+
+
+def _compared(check: Mapping[str, Any], criterion: str, pool: Pool) -> tuple[Comparison, ...]:
+    judged = pool.majority(criterion) if criterion in pool.votes else (None,) * len(pool.responses)
+    rows = []
+    for place, (response, verdict) in enumerate(zip(pool.responses, judged, strict=True)):
+        outcome = run_check(check["name"], check["parameters"], response)
+        if isinstance(outcome, CheckFailure):
+            rows.append(Comparison(place, verdict, None, outcome.reason))
+        else:
+            rows.append(Comparison(place, verdict, outcome.passed, outcome.reason))
+    return tuple(rows)
+
+
+def _decision(comparisons: Sequence[Comparison], settings: CompileSettings) -> tuple[bool, str]:
+    decided = [one for one in comparisons if one.decided]
+    agreed = sum(not one.disagrees for one in decided)
+    said = f"judges and check agree on {agreed} of {len(decided)} responses that both decided"
+    if len(decided) < settings.min_decided:
+        return False, f"{said}; at least {settings.min_decided} are needed"
+    if agreed / len(decided) < settings.min_agreement:
+        return False, f"{said}; a share of {settings.min_agreement:g} is needed"
+    if settings.both_verdicts and len({one.judged for one in decided}) < 2:
+        verdict = "met" if decided[0].judged else "unmet"
+        return False, f"{said}, but all of them are {verdict}: nothing shows that it can tell them apart"
+    return True, said

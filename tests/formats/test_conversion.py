@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.cli.app import run
+from autorubric.errors import InputError, MissingFileError
+from autorubric.formats import Options, convert, read_records
+
+GOOD = {"question": "Why?", "id": "q1", "rubrics": [{"criterion": "Says why.", "points": 5}]}
+
+
+def jsonl(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return path
+
+
+def problems(path: Path, source: str | None = None) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        list(read_records(path, source))
+    return [problem.replace(str(path), path.name) for problem in caught.value.problems]
+
+
+def test_every_row_that_is_wrong_is_named_with_its_key_and_nothing_is_written(tmp_path: Path) -> None:
+    rows = [
+        GOOD,
+        {**GOOD, "rubrics": []},
+        {**GOOD, "rubrics": [{"criterion": "", "points": True}, {"criterion": "x", "points": "5"}]},
+        {"question": "Why?"},
+        {**GOOD, "question": 5.5},
+    ]
+    source = jsonl(tmp_path / "final.jsonl", *rows)
+    assert problems(source) == [
+        "final.jsonl:2: rubrics is []; expected a list of criteria that is not empty",
+        "final.jsonl:3: rubrics[0].criterion is ''; expected the text of a criterion",
+        "final.jsonl:3: rubrics[0].points is True; expected a finite number",
+        "final.jsonl:3: rubrics[1].points is '5'; expected a finite number",
+        "final.jsonl:4: is no row of rubrichub; its keys are question",
+        "final.jsonl:5: question is 5.5; expected text or a list of messages",
+    ]
+    with pytest.raises(InputError):
+        convert(source, tmp_path / "out.jsonl", "healthbench")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["final.jsonl"]
+
+
+def test_a_broken_line_stops_the_conversion_too(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "final.jsonl", GOOD)
+    source.write_text(source.read_text() + "{\n[1]\n")
+    assert [problem.split(": ")[0] for problem in problems(source)] == ["final.jsonl:2", "final.jsonl:3"]
+
+
+def test_rows_of_no_format_are_refused_with_what_was_seen(tmp_path: Path) -> None:
+    (problem,) = problems(jsonl(tmp_path / "rows.jsonl", {"text": "Why?", "label": 1}))
+    assert problem.startswith("rows.jsonl:1: no format has rows with the keys text, label; known are: autorubric,")
+
+
+def test_mirrors_that_differ_are_refused(tmp_path: Path) -> None:
+    convert(jsonl(tmp_path / "final.jsonl", GOOD), tmp_path / "rows.jsonl", "rurl")
+    row = json.loads((tmp_path / "rows.jsonl").read_text())
+    row["Rubrics"][0]["points"] = 6
+    assert problems(jsonl(tmp_path / "rows.jsonl", row)) == [
+        "rows.jsonl:1: Rubrics differs from its mirror in the row"
+    ]
+
+
+def test_a_target_with_other_content_is_left_alone(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "final.jsonl", GOOD)
+    target = tmp_path / "out.jsonl"
+    target.write_text("mine")
+    with pytest.raises(InputError, match="--force"):
+        convert(source, target, "rar")
+    assert target.read_text() == "mine"
+    convert(source, target, "rar", Options(force=True))
+    written = target.read_bytes()
+    # The same content again is no harm.
+    convert(source, target, "rar")
+    assert target.read_bytes() == written
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["final.jsonl", "out.jsonl"]
+
+
+def test_the_file_that_is_read_is_never_written(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "final.jsonl", GOOD)
+    with pytest.raises(InputError, match="the file to read"):
+        convert(source, source, "rar", Options(force=True))
+
+
+def test_strict_writes_nothing_where_anything_would_be_lost(tmp_path: Path) -> None:
+    row = {"question": "Why?", "reference_answer": "So.", "rubric": [{"description": "x", "weight": 1, "title": "t"}]}
+    source = jsonl(tmp_path / "rar.jsonl", row, row)
+    with pytest.raises(InputError) as caught:
+        convert(source, tmp_path / "final.jsonl", "rubrichub", Options(strict=True))
+    assert caught.value.problems == (
+        "reference would be lost in 2 of 2 rows",
+        "criteria.name would be lost in 2 of 2 rows",
+    )
+    assert not (tmp_path / "final.jsonl").exists()
+    convert(source, tmp_path / "rows.jsonl", "healthbench", Options(strict=True))
+
+
+def test_extras_can_be_left_out(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "final.jsonl", {**GOOD, "note": "n"})
+    done = convert(source, tmp_path / "out.jsonl", "healthbench", Options(carry=False))
+    assert dict(done.lost) == {"metadata.note": 1}
+    assert "autorubric" not in json.loads((tmp_path / "out.jsonl").read_text())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "autorubric is text that is no JSON"),
+        ('{"colour": 1}', "autorubric holds the unknown keys colour"),
+        ('{"id": 5}', "autorubric.id is 5; expected text"),
+        ('{"criteria": {"7": {"weight": 1}}}', "autorubric.criteria names criterion '7'; the row has 1"),
+        ('{"criteria": {"0": {"weight": "x"}}}', "weight"),
+        ('{"prompt": 5}', "autorubric.prompt is 5"),
+    ],
+)
+def test_extras_that_do_not_fit_are_named(text: str, message: str, tmp_path: Path) -> None:
+    row = {"question": "Why?", "rubric": [{"description": "x", "weight": 1}], "autorubric": text}
+    (problem,) = problems(jsonl(tmp_path / "rar.jsonl", row))
+    assert message in problem
+
+
+def test_questions_that_come_again_and_leaks_between_splits_are_reported(tmp_path: Path) -> None:
+    train = jsonl(tmp_path / "train.jsonl", GOOD, {**GOOD, "question": "How?"})
+    rows = [{**GOOD, "question": text} for text in ("WHY", "why?", "When?")]
+    done = convert(jsonl(tmp_path / "test.jsonl", *rows), None, None, Options(polarity="audit", against=[train]))
+    assert (done.questions.repeated, done.questions.leaked) == (1, 2)
+    assert done.questions.examples == [
+        (f"{tmp_path}/test.jsonl:1", f"{train}:1"),
+        (f"{tmp_path}/test.jsonl:2", f"{train}:1"),
+    ]
+
+
+def test_splits_within_a_file_are_told_apart_by_their_column(tmp_path: Path) -> None:
+    rows = [{**GOOD, "split": "train"}, {**GOOD, "split": "test"}, {**GOOD, "split": "train"}]
+    questions = convert(jsonl(tmp_path / "all.jsonl", *rows), None, None, Options(polarity="audit")).questions
+    assert (questions.repeated, questions.leaked) == (2, 1)
+
+
+def test_a_dataset_with_a_head_and_shared_rubrics_is_read_item_by_item(tmp_path: Path) -> None:
+    head = {
+        "prompt": "Why?",
+        "rubric": [{"requirement": "Is brief"}],
+        "rubrics": {"r0": [{"requirement": "Is kind"}]},
+    }
+    items = [
+        {"submission": "a", "description": "one", "ground_truth": ["MET"]},
+        {"submission": "b", "description": "two", "rubric": {"$ref": "#/rubrics/r0"}},
+    ]
+    path = jsonl(tmp_path / "data.jsonl", {"dataset": head}, *items)
+    found = [record for _, record in read_records(path)]
+    assert [(r.prompt, r.answer, r.criteria[0].requirement) for r in found] == [
+        ("Why?", "a", "Is brief"),
+        ("Why?", "b", "Is kind"),
+    ]
+    (tmp_path / "data.json").write_text(json.dumps({**head, "items": items}))
+    assert [record for _, record in read_records(tmp_path / "data.json")] == found
+
+
+def test_a_misspelt_key_of_an_item_is_named(tmp_path: Path) -> None:
+    item = {"submission": "a", "description": "d", "prompt": "p", "rubric": [{"requirment": "x"}]}
+    (problem,) = problems(jsonl(tmp_path / "data.jsonl", item))
+    assert problem.startswith("data.jsonl:1: ")
+    assert "did you mean 'requirement'?" in problem
+
+
+def test_titles_that_repeat_are_told_apart_and_come_back(tmp_path: Path) -> None:
+    rubric = [{"title": "t", "description": text, "weight": 1} for text in ("x", "y")]
+    source = jsonl(tmp_path / "rar.jsonl", {"question": "Why?", "rubric": rubric})
+    convert(source, tmp_path / "data.json", "autorubric")
+    items = json.loads((tmp_path / "data.json").read_text())["items"]
+    assert [one["name"] for one in items[0]["rubric"]] == ["t", "t (2)"]
+    convert(tmp_path / "data.json", tmp_path / "back.jsonl", "rar")
+    assert [one["title"] for one in json.loads((tmp_path / "back.jsonl").read_text())["rubric"]] == ["t", "t"]
+
+
+def test_files_and_formats_that_are_not_there_are_named(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "final.jsonl", GOOD)
+    with pytest.raises(MissingFileError):
+        convert(tmp_path / "no.jsonl", tmp_path / "out.jsonl", "rar")
+    with pytest.raises(MissingFileError):
+        convert(tmp_path / "no.parquet", tmp_path / "out.jsonl", "rar")
+    (tmp_path / "bad.parquet").write_text("x")
+    for bad, message in (
+        ((source, tmp_path / "out.jsonl", "raar"), "did you mean 'rar'"),
+        ((source, tmp_path / "out.jsonl", None), "--to"),
+        ((source, tmp_path / "out.toml", "rar"), "rar is kept in .jsonl or .parquet or .json files"),
+        ((source, tmp_path / "no" / "out.jsonl", "rar"), "there is no folder"),
+        ((tmp_path / "bad.parquet", tmp_path / "out.jsonl", "rar"), "no Parquet file"),
+        ((tmp_path / "x.csv", tmp_path / "out.jsonl", "rar"), "Unsupported file format"),
+    ):
+        with pytest.raises(InputError, match=message):
+            convert(*bad)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.parquet", "final.jsonl"]
+
+
+def test_the_command_reports_and_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = jsonl(tmp_path / "final.jsonl", GOOD), tmp_path / "rows.parquet"
+    assert run(["convert", str(source), str(target), "--to", "verl", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["from"], told["to"], told["records"], told["lost"]) == ("rubrichub", "verl", 1, {})
+    assert run(["convert", str(source), "--polarity", "audit"]) == 0
+    assert "nothing was written" in capsys.readouterr().out
+    for wrong in (
+        [],
+        [str(source)],
+        [str(source), str(target), "--to", "rar", "--extras", "some"],
+        [str(source), str(target), "--to", "rar"],
+        [str(source), str(tmp_path / "x.jsonl"), "--from", "rar", "--to", "verl"],
+    ):
+        assert run(["convert", *wrong]) == 2
+        assert capsys.readouterr().err.startswith("autorubric: ")
+    assert run(["convert", "--list"]) == 0
+    assert "healthbench" in capsys.readouterr().out
