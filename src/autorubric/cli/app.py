@@ -18,6 +18,7 @@ from autorubric.cli.grade import grade
 from autorubric.cli.select import select
 from autorubric.cli.serve import serve
 from autorubric.cli.status import status
+from autorubric.cli.lint import lint
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError, shortened
 
@@ -38,6 +39,7 @@ app.command("status")(status)
 app.command("doctor")(doctor)
 app.command("select")(select)
 app.command("convert")(convert)
+app.command("lint")(lint)
 
 
 @app.callback()
