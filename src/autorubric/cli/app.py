@@ -11,14 +11,14 @@ import typer
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.agree import agree
+from autorubric.cli.convert import convert
 from autorubric.cli.doctor import doctor
 from autorubric.cli.drift import drift
-from autorubric.cli.convert import convert
 from autorubric.cli.grade import grade
+from autorubric.cli.lint import lint
 from autorubric.cli.select import select
 from autorubric.cli.serve import serve
 from autorubric.cli.status import status
-from autorubric.cli.lint import lint
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError, shortened
 
