@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError
 from autorubric.files import atomic_writer, dump_json, iter_jsonl, read_document
+from autorubric.files.parquet import iter_parquet
 from autorubric.formats.autorubric_dataset import items_with_head
 from autorubric.formats.format import Format
 from autorubric.formats.record import Row
@@ -46,7 +47,7 @@ def rows_of(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     if extension in _LINES:
         return _lines(path, problems)
     if extension == ".parquet":
-        return _parquet_rows(path)
+        return ((f"{path}: row {number}", row) for number, row in iter_parquet(path))
     if extension in _DOCUMENTS:
         return _document_rows(path, problems)
     known = ", ".join((*_LINES, ".parquet", *_DOCUMENTS))
@@ -100,6 +101,8 @@ def _lines(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     rows = ((f"{path}:{number}", row) for number, row in iter_jsonl(path, problems=problems))
     first = next(rows, None)
     if first is None:
+        if not problems:
+            problems.append(f"{path}: the file is empty; expected a row a line")
         return iter(())
     head = first[1].get("dataset")
     if first[1].keys() == {"dataset"} and isinstance(head, dict):
@@ -107,23 +110,10 @@ def _lines(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     return itertools.chain([first], rows)
 
 
-def _parquet_rows(path: str | Path) -> Iterator[tuple[str, Row]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            numbers = itertools.count(1)
-            for batch in file.iter_batches(batch_size=_ROWS_A_GROUP):
-                yield from ((f"{path}: row {next(numbers)}", row) for row in batch.to_pylist())
-    except FileNotFoundError:
-        raise MissingFileError(f"File not found: {path}") from None
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: is no Parquet file that can be read: {error}") from error
-
-
 def _document_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     value = read_document(path)
+    if not value:
+        raise InputError(f"{path}: there are no rows in it")
     if isinstance(value, list):
         if any(isinstance(entry, dict) and {"requirement", "criteria"} & entry.keys() for entry in value[:1]):
             return iter([(str(path), {"rubric": value})])

@@ -1,0 +1,86 @@
+"""Rows of a Parquet file, one batch in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.errors import InputError
+from autorubric.files.text import LARGEST_FILE, size_of_plain
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_ROWS = 500
+_MOST_VALUES = 2**26
+_MOST_UNFOLDED = 4 * LARGEST_FILE
+
+
+def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a Parquet file with their numbers, counted from 1.
+
+    Args:
+        path: the file.
+        what: the noun for the message about a missing file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it is no Parquet file, damaged, or unpacks to more than is read at once.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet as pq
+        >>> path = Path(tempfile.mkdtemp()) / "rows.parquet"
+        >>> pq.write_table(pa.table({"a": [1, 2]}), path)
+        >>> list(iter_parquet(path))
+        [(1, {'a': 1}), (2, {'a': 2})]
+    """
+    size_of_plain(path, what=what)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            if not file.metadata.num_columns:
+                raise InputError(f"{path}: the table has no columns")
+            for batch in file.iter_batches(_rows_at_once(file.metadata, str(path))):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        words = f"a text behind row {number} is not UTF-8 ({error.reason}); write it anew as UTF-8"
+        raise InputError(f"{path}: {words}") from error
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        # The first line says what is wrong; those behind it are of the library's own insides.
+        words = (str(error) or type(error).__name__).splitlines()[0][:300]
+        place = f" behind row {number}" if number else ""
+        raise InputError(f"{path}: is no Parquet file that can be read{place}: {words}") from error
+
+
+def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
+    """How many rows to unpack at a time, from what the file says of its columns before any of them is read.
+
+    A text that stands in a dictionary is stored once and unfolded for every row that uses it, so that a small file
+    could fill the memory.
+
+    Raises:
+        InputError: a column of a row group is larger than what is read at once.
+    """
+    largest = 1
+    for group in range(metadata.num_row_groups):
+        for column in map(metadata.row_group(group).column, range(metadata.num_columns)):
+            size, place = column.total_uncompressed_size, f"{path}: column {column.path_in_schema!r}"
+            if size > LARGEST_FILE:
+                most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
+                raise InputError(f"{place} unpacks to {size / 2**20:,.0f} MiB; {most}, write smaller row groups")
+            if column.num_values > _MOST_VALUES:
+                most = f"the most that is read at once is {_MOST_VALUES:,}"
+                raise InputError(f"{place} has {column.num_values:,} values; {most}, write smaller row groups")
+            if column.has_dictionary_page:
+                largest = max(largest, size)
+    return max(1, min(_ROWS, _MOST_UNFOLDED // largest))
