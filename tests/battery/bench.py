@@ -52,6 +52,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "grade": ("grade", "essays.json", "--judge", "judge@{url}", "--out", "out"),
     "agree": ("agree", "run"),
     "select": ("select", "final.jsonl", "--candidates", "candidates.jsonl", "--judge", "judge@{url}", "--out", "out"),
+    "sample": ("select", "final.jsonl", "--sample", "m@{url}", "--judge", "judge@{url}", "--out", "out"),
+    "serve": ("serve", "--judge", "judge@{url}", "--out", "out", "--port", "0"),
     "lint": ("lint", "rubric.json", "--fail-on", "never"),
     "convert": ("convert", "final.jsonl", "rows.jsonl", "--to", "verl"),
     "status": ("status", "run"),
