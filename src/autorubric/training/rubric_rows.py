@@ -105,6 +105,8 @@ def _tagged(tags: Any, where: str) -> dict[str, Any]:
     """The check or the tags of a criterion; structs of parquet carry null for every key that is not used."""
     if not tags:
         return {}
+    if not isinstance(tags, Mapping | list | tuple):
+        raise InputError(f"{where}: tags are {type(tags).__name__}; expected a list or a mapping")
     if not isinstance(tags, Mapping):
         pairs = dict(tag.split(":", 1) for tag in tags if isinstance(tag, str) and ":" in tag)
         if pairs.get("verifier") != "rule":
@@ -113,7 +115,10 @@ def _tagged(tags: Any, where: str) -> dict[str, Any]:
         tags = {**pairs, "parameters": parameters}
     if tags.get("verifier") != "rule":
         return {}
-    if not tags.get("function"):
-        raise InputError(f"{where}: verifier 'rule' without a function")
-    parameters = {key: value for key, value in (tags.get("parameters") or {}).items() if value is not None}
-    return {"check": {"name": tags["function"], "parameters": parameters}}
+    function, given = tags.get("function"), _plain(tags.get("parameters")) or {}
+    if not isinstance(function, str) or not function:
+        raise InputError(f"{where}: verifier 'rule' without a function; name one as a text")
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where}: parameters of verifier 'rule' are {type(given).__name__}; expected a mapping")
+    parameters = {key: value for key, value in given.items() if value is not None}
+    return {"check": {"name": function, "parameters": parameters}}
