@@ -58,5 +58,5 @@ def test_the_wheel_runs_the_main_job_in_a_clean_environment(wheel: Path, tmp_pat
     )
     assert done.returncode == 0, done.stderr
     assert str(home) in done.stdout.splitlines()[0]
-    assert "['augment', 'merge', 'reask', 'reference', 'rubric'] True" in done.stdout
+    assert "['augment', 'merge', 'merge_sets', 'pitfalls', 'reask', 'reference', 'rubric'] True" in done.stdout
     assert "status 0" in done.stdout

@@ -26,6 +26,25 @@ OUTSIDE: dict[str, dict[str, Any]] = {
     },
     "judge_reask": {"problem": "the reply holds no JSON object", "unfound": ["{text}"]},
     "reask": {"problem": "the reply holds no JSON object"},
+    "pitfalls": {"query": "{text}", "reference": "{text}"},
+    "merge_sets": {
+        "query": "{text}",
+        "sets": [[{"id": "a1", "description": "{text}", "weight": 3}]] * 2,
+        "pitfalls": True,
+    },
+    "licence": {"query": "{text}", "criteria": [{"id": "c0", "requirement": "{text}", "pitfall": False}]},
+    "rewrite": {
+        "query": "{text}",
+        "answers": ["{text}"],
+        "disputes": [
+            {
+                "id": "m1",
+                "pitfall": True,
+                "requirement": "{text}",
+                "splits": [{"answer": 1, "said": [{"verdict": "MET", "reason": "{text}"}]}],
+            }
+        ],
+    },
 }
 """What each template is given from outside; a new template of the package joins with a line here."""
 

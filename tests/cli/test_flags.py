@@ -10,7 +10,7 @@ import pytest
 from autorubric.cli.flags import FLAGS, settings_tree
 from autorubric.errors import ConfigError
 from autorubric.synthesis.models import configs
-from autorubric.synthesis.settings import refreshed_slots, settings_from, values_in
+from autorubric.synthesis.settings import refreshed_slots, settings_from, slots_of, values_in
 
 FILES = {"input": "q.jsonl", "out": "out"}
 
@@ -20,18 +20,21 @@ def tree(config: dict[str, Any] | None = None, models: str | None = None, **give
 
 
 def test_every_flag_fills_a_setting_that_exists() -> None:
-    values: dict[type, Any] = {str: "reference", int: 7, float: 0.5, Path: Path("x")}
+    values: dict[Any, Any] = {str: "reference", int: 7, float: 0.5, Path: Path("x")}
+    values |= {"profile": "full", "domain": "medical", "rounds": 3, "judging": "criterion", "pitfalls": "keep"}
     for flag in FLAGS:
-        settings = settings_from(tree(models="builtin/offline", **{flag.parameter: values[flag.type]}))
+        value = values.get(flag.name, values[flag.type])
+        given = {"profile": "full", flag.parameter: value}
+        settings = settings_from(tree(models="builtin/offline", **given))
         place: Any = settings
         for part in flag.setting.split("."):
             place = place[int(part)] if part.isdigit() else getattr(place, part)
-        assert place == values[flag.type], flag.name
+        assert place == value, flag.name
 
 
 def test_one_model_can_play_every_role() -> None:
     settings = settings_from(tree(models="builtin/offline"))
-    slots = [(slot, role.model) for slot, role in settings.roles.by_slot()]
+    slots = [(slot.name, slot.role.model) for slot in slots_of(settings)]
     names = ["reference", "response_a", "response_b", "rubric_a", "rubric_b", "merge", "augment"]
     assert slots == [(name, "builtin/offline") for name in names]
 

@@ -93,8 +93,8 @@ def test_strict_writes_nothing_where_anything_would_be_lost(tmp_path: Path) -> N
     with pytest.raises(InputError) as caught:
         convert(source, tmp_path / "final.jsonl", "rubrichub", Options(strict=True))
     assert caught.value.problems == (
-        "reference would be lost in 2 of 2 rows",
         "criteria.name would be lost in 2 of 2 rows",
+        "reference would be lost in 2 of 2 rows",
     )
     assert not (tmp_path / "final.jsonl").exists()
     convert(source, tmp_path / "rows.jsonl", "healthbench", Options(strict=True))

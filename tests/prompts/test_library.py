@@ -103,7 +103,7 @@ def test_own_templates_lie_over_those_of_the_package(tmp_path: Path) -> None:
     changed = {name for name, mark in prompts.fingerprints().items() if mark != packaged.fingerprints()[name]}
     assert changed == {"rubric", "reference"}
     assert prompts.origins() == {
-        **dict.fromkeys(("merge", "augment", "reask"), "autorubric"),
+        **dict.fromkeys(("pitfalls", "merge", "merge_sets", "augment", "reask"), "autorubric"),
         "rubric": f"{path}/rubric.jinja",
         "reference": f"{path}/reference.txt",
     }
@@ -175,6 +175,7 @@ def rendered(prompts: PromptSet, name: str) -> str:
             ]
         },
         "rubric": {"query": "How much paracetamol a day?", "reference": "At most 4 g."},
+        "pitfalls": {"query": "How much paracetamol a day?", "reference": "At most 4 g."},
         "merge": {"query": "How much paracetamol a day?", "sets": sets},
         "augment": {"query": "How much paracetamol a day?", "rubrics": sets[0], "responses": ["4 g.", "Ask."]},
         "reask": {"problem": "the reply was cut off at the token limit"},
@@ -183,7 +184,9 @@ def rendered(prompts: PromptSet, name: str) -> str:
     return "".join(f"=== {role} ===\n{text}\n" for role, text in prompt.render(**values[name]))
 
 
-@pytest.mark.parametrize("name", ["reference", "reference_conversation", "rubric", "merge", "augment", "reask"])
+@pytest.mark.parametrize(
+    "name", ["reference", "reference_conversation", "rubric", "pitfalls", "merge", "augment", "reask"]
+)
 def test_a_changed_prompt_shows_in_review(name: str) -> None:
     golden = Path(__file__).parent / "golden" / f"{name}.txt"
     text = rendered(package_prompts(), name)

@@ -50,7 +50,7 @@ def test_slots_are_letters() -> None:
 
 def test_the_basic_plan_has_the_seeds_stages_in_the_seeds_steps() -> None:
     plan = basic_plan(package_prompts())
-    assert [(s.step, s.name, s.role) for s in plan.stages] == [
+    assert [(s.step, s.name, s.slots[0]) for s in plan.stages] == [
         (0, "reference", "reference"),
         (1, "response_a", "response_a"),
         (1, "response_b", "response_b"),
@@ -63,6 +63,7 @@ def test_the_basic_plan_has_the_seeds_stages_in_the_seeds_steps() -> None:
 
 def built(name: str, fields: dict[str, Any], **plan: int) -> Request | Settled | Failure:
     (found,) = [s for s in basic_plan(package_prompts(), **plan).stages if s.name == name]
+    assert isinstance(found, Stage)
     return found.build({"question": "Why is the sky blue?", **fields})
 
 
@@ -108,6 +109,7 @@ def test_a_stage_without_its_input_fails_by_the_name_of_what_is_missing(
 
 def test_a_cut_off_answer_is_kept_with_a_note_and_a_refusal_is_none() -> None:
     (reference, *_) = basic_plan(package_prompts()).stages
+    assert isinstance(reference, Stage)
     cut = reference.read(Reply("It scatt", finish_reason="length"))
     assert isinstance(cut, Answer)
     assert cut.notes == ("the text is cut off at the token limit",)

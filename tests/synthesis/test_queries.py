@@ -119,3 +119,43 @@ def test_a_limit_reads_only_the_first_rows(tmp_path: Path) -> None:
     source = QueryFile(path, limit=2)
     assert source.check().rows == 2
     assert [q.fields["question"] for q in source.queries()] == ["q0", "q1"]
+
+
+TURNS = [
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Yes?"},
+    {"role": "user", "content": "Why?"},
+]
+
+
+def test_a_conversation_is_a_query(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"prompt": TURNS})
+    (query,) = QueryFile(path, "prompt").queries()
+    assert query.fields["question"] == TURNS
+
+
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        (TURNS[:2], "the last of 2 messages is the assistant's; expected the user's"),
+        ([{"role": "user"}], "message 1 is {'role': 'user'}; expected a role"),
+        ([{"role": "judge", "content": "x"}], "expected a role (user, assistant, system)"),
+        ([*TURNS, {"role": "user", "content": "  "}], "message 4 is"),
+    ],
+)
+def test_a_conversation_that_is_none_is_refused(tmp_path: Path, turns: list[dict[str, str]], told: str) -> None:
+    path = write(tmp_path / "q.jsonl", {"prompt": turns})
+    assert told in refused(QueryFile(path, "prompt"))
+
+
+def test_finished_responses_become_the_slots_of_the_pool(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question": "Why?", "answers": {"m1": "x", "m2": "y"}})
+    (query,) = QueryFile(path, responses_column="answers").queries()
+    assert [query.fields[f"response_{x}{end}"] for x in "ab" for end in ("", "_model")] == ["x", "m1", "y", "m2"]
+
+
+def test_another_number_of_responses_is_named_with_its_line(tmp_path: Path) -> None:
+    rows = [{"question": "Why?", "answers": answers} for answers in (["x", "y"], ["x", "y", "z"])]
+    path = write(tmp_path / "q.jsonl", *rows)
+    told = refused(QueryFile(path, responses_column="answers"))
+    assert f"{path}:2: 3 responses; the rows before it have 2" in told

@@ -344,3 +344,18 @@ def test_faults_of_every_kind_end_in_rows_or_reasons_and_a_healthy_run_finishes_
         status = b.synthesize(*fast)
     assert status == 0
     assert len(b.rows()) == 25
+
+
+def test_a_conversation_is_a_query_of_the_basic_method_too(bench: Make) -> None:
+    turns = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Yes?"},
+        {"role": "user", "content": "Why?"},
+    ]
+    b = bench()
+    b.input.write_text(json.dumps({"id": "q0", "question": turns}) + "\n")
+    assert b.synthesize() == 0
+    assert len(b.asked) == 7
+    assert json.loads(b.rows()[0]["question"]) == turns
+    assert b.synthesize() == 0
+    assert len(b.asked) == 7

@@ -38,8 +38,8 @@ app.command("drift")(drift)
 app.command("status")(status)
 app.command("doctor")(doctor)
 app.command("select")(select)
-app.command("convert")(convert)
 app.command("lint")(lint)
+app.command("convert")(convert)
 
 
 @app.callback()

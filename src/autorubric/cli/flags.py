@@ -63,6 +63,9 @@ def _role_flags() -> Iterable[Flag]:
         "rubric-b": ("roles.rubrics.1", "rubric-model-b"),
         "merge": ("roles.merge", "merge-model"),
         "augment": ("roles.augment", "augment-model"),
+        "judge-a": ("roles.judges.0", "judge-model-a"),
+        "judge-b": ("roles.judges.1", "judge-model-b"),
+        "judge-c": ("roles.judges.2", "judge-model-c"),
     }
     for slot, (place, name) in slots.items():
         yield Flag(name, f"{place}.model", str, f"Model that plays {slot.replace('-', '_')}.")
@@ -73,7 +76,16 @@ FLAGS: tuple[Flag, ...] = (
     Flag("out", "out", Path, "Directory for the results; the same command again goes on from there.", "-o"),
     Flag("question-column", "question_column", str, "Column of the query, or a path such as turns[0]."),
     Flag("id-column", "id_column", str, "Column that identifies a row; without it the line number does."),
+    Flag("profile", "profile", str, "basic (the seed's five steps) or full (graded pool, gates, evidence)."),
+    Flag("domain", "domain", str, "Domain profile: medical, science, instruction_following, writing or chat."),
+    Flag("responses-column", "responses_column", str, "Column of finished responses to use as the pool."),
     *_role_flags(),
+    Flag("pool", "full.pool", int, "Full: responses a query, from all response models in turn (6)."),
+    Flag("grounding", "full.grounding", str, "Full: rubrics rest on each model's own response, or on one reference."),
+    Flag("rounds", "full.rounds", int, "Full: most rounds of evolution, 0 to 4 (1)."),
+    Flag("judging", "full.judging", str, "Full: one call for a whole rubric, or one for each criterion."),
+    Flag("pitfalls", "full.pitfalls", str, "Full: keep pitfalls in final_full, drop them there, or off."),
+    Flag("evolved-share", "full.gates.share.most", float, "Full: most of the points that evolved criteria may hold."),
     Flag("concurrency", "concurrency", int, "Most calls in flight (256).", "-j"),
     Flag("retry", "retry", int, "Retries of a call that failed in passing (5)."),
     Flag("timeout", "timeout", float, "Seconds one attempt may take (1200)."),
@@ -84,6 +96,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("rubric-max-tokens", "rubric_max_tokens", int, "Longest candidate rubric (2048)."),
     Flag("merge-max-tokens", "merge_max_tokens", int, "Longest merged rubric (2048)."),
     Flag("augment-max-tokens", "augment_max_tokens", int, "Longest list of evolved criteria (2048)."),
+    Flag("judge-max-tokens", "judge_max_tokens", int, "Longest reply of a judge (4096)."),
     Flag(
         "save-every",
         "save_every",
@@ -96,8 +109,9 @@ FLAGS: tuple[Flag, ...] = (
         int,
         "Most criteria a rubric, kept by points, ties in order; 0 for no cap.",
     ),
+    Flag("license", "license", str, "Full: licence of the data, for its card (unknown)."),
     Flag("prompts", "prompts", Path, "Directory of templates that replace the package's."),
-    Flag("until", "until", str, "Stop after a step: reference, responses, rubrics, merge or augment."),
+    Flag("until", "until", str, "Stop after a step: reference, responses, rubrics, merge, augment or gates."),
     Flag("limit", "limit", int, "Use only the first rows.", "-n"),
     Flag("budget-usd", "budget_usd", float, "Dollars this directory may cost, earlier sessions included."),
     Flag("prices", "prices", Path, "File of dollars per million tokens, model: {input: 1.25, output: 10}."),
@@ -130,7 +144,7 @@ def settings_tree(given: Mapping[str, Any], config: Mapping[str, Any], models: s
     return {key: _listed(value) for key, value in tree.items()}
 
 
-_LISTS = ("responses", "rubrics")
+_LISTS = ("responses", "rubrics", "judges")
 
 
 def _indexed(value: Any) -> Any:

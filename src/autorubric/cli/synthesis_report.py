@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.cli.progress import dollars, lasting, short
+from autorubric.synthesis.example import EVOLVED, MERGED
+from autorubric.synthesis.full.tally import OUTCOMES, GateTally
 from autorubric.synthesis.summary import UNFINISHED_FILE, Summary
 
 if TYPE_CHECKING:
     from autorubric.llm.records.accounts import Totals
-    from autorubric.synthesis.estimate import SlotEstimate
+    from autorubric.synthesis.estimate import Needed, SlotEstimate
 
 
 def print_summary(summary: Summary, out: Path) -> None:
@@ -24,6 +26,8 @@ def print_summary(summary: Summary, out: Path) -> None:
             f"  {summary.exported.rows} rubrics with {summary.exported.criteria} criteria"
             f" in {out / 'final.parquet'} and {out / 'final.jsonl'}"
         )
+    if summary.gates and summary.gates.kept:
+        _print_gates(summary.gates)
     for line in _spending(summary.totals):
         print(f"  {line}")
     _print_counts("taken from what was there", summary.reused)
@@ -38,6 +42,20 @@ def print_summary(summary: Summary, out: Path) -> None:
         print(f"  left out: {problem}")
     if len(summary.skipped) > 5:
         print(f"  and {len(summary.skipped) - 5} more input rows were left out")
+
+
+def _print_gates(gates: GateTally) -> None:
+    """What each gate decided, and what evolution holds of the points."""
+    names = ("kept", "rewritten", "rejected", "undecided")
+    width = max(len(gate) for gate, _ in gates.by_gate()) if gates.outcomes else 0
+    left_out = f", {gates.left_out} pitfalls kept out of the files" if gates.left_out else ""
+    print(f"  gates: {gates.kept} criteria kept, {gates.rejected} rejected{left_out}")
+    if gates.outcomes:
+        print("    " + " " * width + "".join(f"{name:>11}" for name in names))
+    for gate, counts in gates.by_gate():
+        print(f"    {gate:<{width}}" + "".join(f"{counts[outcome]:>11,}" for outcome in OUTCOMES))
+    share = gates.evolved_share
+    print(f"  evolved criteria hold {share:.1%} of the points" if share is not None else "  no criterion has points")
 
 
 def print_rubrics(out: Path, count: int) -> None:
@@ -93,6 +111,20 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
         "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters"
         " a token and usual reply lengths; at most takes a byte for a token and replies at max_tokens."
     )
+
+
+def print_calls(each: Needed, needed: Needed, judging: str) -> None:
+    """Print the calls of one query, and what conditions can add to the run."""
+    more = each.by_condition()
+    print(f"{each.fixed.total()} calls a query" + ("" if not more else ", and"))
+    for condition, calls in more.items():
+        print(f"  {calls} more if {condition}")
+    if more:
+        print(f"so at most {sum(needed.by_condition().values()):,} calls more than above in this run.")
+    if judging == "criterion":
+        print(
+            f"Judges are asked once a criterion: {MERGED} merged and {EVOLVED} evolved criteria a query are assumed."
+        )
 
 
 def _sums(rows: Sequence[SlotEstimate]) -> list[str]:

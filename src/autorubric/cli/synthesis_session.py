@@ -12,7 +12,7 @@ from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.long_runs import interruptible
 from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.cli.synthesis_report import print_estimates, print_rubrics, print_summary
+from autorubric.cli.synthesis_report import print_calls, print_estimates, print_rubrics, print_summary
 from autorubric.errors import ConfigError
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
@@ -23,7 +23,7 @@ from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Usage
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.synthesis.answering import StageAnswerer
-from autorubric.synthesis.estimate import calls_to_make, estimates
+from autorubric.synthesis.estimate import calls_a_query, calls_to_make, estimates
 from autorubric.synthesis.export import FINAL_FILES
 from autorubric.synthesis.models import configs
 from autorubric.synthesis.settings import SynthesisSettings
@@ -33,6 +33,7 @@ from autorubric.synthesis.synthesize import Prepared, SynthesisRun, changed_sinc
 from autorubric.synthesis.takeover import take_over
 
 _FILES = (*STEP_FILES, *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE)
+_FULL_FILES = ("final_full.jsonl", "final_full.parquet", "README.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class Session:
             _check_budget(settings, models)
             self._announce(prepared, models)
             sources = (settings.input, settings.prices, settings.prompts)
-            folder = stack.enter_context(run_folder(settings.out, _FILES, filter(None, sources)))
+            files = _FILES + (_FULL_FILES if settings.profile == "full" else ())
+            folder = stack.enter_context(run_folder(settings.out, files, filter(None, sources)))
             stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=self.wait))
             ledger = stack.enter_context(Ledger.open(settings.out / LEDGER_FOLDER))
             limited = settings.budget_usd is not None or settings.budget_tokens is not None
@@ -109,10 +111,12 @@ class Session:
             executor = Executor(ledger)
             executor.stop("dry run")
             answer = StageAnswerer(executor, models, ledger)
-            calls = await calls_to_make(plan, prepared.source.queries(), answer)
+            needed = await calls_to_make(plan, prepared.source.queries(), answer)
+            each = calls_a_query(plan, models, next(prepared.source.queries()))
             measured = {t.role: t.usage.completion_tokens / t.calls for t in ledger.totals() if t.calls}
-            rows = estimates(plan, prepared.source.queries(), models, calls, measured.get)
+            rows = estimates(plan, prepared.source.queries(), models, needed, measured.get)
         print_estimates(rows, prepared.report.rows)
+        print_calls(each, needed, self.settings.full.judging if self.settings.profile == "full" else "")
         return 0
 
     def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:
@@ -141,6 +145,7 @@ def _state(run: SynthesisRun) -> RunState:
     stages = [
         StageState(s.name, answer.done[s.name], answer.open[s.name], answer.failed[s.name])
         for s in run.prepared.plan.stages
+        if s.slots
     ]
     costs = [a.cost for a in activity.values() if a.paid]
     return RunState(

@@ -1,18 +1,21 @@
-"""Rows of a Parquet file, one batch in memory at a time."""
+"""Rows of a Parquet file, in and out, a group of rows in memory at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import InputError
+from autorubric.files.atomic import atomic_writer
 from autorubric.files.text import LARGEST_FILE, size_of_plain
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-_ROWS = 500
+_ROWS_A_GROUP = 500
 _MOST_VALUES = 2**26
 _MOST_UNFOLDED = 4 * LARGEST_FILE
 
@@ -29,18 +32,17 @@ def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int,
         InputError: it is no Parquet file, damaged, or unpacks to more than is read at once.
 
     Example:
-        >>> import tempfile
-        >>> import pyarrow as pa
-        >>> import pyarrow.parquet as pq
+        >>> import pyarrow as pa, tempfile
         >>> path = Path(tempfile.mkdtemp()) / "rows.parquet"
-        >>> pq.write_table(pa.table({"a": [1, 2]}), path)
+        >>> with parquet_writer(path, pa.schema([("id", pa.string())])) as add:
+        ...     add({"id": "q1"})
         >>> list(iter_parquet(path))
-        [(1, {'a': 1}), (2, {'a': 2})]
+        [(1, {'id': 'q1'})]
     """
-    size_of_plain(path, what=what)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    size_of_plain(path, what=what)
     number = 0
     try:
         with pq.ParquetFile(path) as file:
@@ -60,6 +62,43 @@ def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int,
         words = (str(error) or type(error).__name__).splitlines()[0][:300]
         place = f" behind row {number}" if number else ""
         raise InputError(f"{path}: is no Parquet file that can be read{place}: {words}") from error
+
+
+@contextmanager
+def parquet_writer(path: str | Path, schema: pa.Schema) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that adds a row to a Parquet file, which appears whole when the block ends well, or not at all.
+
+    Raises:
+        InputError: a row does not fit the schema, or the file cannot be written.
+
+    Example:
+        >>> import pyarrow as pa, tempfile
+        >>> with parquet_writer(Path(tempfile.mkdtemp()) / "no.parquet", pa.schema([("n", pa.int32())])) as add:
+        ...     add({"n": "seven"})
+        Traceback (most recent call last):
+        autorubric.errors.InputError: a row does not fit the columns: Could not convert 'seven' with type str: ...
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    waiting: list[dict[str, Any]] = []
+    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema) as writer:
+
+        def write() -> None:
+            try:
+                writer.write_table(pa.Table.from_pylist(waiting, schema=schema))
+            except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+                raise InputError(f"a row does not fit the columns: {error}") from error
+            waiting.clear()
+
+        def add(row: dict[str, Any]) -> None:
+            waiting.append(row)
+            if len(waiting) >= _ROWS_A_GROUP:
+                write()
+
+        yield add
+        if waiting:
+            write()
 
 
 def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
@@ -83,4 +122,4 @@ def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
                 raise InputError(f"{place} has {column.num_values:,} values; {most}, write smaller row groups")
             if column.has_dictionary_page:
                 largest = max(largest, size)
-    return max(1, min(_ROWS, _MOST_UNFOLDED // largest))
+    return max(1, min(_ROWS_A_GROUP, _MOST_UNFOLDED // largest))

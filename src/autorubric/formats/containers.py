@@ -6,19 +6,14 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.files import atomic_writer, dump_json, iter_jsonl, read_document
-from autorubric.files.parquet import iter_parquet
+from autorubric.files import atomic_writer, dump_json, iter_jsonl, iter_parquet, parquet_writer, read_document
 from autorubric.formats.autorubric_dataset import items_with_head
 from autorubric.formats.format import Format
 from autorubric.formats.record import Row
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_ROWS_A_GROUP = 500
 _LINES = (".jsonl", ".ndjson")
 _DOCUMENTS = (".json", ".yaml", ".yml", ".toml")
 
@@ -64,7 +59,7 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
     checked_container(path, form)
     extension = path.suffix.lower()
     if extension == ".parquet":
-        with _parquet_writer(path, form.arrow_schema(carry)) as add:
+        with parquet_writer(path, form.arrow_schema(carry)) as add:
             yield add
     elif extension == ".jsonl":
         with atomic_writer(path) as file:
@@ -141,31 +136,6 @@ def _at(place: str, rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]
         yield from rows
     except InputError as error:
         raise InputError(f"{place}: {problem}" for problem in error.problems) from None
-
-
-@contextmanager
-def _parquet_writer(path: Path, schema: pa.Schema) -> Iterator[Callable[[Row], None]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    waiting: list[Row] = []
-    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema, compression="snappy") as writer:
-
-        def flush() -> None:
-            try:
-                writer.write_table(pa.Table.from_pylist(waiting, schema=schema))
-            except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-                raise InputError(f"a row does not fit the columns: {error}") from error
-            waiting.clear()
-
-        def add(row: Row) -> None:
-            waiting.append(row)
-            if len(waiting) >= _ROWS_A_GROUP:
-                flush()
-
-        yield add
-        if waiting:
-            flush()
 
 
 def _document_text(value: Any, extension: str) -> str:

@@ -113,7 +113,8 @@ def convert(
                 sink.write(record, place)
         if options.strict and done.lost:
             losses = (
-                f"{name} would be lost in {count} of {done.records} rows" for name, count in done.lost.most_common()
+                f"{name} would be lost in {count} of {done.records} rows"
+                for name, count in sorted(done.lost.items(), key=lambda item: (-item[1], item[0]))
             )
             raise InputError(losses, "leave --strict out to convert all the same")
     return done

@@ -13,8 +13,7 @@ from typing import Any
 
 from autorubric.dataset.record import REF
 from autorubric.errors import InputError
-from autorubric.files import iter_jsonl, read_document
-from autorubric.files.parquet import iter_parquet
+from autorubric.files import iter_jsonl, iter_parquet, read_document
 from autorubric.lint.finding import Place
 from autorubric.lint.records import drafts, entries_of, is_row, sheets_of_row
 from autorubric.lint.sheet import Sheet

@@ -29,7 +29,9 @@ def _values(*required: str, also: tuple[str, ...] = ()) -> _Values:
 PROMPT_VALUES: dict[str, _Values] = {
     "reference": _values("query"),
     "rubric": _values("query", also=("reference",)),
+    "pitfalls": _values("query", also=("reference",)),
     "merge": _values("sets", also=("query",)),
+    "merge_sets": _values("sets", also=("query", "pitfalls")),
     "augment": _values("rubrics", "responses", also=("query",)),
     "reask": _values("problem"),
 }
@@ -43,6 +45,7 @@ _SAMPLES: dict[str, Any] = {
     "sets": [_SAMPLE_ITEMS, _SAMPLE_ITEMS],
     "rubrics": _SAMPLE_ITEMS,
     "responses": ["one response", "another"],
+    "pitfalls": True,
     "problem": "the reply holds no JSON array",
 }
 
@@ -54,14 +57,19 @@ class PromptSet:
     Attributes:
         reference: asks for an answer; given `query`. Used for reference answers and responses alike.
         rubric: asks for candidate criteria; given `query` and `reference`.
+        pitfalls: asks for faults, which cost points; given `query` and `reference`.
         merge: asks for one rubric out of several; given `query` and `sets`, a list of lists of items.
+        merge_sets: the merge of the full method, which accounts for every criterion; given `query`, `sets` whose
+            items have ids, and whether there are `pitfalls` among them.
         augment: asks for stricter criteria; given `query`, `rubrics` (the items so far) and `responses`.
         reask: follows a reply that could not be read; given `problem`, one sentence.
     """
 
     reference: Prompt
     rubric: Prompt
+    pitfalls: Prompt
     merge: Prompt
+    merge_sets: Prompt
     augment: Prompt
     reask: Prompt
 
@@ -101,7 +109,7 @@ def package_prompts() -> PromptSet:
 
     Example:
         >>> sorted(package_prompts().fingerprints())
-        ['augment', 'merge', 'reask', 'reference', 'rubric']
+        ['augment', 'merge', 'merge_sets', 'pitfalls', 'reask', 'reference', 'rubric']
     """
     return PromptSet(**{name: Template.from_package(name) for name in PROMPT_VALUES})
 

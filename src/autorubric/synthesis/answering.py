@@ -7,18 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Failure
+from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.synthesis.generations import DRAWS_A_GENERATION
-from autorubric.synthesis.plan import Fields, Settled, Stage
+from autorubric.synthesis.plan import AnyStage, Derivation, Fields, Inquiry, Settled
+from autorubric.synthesis.queries import FROM_INPUT
 from autorubric.synthesis.runner import Outcome
 
-FROM_INPUT = "input"
-"""Who made a value that came with the input row and names no model."""
+if TYPE_CHECKING:
+    from autorubric.graders.judge import Ask
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class StageAnswerer:
     failed: Counter[str] = field(default_factory=Counter)
     open: Counter[str] = field(default_factory=Counter)
 
-    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+    async def __call__(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome:
         """Bring one stage of one record to its end; see `runner.Answerer`."""
         self.open[stage.name] += 1
         try:
@@ -63,17 +64,19 @@ class StageAnswerer:
         (self.failed if outcome.failure else self.done)[stage.name] += 1
         return outcome
 
-    async def _outcome(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
-        generation = self.generations.get(stage.role, 0)
+    async def _outcome(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome:
+        generation = max((self.generations.get(slot, 0) for slot in stage.slots), default=0)
         held = None if generation else self._held(stage, record_id, fields)
         if held is not None:
             self.reused[stage.name] += 1
             return held
+        if isinstance(stage, Inquiry):
+            return await self._inquire(stage, record_id, fields)
+        if isinstance(stage, Derivation):
+            return _ended(stage.derive(fields))
         asked = stage.build(fields)
-        if isinstance(asked, Settled):
-            return Outcome(asked.value, asked.model)
-        if isinstance(asked, Failure):
-            return Outcome(failure=asked)
+        if isinstance(asked, Settled | Failure):
+            return _ended(asked)
         model = self.models[stage.role]
         request = replace(asked, item=record_id, draw=asked.draw + generation * DRAWS_A_GENERATION)
         answer = await self.executor.ask_for(model, request, stage.read, self.follow_up)
@@ -81,7 +84,15 @@ class StageAnswerer:
             return Outcome(failure=answer)
         return Outcome(answer.value, model.name, notes=answer.notes)
 
-    def _held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
+    async def _inquire(self, stage: Inquiry, record_id: str, fields: Fields) -> Outcome:
+        desk = _RecordDesk(self, record_id)
+        found = await stage.work(fields, desk)
+        if desk.ended is not None:
+            # Something was not asked: the stage was not reached, and a later run finds the rest recorded.
+            return Outcome(failure=desk.ended)
+        return _ended(found)
+
+    def _held(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome | None:
         name = stage.name
         if name in fields and stage.holds(fields[name]) and not fields.get(f"{name}_error"):
             return Outcome(fields[name], str(fields.get(f"{name}_model") or FROM_INPUT))
@@ -95,7 +106,43 @@ class StageAnswerer:
         return Outcome(imported["value"], imported["model"])
 
 
-def inputs_digest(stage: Stage, fields: Fields) -> bytes:
+def _ended(found: Settled | Failure) -> Outcome:
+    if isinstance(found, Failure):
+        return Outcome(failure=found)
+    return Outcome(found.value, found.model, notes=found.notes, lost=found.lost)
+
+
+@dataclass(slots=True)
+class _RecordDesk:
+    """One record's way to the models."""
+
+    answerer: StageAnswerer
+    item: str
+    ended: Failure | None = None
+
+    @property
+    def models(self) -> Mapping[str, Model]:
+        return self.answerer.models
+
+    def ask_as(self, slot: str) -> Ask:
+        later = self.answerer.generations.get(slot, 0) * DRAWS_A_GENERATION
+
+        async def ask(
+            model: Model,
+            request: Request,
+            read: Callable[[Reply], Answer[Any] | Unreadable],
+            follow_up: FollowUp,
+        ) -> Answer[Any] | Failure:
+            request = replace(request, item=self.item, draw=request.draw + later)
+            answer = await self.answerer.executor.ask_for(model, request, read, follow_up)
+            if isinstance(answer, Failure) and answer.ends_run and self.ended is None:
+                self.ended = answer
+            return answer
+
+        return ask
+
+
+def inputs_digest(stage: AnyStage, fields: Fields) -> bytes:
     """A fingerprint of what a stage reads, equal exactly when the values are."""
     read = [_plain(fields.get(name)) for name in stage.reads]
     return blake2b(json.dumps(read, sort_keys=True).encode(), digest_size=16).digest()

@@ -30,6 +30,7 @@ class Candidate:
         models: who wrote it, or the criteria it was merged from.
         parents: ids of the criteria it was merged or rewritten from.
         check: name and parameters of the check that decides it, where it was compiled to one.
+        rewritten: whether this wording was made after judges had split on another.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Candidate:
     models: tuple[str, ...] = ()
     parents: tuple[str, ...] = ()
     check: Mapping[str, Any] | None = None
+    rewritten: bool = False
 
     @property
     def pitfall(self) -> bool:
@@ -83,6 +85,8 @@ class Licence:
         surface_asked: whether the query asks for that form.
         answerable: whether the submission alone shows if it is met.
         reason: the judge's words.
+        same_as: the id of another criterion of the query that demands the same in other words; empty for none.
+        draws: how many judgments this one was put together from.
     """
 
     need: Literal["explicit", "implicit", "none"]
@@ -91,6 +95,8 @@ class Licence:
     surface_asked: bool = True
     answerable: bool = True
     reason: str = ""
+    same_as: str = ""
+    draws: int = 1
 
 
 def _most(votes: tuple[bool | None, ...]) -> bool | None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from autorubric.llm.model import Model
 from autorubric.llm.request import Request, Usage
 from autorubric.synthesis.answering import StageAnswerer
-from autorubric.synthesis.plan import Plan, Stage
+from autorubric.synthesis.example import REPLY_TOKENS, example_fields
+from autorubric.synthesis.plan import AnyStage, Derivation, Inquiry, Plan, Stage
 from autorubric.synthesis.queries import Query
 from autorubric.synthesis.runner import Row, run_plan
-
-REPLY_TOKENS = {"reference": 750, "response": 750, "rubric": 1050, "merge": 1500, "augment": 350}
-"""Assumed length of a reply by role, in tokens, where this directory has no replies yet to measure."""
 
 CHARS_A_TOKEN = 4
 SAMPLED_ROWS = 200
@@ -44,30 +42,77 @@ class SlotEstimate:
     ceiling_tokens: int | None
     ceiling_cost: float | None
 
+    def __add__(self, other: SlotEstimate) -> SlotEstimate:
+        return SlotEstimate(
+            self.slot,
+            self.model,
+            self.calls + other.calls,
+            self.usage + other.usage,
+            _sum(self.cost, other.cost),
+            _sum(self.ceiling_tokens, other.ceiling_tokens),
+            _sum(self.ceiling_cost, other.ceiling_cost),
+        )
 
-async def calls_to_make(plan: Plan, queries: Iterable[Query], answer: StageAnswerer) -> Counter[str]:
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """The calls that a run still has to make.
+
+    Attributes:
+        fixed: calls that are made in any case, by (stage, slot).
+        more: calls that are made under a condition only, by (condition, stage, slot).
+    """
+
+    fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    more: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def by_condition(self) -> dict[str, int]:
+        """How many calls each condition adds, in the order of the stages."""
+        found: Counter[str] = Counter()
+        for (condition, _, _), calls in self.more.items():
+            found[condition] += calls
+        return dict(found)
+
+
+async def calls_to_make(plan: Plan, queries: Iterable[Query], answer: StageAnswerer) -> Needed:
     """How many calls each stage still needs: those that nothing on record answers.
 
     `answer` must ask through an executor that was stopped, so that it finds but never calls.
     """
-    counts: Counter[str] = Counter()
+    needed = Needed()
     single = sum(stage.step == 2 for stage in plan.stages) == 1
 
     def count(row: Row) -> None:
         for stage in plan.stages:
             passes_through = single and stage.name == "merged_rubrics"
             if row.outcomes[stage.name].failure is not None and not passes_through:
-                counts[stage.name] += 1
+                _count(needed, plan, stage, row, answer)
 
     await run_plan(plan, queries, answer, window=64, finished=count)
-    return counts
+    return needed
+
+
+def calls_a_query(plan: Plan, models: Mapping[str, Model], query: Query) -> Needed:
+    """The calls of one query from nothing, the conditional ones with their conditions.
+
+    Example:
+        >>> from autorubric.prompts import package_prompts
+        >>> from autorubric.synthesis.stages import basic_plan
+        >>> query = Query(0, "q", {"question": "Why?"})
+        >>> calls_a_query(basic_plan(package_prompts()), {}, query).fixed.total()
+        7
+    """
+    needed = Needed()
+    for stage in plan.stages:
+        _count_example(needed, plan, stage, query, models)
+    return needed
 
 
 def estimates(
     plan: Plan,
     queries: Iterable[Query],
     models: Mapping[str, Model],
-    calls: Mapping[str, int],
+    needed: Needed,
     measured: Callable[[str], float | None] = lambda role: None,
 ) -> list[SlotEstimate]:
     """Calls, tokens and cost of every slot, scaled up from the first rows of the input.
@@ -76,20 +121,58 @@ def estimates(
         plan: the stages.
         queries: the input; at most `SAMPLED_ROWS` of it are read.
         models: the model of every slot.
-        calls: calls to make by stage, from `calls_to_make`.
+        needed: the calls to make, from `calls_to_make`; those under a condition are left out here.
         measured: the mean reply length of a role in tokens, where this directory has replies already.
     """
-    sample = list(islice(queries, SAMPLED_ROWS))
     lengths = {role: measured(role) or tokens for role, tokens in REPLY_TOKENS.items()}
-    return [_estimate(stage, sample, models[stage.role], calls[stage.name], lengths) for stage in plan.stages]
+    sample = list(islice(queries, SAMPLED_ROWS))
+    # Of the full method, whose requests are many, a few rows say as much about lengths.
+    sample = sample[:8] if any(isinstance(stage, Inquiry) for stage in plan.stages) else sample
+    examples = [example_fields(query, plan, lengths) for query in sample]
+    found: dict[str, SlotEstimate] = {}
+    for stage in plan.stages:
+        asked = [one for fields in examples for one in _requests(stage, fields, models)]
+        for slot in stage.slots:
+            requests = [request for name, request in asked if name == slot]
+            made = _estimate(slot, requests, models[slot], needed.fixed[stage.name, slot], lengths)
+            found[slot] = found[slot] + made if slot in found else made
+    return list(found.values())
+
+
+def _count(needed: Needed, plan: Plan, stage: AnyStage, row: Row, answer: StageAnswerer) -> None:
+    """Count what a stage that did not come to its end would still ask."""
+    if isinstance(stage, Inquiry) and row.stopped(stage) is None:
+        for slot, request in stage.requests(row.fields, answer.models):
+            needed.fixed[stage.name, slot] += answer.executor.find(answer.models[slot], request) is None
+    else:
+        _count_example(needed, plan, stage, row.query, answer.models)
+
+
+def _count_example(needed: Needed, plan: Plan, stage: AnyStage, query: Query, models: Mapping[str, Model]) -> None:
+    if isinstance(stage, Stage):
+        needed.fixed[stage.name, stage.role] += 1
+    elif isinstance(stage, Inquiry):
+        for slot, _ in stage.requests(example_fields(query, plan), models):
+            if stage.only_if:
+                needed.more[stage.only_if, stage.name, slot] += 1
+            else:
+                needed.fixed[stage.name, slot] += 1
+
+
+def _requests(stage: AnyStage, fields: Mapping[str, Any], models: Mapping[str, Model]) -> list[tuple[str, Request]]:
+    if isinstance(stage, Derivation):
+        return []
+    if isinstance(stage, Inquiry):
+        return stage.requests(fields, models)
+    built = stage.build(fields)
+    return [(stage.role, built)] if isinstance(built, Request) else []
 
 
 def _estimate(
-    stage: Stage, sample: list[Query], model: Model, calls: int, lengths: Mapping[str, float]
+    slot: str, asked: Sequence[Request], model: Model, calls: int, lengths: Mapping[str, float]
 ) -> SlotEstimate:
-    asked = [built for q in sample if isinstance(built := stage.build(_filled(q, lengths)), Request)]
     if not asked or not calls:
-        return SlotEstimate(stage.role, model.name, calls, Usage(), 0.0, 0, 0.0)
+        return SlotEstimate(slot, model.name, calls, Usage(), 0.0, 0, 0.0)
     ceilings = [model.ceiling(request) for request in asked]
     prompt = sum(len(m.content) for request in asked for m in request.messages) / CHARS_A_TOKEN / len(asked)
     reply = lengths[asked[0].role]
@@ -101,7 +184,7 @@ def _estimate(
     if len(known) == len(ceilings):
         bound = Usage(round(sum(c.prompt_tokens for c in known) / len(known) * calls), (most or 0) * calls)
     return SlotEstimate(
-        stage.role,
+        slot,
         model.name,
         calls,
         usage,
@@ -111,19 +194,5 @@ def _estimate(
     )
 
 
-def _filled(query: Query, lengths: Mapping[str, float]) -> dict[str, Any]:
-    """A row as it may look when its later stages are built, with texts of the expected lengths."""
-
-    def text(role: str) -> str:
-        return "word " * int(lengths[role] * CHARS_A_TOKEN / 5)
-
-    def items(role: str) -> list[dict[str, Any]]:
-        count = max(1, int(lengths[role] / 50))
-        return [{"title": "Title of it", "description": "word " * 30, "weight": 5}] * count
-
-    fields: dict[str, Any] = {"question": query.fields["question"], "reference": text("reference")}
-    for letter in "abcdefghijklmnopqrstuvwxyz":
-        fields[f"response_{letter}"] = text("response")
-        fields[f"rubrics_{letter}"] = items("rubric")
-    fields["merged_rubrics"] = items("merge")
-    return fields
+def _sum(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else one + other

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.files import atomic_writer
+from autorubric.files import atomic_writer, parquet_writer
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
 from autorubric.synthesis.steps import STEP_FILES, read_rows
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FINAL_FILES = ("final.jsonl", "final.parquet")
-
-_ROWS_A_GROUP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ def final_row(row: dict[str, Any], max_criteria: int = 0) -> dict[str, Any] | No
         ...     "merged_rubrics": [{"title": "Cause", "description": "Names the cause.", "weight": 7}]})
         {'question': 'Why?', 'id': 'q1', 'rubrics': [{'criterion': 'Names the cause.', 'points': 7}]}
     """
-    question = str(row.get("question") or "").strip()
+    question = question_text(row.get("question"))
     merged = row.get("merged_rubrics") or []
     if not question or not merged:
         return None
@@ -53,17 +49,32 @@ def final_row(row: dict[str, Any], max_criteria: int = 0) -> dict[str, Any] | No
     return {"question": question, "id": "" if row_id is None else str(row_id), "rubrics": rubrics}
 
 
+def question_text(question: Any) -> str:
+    """A query as the final files hold it: its text, or a conversation's messages as JSON.
+
+    Example:
+        >>> question_text(" Why? "), question_text([{"role": "user", "content": "Hi"}])
+        ('Why?', '[{"role": "user", "content": "Hi"}]')
+    """
+    if isinstance(question, list):
+        return json.dumps(question, ensure_ascii=False)
+    return str(question or "").strip()
+
+
 def export_final(directory: Path, max_criteria: int = 0) -> Exported:
     """Write `final.jsonl` and `final.parquet` from `step4_augmented.jsonl`, both whole or not at all."""
     rows = criteria = without = 0
-    with atomic_writer(directory / "final.jsonl") as lines, _parquet(directory / "final.parquet") as table:
+    with (
+        atomic_writer(directory / "final.jsonl") as lines,
+        parquet_writer(directory / "final.parquet", final_schema()) as add,
+    ):
         for row in read_rows(directory / STEP_FILES[4]):
             final = final_row(row, max_criteria)
             if final is None:
                 without += 1
                 continue
             lines.write(json.dumps(final, ensure_ascii=False) + "\n")
-            table.add(final)
+            add(final)
             rows += 1
             criteria += len(final["rubrics"])
     return Exported(rows, criteria, without)
@@ -75,32 +86,3 @@ def final_schema() -> pa.Schema:
 
     criterion = pa.struct([("criterion", pa.string()), ("points", pa.int32())])
     return pa.schema([("question", pa.string()), ("id", pa.string()), ("rubrics", pa.list_(criterion))])
-
-
-class _Table:
-    def __init__(self, writer: Any, schema: pa.Schema) -> None:
-        self._writer, self._schema = writer, schema
-        self._rows: list[dict[str, Any]] = []
-
-    def add(self, row: dict[str, Any]) -> None:
-        self._rows.append(row)
-        if len(self._rows) >= _ROWS_A_GROUP:
-            self.flush()
-
-    def flush(self) -> None:
-        import pyarrow as pa
-
-        if self._rows:
-            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
-            self._rows.clear()
-
-
-@contextmanager
-def _parquet(path: Path) -> Iterator[_Table]:
-    import pyarrow.parquet as pq
-
-    schema = final_schema()
-    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema, compression="snappy") as writer:
-        table = _Table(writer, schema)
-        yield table
-        table.flush()

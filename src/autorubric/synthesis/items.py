@@ -67,11 +67,11 @@ _WEIGHT_TEXT = re.compile(
 )
 
 
-def read_items(value: Any) -> ItemReading:
+def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
     """The criteria in a list as models write it; every entry that is none is reported with its reason.
 
     Texts are stripped. Weights may be numbers or texts such as "7.5", "7 points" or "8/10" (scaled to 10); they
-    are rounded to the nearest whole number, halves up, and held between 0 and 10, which is noted.
+    are rounded to the nearest whole number, halves up, and held between `lowest` (0) and 10, which is noted.
 
     Example:
         >>> reading = read_items([
@@ -88,18 +88,18 @@ def read_items(value: Any) -> ItemReading:
         reading.dropped.append(Dropped(1, f"a list was expected; got {value!r:.60}"))
         return reading
     for number, entry in enumerate(value, 1):
-        read = _item(entry)
+        read = _item(entry, lowest)
         if isinstance(read, str):
             reading.dropped.append(Dropped(number, read))
             continue
         item, exact = read
-        if not LOWEST_WEIGHT <= exact <= HIGHEST_WEIGHT:
+        if not lowest <= exact <= HIGHEST_WEIGHT:
             reading.notes.append(f"criterion {number} has weight {exact:g}; {item['weight']} was taken")
         reading.items.append(item)
     return reading
 
 
-def read_rubric(reply: Reply) -> Answer[list[Item]] | Unreadable:
+def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
     """The criteria that a reply holds: at least one, and not all of weight 0.
 
     Example:
@@ -108,7 +108,7 @@ def read_rubric(reply: Reply) -> Answer[list[Item]] | Unreadable:
         >>> read_rubric(Reply("[]")).message
         'the reply holds no criterion'
     """
-    answer = read_additions(reply)
+    answer = read_additions(reply, lowest)
     if isinstance(answer, Answer):
         if not answer.value:
             return Unreadable("unreadable", "the reply holds no criterion")
@@ -117,7 +117,7 @@ def read_rubric(reply: Reply) -> Answer[list[Item]] | Unreadable:
     return answer
 
 
-def read_additions(reply: Reply) -> Answer[list[Item]] | Unreadable:
+def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
     """The criteria that a reply adds to a rubric; an empty list says that there are none to add.
 
     Example:
@@ -127,7 +127,7 @@ def read_additions(reply: Reply) -> Answer[list[Item]] | Unreadable:
     answer = read_json(reply, "array", _LIST_KEYS)
     if isinstance(answer, Unreadable):
         return answer
-    items, dropped, notes = read_items(answer.value)
+    items, dropped, notes = read_items(answer.value, lowest)
     if dropped and not items:
         first = dropped[0]
         return Unreadable(
@@ -193,11 +193,11 @@ def cap_criteria(rubrics: Sequence[FinalItem], most: int | None) -> list[FinalIt
     return [rubrics[index] for index in sorted(by_points[:most])]
 
 
-def _item(entry: Any) -> tuple[Item, float] | str:
+def _item(entry: Any, lowest: int) -> tuple[Item, float] | str:
     """The criterion in a list's entry with its weight as written, or why there is none."""
     if not isinstance(entry, Mapping):
         return f"{entry!r:.60} is not an object"
-    if (plain := _plain(entry)) is not None:
+    if (plain := _plain(entry, lowest)) is not None:
         return plain
     fields = {str(key).strip().lower(): value for key, value in entry.items()}
     description, weight = _first(fields, _DESCRIPTION), _first(fields, _WEIGHT)
@@ -207,7 +207,7 @@ def _item(entry: Any) -> tuple[Item, float] | str:
     if exact is None:
         return f"weight is {weight!r:.60}; expected a number"
     title = _first(fields, _TITLE)
-    whole = min(HIGHEST_WEIGHT, max(LOWEST_WEIGHT, math.floor(exact + 0.5)))
+    whole = min(HIGHEST_WEIGHT, max(lowest, math.floor(exact + 0.5)))
     return {
         "title": title.strip() if isinstance(title, str) else "",
         "description": description.strip(),
@@ -215,13 +215,13 @@ def _item(entry: Any) -> tuple[Item, float] | str:
     }, exact
 
 
-def _plain(entry: Mapping[str, Any]) -> tuple[Item, float] | None:
+def _plain(entry: Mapping[str, Any], lowest: int) -> tuple[Item, float] | None:
     """An entry that is just as it was asked for, as nearly all are."""
     title, description, weight = entry.get("title"), entry.get("description"), entry.get("weight")
     if type(title) is not str or type(description) is not str or type(weight) is not int or len(entry) > 3:
         return None
     description = description.strip()
-    if not description or not LOWEST_WEIGHT <= weight <= HIGHEST_WEIGHT:
+    if not description or not lowest <= weight <= HIGHEST_WEIGHT:
         return None
     return {"title": title.strip(), "description": description, "weight": weight}, weight
 

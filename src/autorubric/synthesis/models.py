@@ -9,7 +9,7 @@ from dataclasses import replace
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
-from autorubric.synthesis.settings import RoleSettings, SynthesisSettings
+from autorubric.synthesis.settings import RoleSettings, Slot, SynthesisSettings, slots_of
 
 
 def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
@@ -25,35 +25,42 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     problems: list[str] = []
     prices = prices_by_model(settings.prices)
     made: dict[str, LLMConfig] = {}
-    for slot, role in settings.roles.by_slot():
+    for slot in slots_of(settings):
+        role = slot.role
         if role.api_key_env and not environ.get(role.api_key_env):
-            problems.append(f"no key for {slot}: {role.api_key_env} is not set")
+            if slot.name == slot.source:
+                problems.append(f"no key for {slot.name}: {role.api_key_env} is not set")
             continue
         try:
-            made[slot] = replace(_config(settings, slot, role, environ), prices=prices.get(role.model))
+            made[slot.name] = replace(_config(settings, slot, role, environ), prices=prices.get(role.model))
         except ConfigError as error:
-            problems += (f"{slot}: {problem}" for problem in error.problems)
+            problems += (f"{slot.name}: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(problems)
     return made
 
 
-def _config(settings: SynthesisSettings, slot: str, role: RoleSettings, environ: Mapping[str, str]) -> LLMConfig:
-    part = slot.split("_", maxsplit=1)[0]
+def _config(settings: SynthesisSettings, slot: Slot, role: RoleSettings, environ: Mapping[str, str]) -> LLMConfig:
+    part = slot.name.split("_", maxsplit=1)[0]
     temperature = settings.response_temperature if part == "response" else settings.temperature
     longest = {
         "reference": settings.ref_max_tokens,
+        "own": settings.ref_max_tokens,
         "response": settings.response_max_tokens,
         "rubric": settings.rubric_max_tokens,
         "merge": settings.merge_max_tokens,
         "augment": settings.augment_max_tokens,
+        "judge": settings.judge_max_tokens,
+        "licence": settings.licence_max_tokens,
+        "rewrite": settings.rewrite_max_tokens,
     }[part]
     return LLMConfig(
         model=role.model,
         api_base=role.base_url or None,
-        api_key=environ.get(role.api_key_env or f"{slot.upper()}_API_KEY") or None,
+        api_key=environ.get(role.api_key_env or f"{slot.source.upper()}_API_KEY") or None,
         temperature=temperature if role.temperature is None else role.temperature,
-        max_tokens=longest if role.max_tokens is None else role.max_tokens,
+        # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
+        max_tokens=longest if role.max_tokens is None or part == "own" else role.max_tokens,
         top_p=role.top_p,
         seed=role.seed,
         requests_per_minute=role.requests_per_minute,

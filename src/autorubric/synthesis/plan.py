@@ -5,25 +5,56 @@ A stage owns three row fields: `<name>` holds its value, `<name>_model` who made
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from autorubric.errors import ConfigError
+from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+
+if TYPE_CHECKING:
+    from autorubric.graders.judge import Ask
 
 Fields: TypeAlias = Mapping[str, Any]
 
-STEPS = ("reference", "responses", "rubrics", "merge", "augment")
-"""The names of steps 0 to 4, as `--until` takes them."""
+STEPS = ("reference", "responses", "rubrics", "merge", "augment", "gates")
+"""The names of steps 0 to 5, as `--until` takes them; only the full method has the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A value that needs no model, such as the only candidate rubric standing for the merged one."""
+    """A value that needs no further call, such as the only candidate rubric standing for the merged one.
+
+    Attributes:
+        value: what goes into the row.
+        model: who made it.
+        notes: what had to be overlooked on the way.
+        lost: calls that failed and that the value had to do without; the row counts as unfinished.
+    """
 
     value: Any
     model: str
+    notes: tuple[str, ...] = ()
+    lost: tuple[Failure, ...] = ()
+
+
+class Desk(Protocol):
+    """Where a stage that asks more than once reaches its models."""
+
+    @property
+    def item(self) -> str:
+        """The id of the record that is worked on."""
+        ...
+
+    @property
+    def models(self) -> Mapping[str, Model]:
+        """The model of every slot."""
+        ...
+
+    def ask_as(self, slot: str) -> Ask:
+        """How the model of a slot is asked: `Executor.ask_for` for this record."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +81,60 @@ class Stage:
     holds: Callable[[Any], bool]
     empty: Any = None
 
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The one slot it asks."""
+        return (self.role,)
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """Several questions a record puts to one or more models, with one value in the end.
+
+    Attributes:
+        name: as in `Stage`; so are `step`, `reads`, `holds` and `empty`.
+        slots: every slot it may ask.
+        work: the value for a row, asked for at a desk.
+        requests: slot and request of every call that `work` makes for a row if nothing has to be asked again,
+            as far as they can be known beforehand. Pure; for estimates.
+        only_if: under which condition it asks; empty where it always does.
+    """
+
+    name: str
+    step: int
+    reads: tuple[str, ...]
+    slots: tuple[str, ...]
+    work: Callable[[Fields, Desk], Awaitable[Settled | Failure]]
+    requests: Callable[[Fields, Mapping[str, Model]], list[tuple[str, Request]]]
+    holds: Callable[[Any], bool]
+    empty: Any = None
+    only_if: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A value made from what is there, without a model.
+
+    Attributes:
+        name: as in `Stage`; so are `step`, `reads`, `holds` and `empty`.
+        derive: the value for a row, or why there is none. Pure.
+    """
+
+    name: str
+    step: int
+    reads: tuple[str, ...]
+    derive: Callable[[Fields], Settled | Failure]
+    holds: Callable[[Any], bool]
+    empty: Any = None
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Nobody is asked."""
+        return ()
+
+
+AnyStage: TypeAlias = Stage | Inquiry | Derivation
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -60,7 +145,7 @@ class Plan:
             write the same field.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[AnyStage, ...]
     given: tuple[str, ...] = ("question",)
 
     def __post_init__(self) -> None:
@@ -83,14 +168,15 @@ class Plan:
         return max(stage.step for stage in self.stages)
 
     def until(self, step: str) -> Plan:
-        """The plan cut off after `step` (one of `STEPS`)."""
-        if step not in STEPS:
-            raise ConfigError(f"no step is called {step!r}; the steps are {', '.join(STEPS)}")
+        """The plan cut off after `step` (one of `STEPS` that it has)."""
+        steps = STEPS[: self.last_step + 1]
+        if step not in steps:
+            raise ConfigError(f"no step is called {step!r}; the steps are {', '.join(steps)}")
         return Plan(tuple(s for s in self.stages if s.step <= STEPS.index(step)), self.given)
 
     def roles(self) -> tuple[str, ...]:
         """Every role a model has to play, in the order of the stages."""
-        return tuple(dict.fromkeys(stage.role for stage in self.stages))
+        return tuple(dict.fromkeys(slot for stage in self.stages for slot in stage.slots))
 
 
 def letters(count: int) -> tuple[str, ...]:
@@ -105,6 +191,6 @@ def letters(count: int) -> tuple[str, ...]:
     return tuple(chr(ord("a") + i) for i in range(count))
 
 
-def failures_in(stages: Iterable[Stage], fields: Fields) -> tuple[str, ...]:
+def failures_in(stages: Iterable[AnyStage], fields: Fields) -> tuple[str, ...]:
     """The names of the stages that left an error in a row."""
     return tuple(stage.name for stage in stages if fields.get(f"{stage.name}_error"))

@@ -11,11 +11,15 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, nearest
+from autorubric.synthesis.plan import letters
 
 _LIKELY = {
     "question": ("question", "query", "prompt", "instruction", "turns"),
     "id": ("id", "question_id", "prompt_id", "key", "uid"),
 }
+_SPEAKERS = ("user", "assistant", "system")
+FROM_INPUT = "input"
+"""Who made a value that came with the input row and names no model."""
 _PATH_PART = re.compile(r"[^.\[\]]+|\[\d{1,9}\]")
 
 
@@ -36,10 +40,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class InputReport:
-    """What a file of queries holds: rows that can be used, and why others cannot."""
+    """What a file of queries holds: rows that can be used, why others cannot, and finished responses a row."""
 
     rows: int
     skipped: tuple[str, ...]
+    responses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class QueryFile:
         id_column: the column that identifies a row; without one (or where it is blank) the line does.
         limit: read only the first so many rows; None for all.
         skip_bad_rows: leave out rows that cannot be used, instead of refusing the file.
+        responses_column: where finished responses stand: a list of texts, or a mapping from model to text.
     """
 
     path: Path
@@ -59,6 +65,7 @@ class QueryFile:
     id_column: str | None = None
     limit: int | None = None
     skip_bad_rows: bool = False
+    responses_column: str | None = None
 
     def queries(self) -> Iterator[Query]:
         """The usable rows in file order, read one at a time."""
@@ -78,7 +85,7 @@ class QueryFile:
         repeated: list[str] = []
         first_line: dict[str, int] = {}
         columns: dict[str, None] = {}
-        usable = 0
+        usable = responses = 0
         for line, row in islice(iter_jsonl(self.path, problems=problems, what="Input file"), self.limit):
             columns.update(dict.fromkeys(islice(row, 50)) if len(columns) < 200 else {})
             query = self._query(line - 1, row)
@@ -86,13 +93,17 @@ class QueryFile:
                 problems.append(f"{self.path}:{line}: {query}")
                 continue
             usable += 1
+            given = _responses_in(query) if self.responses_column else 0
+            if given != responses and responses:
+                problems.append(f"{self.path}:{line}: {given} responses; the rows before it have {responses}")
+            responses = responses or given
             if self.id_column and first_line.setdefault(query.record_id, line) != line:
                 repeated.append(
                     f"{self.path}:{line}: id {query.record_id!r} stands on line "
                     f"{first_line[query.record_id]} already; ids must be unique"
                 )
         self._refuse(usable, problems, repeated, columns)
-        return InputReport(usable, tuple(problems))
+        return InputReport(usable, tuple(problems), responses)
 
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
         if not columns and not problems:
@@ -108,28 +119,41 @@ class QueryFile:
         if usable == 0:
             raise InputError([f"{self.path}: no row can be used", *problems])
 
-    def _query(self, index: int, row: Mapping[str, Any]) -> Query | str:
-        question = _lookup(row, self.question_column)
+    def _question_problem(self, row: Mapping[str, Any]) -> str:
+        """Why a row has no query; empty where it has one."""
+        column, question = self.question_column, _lookup(row, self.question_column)
         if question is None:
-            return f"nothing at {self.question_column!r}; the row has {_listed(row)}"
-        if isinstance(question, bool | list | dict):
-            return _not_text(self.question_column, question)
-        if not str(question).strip():
-            return f"{self.question_column!r} is blank"
+            return f"nothing at {column!r}; the row has {_listed(row)}"
+        turns = read_turns(question)
+        if isinstance(turns, str):
+            return f"{column!r}: {turns}"
+        if turns is None and isinstance(question, bool | list | dict):
+            return _not_text(column, question)
+        return "" if str(question).strip() else f"{column!r} is blank"
+
+    def _query(self, index: int, row: Mapping[str, Any]) -> Query | str:
         own_id = _lookup(row, self.id_column) if self.id_column else None
         held = row.get("__record_id__") or ""
-        for column, key in ((self.id_column, own_id), ("__record_id__", held)):
-            if isinstance(key, bool | list | dict):
-                return _not_text(str(column), key)
+        responses = _responses(row, self.responses_column) if self.responses_column else {}
+        problem = self._question_problem(row) or _id_problem({self.id_column: own_id, "__record_id__": held})
+        if problem or isinstance(responses, str):
+            return problem or str(responses)
+        question = _lookup(row, self.question_column)
         own_id = None if own_id is None or not str(own_id).strip() else own_id
         held = str(held).strip()
         record_id = held or (str(own_id).strip() if own_id is not None else f"idx:{index}")
-        fields = dict(row)
-        fields["question"] = str(question)
+        fields = {**row, "question": read_turns(question) or str(question), **responses}
         fields.setdefault("id", own_id if own_id is not None else "")
         fields["__source_index__"] = index
         fields["__record_id__"] = record_id
         return Query(index, record_id, fields)
+
+
+def _id_problem(keys: Mapping[str | None, Any]) -> str:
+    for column, key in keys.items():
+        if isinstance(key, bool | list | dict):
+            return _not_text(str(column), key)
+    return ""
 
 
 def _lookup(row: Mapping[str, Any], path: str) -> Any:
@@ -149,6 +173,53 @@ def _lookup(row: Mapping[str, Any], path: str) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return value
+
+
+def read_turns(value: Any) -> list[dict[str, str]] | str | None:
+    """A conversation's turns, what is wrong with them, or None where the value is no list of messages.
+
+    Example:
+        >>> read_turns([{"role": "user", "content": "Hi"}])
+        [{'role': 'user', 'content': 'Hi'}]
+        >>> read_turns([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}])
+        "the last of 2 messages is the assistant's; expected the user's"
+        >>> read_turns("Hi") is None
+        True
+    """
+    if not isinstance(value, list) or not value or not all(isinstance(turn, Mapping) for turn in value):
+        return None
+    turns = []
+    for number, turn in enumerate(value, 1):
+        role, content = turn.get("role"), turn.get("content")
+        if role not in _SPEAKERS or not isinstance(content, str) or not content.strip():
+            return f"message {number} is {turn!r:.80}; expected a role (user, assistant, system) and content in text"
+        turns.append({"role": role, "content": content})
+    if turns[-1]["role"] != "user":
+        return f"the last of {len(turns)} messages is the {turns[-1]['role']}'s; expected the user's"
+    return turns
+
+
+def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
+    """The finished responses of a row as the fields of response slots, or what is wrong with them."""
+    given = _lookup(row, column)
+    if given is None:
+        return f"nothing at {column!r}; the row has {_listed(row)}"
+    named = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else None
+    if named is None:
+        return f"{column!r} holds {type(given).__name__}; expected a list of responses, or a mapping from models"
+    texts = [(str(name) if isinstance(name, str) else FROM_INPUT, text) for name, text in named]
+    if len(texts) < 2 or len(texts) > 26:
+        return f"{column!r} holds {len(texts)} responses; expected 2 to 26"
+    fields: dict[str, Any] = {}
+    for letter, (model, text) in zip(letters(len(texts)), texts, strict=True):
+        if not isinstance(text, str) or not text.strip():
+            return f"response {letter!r} of {column!r} is {text!r:.60}; expected text"
+        fields |= {f"response_{letter}": text, f"response_{letter}_model": model}
+    return fields
+
+
+def _responses_in(query: Query) -> int:
+    return sum(f"response_{letter}" in query.fields for letter in letters(26))
 
 
 def _head(path: str) -> str:

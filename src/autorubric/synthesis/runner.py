@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from autorubric.llm.request import Failure
-from autorubric.synthesis.plan import Fields, Plan, Stage
+from autorubric.synthesis.plan import AnyStage, Fields, Plan
 from autorubric.synthesis.queries import Query
 
 NO_CALL_MADE = frozenset({"stopped", "budget"})
@@ -24,12 +24,14 @@ class Outcome:
         model: who made the value; empty when it failed.
         failure: why there is no value.
         notes: what had to be overlooked to read the reply.
+        lost: calls that failed and that the value had to do without.
     """
 
     value: Any = None
     model: str = ""
     failure: Failure | None = None
     notes: tuple[str, ...] = ()
+    lost: tuple[Failure, ...] = ()
 
 
 @dataclass(slots=True)
@@ -40,7 +42,7 @@ class Row:
     fields: dict[str, Any]
     outcomes: dict[str, Outcome] = field(default_factory=dict)
 
-    def settle(self, stage: Stage, outcome: Outcome) -> None:
+    def settle(self, stage: AnyStage, outcome: Outcome) -> None:
         """Write a stage's three fields."""
         self.outcomes[stage.name] = outcome
         name = stage.name
@@ -48,10 +50,14 @@ class Row:
             self.fields.pop(key, None)
         if outcome.failure is None:
             self.fields |= {name: outcome.value, f"{name}_model": outcome.model}
+            if outcome.lost:
+                # With an error beside it a value is not finished: the next run asks for what is missing.
+                told = f"{len(outcome.lost)} calls failed, the first with {outcome.lost[0]}"
+                self.fields[f"{name}_error"] = told[:500]
         elif outcome.failure.kind not in NO_CALL_MADE:
             self.fields |= {name: stage.empty, f"{name}_error": str(outcome.failure)[:500]}
 
-    def stopped(self, stage: Stage) -> Outcome | None:
+    def stopped(self, stage: AnyStage) -> Outcome | None:
         """The end of a stage that reads what was not asked for yet: it was not reached either."""
         for name in stage.reads:
             failure = self.outcomes[name].failure if name in self.outcomes else None
@@ -60,14 +66,15 @@ class Row:
         return None
 
     def failures(self) -> dict[str, Failure]:
-        """The failed stages by name, in the order they ended."""
-        return {name: o.failure for name, o in self.outcomes.items() if o.failure is not None}
+        """The stages that failed, or lost a call, by name, in the order they ended."""
+        ended = {name: o.failure or next(iter(o.lost), None) for name, o in self.outcomes.items()}
+        return {name: failure for name, failure in ended.items() if failure is not None}
 
 
 class Answerer(Protocol):
     """Whatever can bring one stage of one record to its end."""
 
-    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome: ...  # noqa: D102
+    async def __call__(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome: ...  # noqa: D102
 
 
 async def run_plan(
@@ -113,7 +120,7 @@ async def run_plan(
 
 
 async def _run_record(plan: Plan, row: Row, answer: Answerer) -> None:
-    async def run(stage: Stage, needs: list[asyncio.Task[None]]) -> None:
+    async def run(stage: AnyStage, needs: list[asyncio.Task[None]]) -> None:
         for need in needs:
             await need
         stopped = row.stopped(stage)

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from autorubric.errors import ConfigError
 from autorubric.files import nearest, read_document
+from autorubric.synthesis.domains import with_domain
+from autorubric.synthesis.full.settings import FullSettings
 from autorubric.synthesis.plan import letters
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """`concurrency: yes` of another YAML is no one call in flight."""
-        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
-            raise ValueError("expected no truth value here")
-        return value
+from autorubric.synthesis.strict import Strict
 
 
 def _plain(value: Any) -> Any:
@@ -34,7 +25,7 @@ def _plain(value: Any) -> Any:
 FileName = Annotated[Path, BeforeValidator(_plain)]
 
 
-class RoleSettings(_Strict):
+class RoleSettings(Strict):
     """The model that plays one role, and where it is reached.
 
     Attributes:
@@ -48,6 +39,7 @@ class RoleSettings(_Strict):
         seed: sent where the endpoint takes one.
         requests_per_minute: kept by all roles at the same endpoint together; the strictest counts.
         tokens_per_minute: likewise.
+        draws: how many independent samples of a response, rubric or judge are taken; 1 by default.
         extra: further parameters of the request body, sent as they are.
     """
 
@@ -60,6 +52,7 @@ class RoleSettings(_Strict):
     seed: int | None = Field(None, ge=-(2**63), lt=2**63)
     requests_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
     tokens_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
+    draws: int | None = Field(None, ge=1, le=26)
     extra: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -75,33 +68,34 @@ Role = Annotated[RoleSettings, BeforeValidator(_named)]
 RoleList = Annotated[list[Role], BeforeValidator(_listed)]
 
 
-class Roles(_Strict):
-    """Who plays which part. Two responses and one or two rubrics are the seed's shape; more are welcome."""
+class Roles(Strict):
+    """Who plays which part. Two responses and one or two rubrics are the seed's shape; more are welcome.
+
+    The full method needs judges too. Where nobody plays licence, the first judge does; where nobody plays
+    rewrite, the model of augment.
+    """
 
     reference: Role
     responses: RoleList = Field(min_length=2, max_length=26)
     rubrics: RoleList = Field(min_length=1, max_length=26)
     merge: Role
     augment: Role
-
-    def by_slot(self) -> Iterator[tuple[str, RoleSettings]]:
-        """Every slot with its model: reference, response_a, …, rubric_a, …, merge, augment."""
-        yield "reference", self.reference
-        for letter, role in zip(letters(len(self.responses)), self.responses, strict=True):
-            yield f"response_{letter}", role
-        for letter, role in zip(letters(len(self.rubrics)), self.rubrics, strict=True):
-            yield f"rubric_{letter}", role
-        yield "merge", self.merge
-        yield "augment", self.augment
+    judges: RoleList = Field(default_factory=list, max_length=26)
+    licence: Role | None = None
+    rewrite: Role | None = None
 
 
-class SynthesisSettings(_Strict):
+class SynthesisSettings(Strict):
     """The settings of `autorubric synthesize`; the defaults are the seed's.
 
     Attributes:
         input: the JSONL file of queries.
         out: the directory that takes the step files, the final files, the ledger and the manifest.
-        question_column: the column of the query, or a path such as `turns[0]`.
+        profile: `basic`, the seed's five steps, or `full`, the paper's whole method with gates.
+        domain: a domain profile of the package: settings and additions to prompts for one kind of query.
+        full: the settings of the full method.
+        question_column: the column of the query, or a path such as `turns[0]`; a text, or a list of messages.
+        responses_column: a column of finished responses, a list or a mapping from models, used as the pool.
         id_column: the column that identifies a row.
         roles: the models.
         concurrency: the most calls in flight.
@@ -112,6 +106,7 @@ class SynthesisSettings(_Strict):
         ref_max_tokens: the longest reference; likewise for the other roles.
         save_every: rows between two writes of the manifest. Replies are durable at once whatever it is.
         max_criteria: the most criteria of a final rubric, kept by points; 0 for no cap.
+        license: of the data, for the dataset card of the full method, as Hugging Face writes it.
         prices: a YAML, TOML or JSON file of dollars per million tokens, `model: {input: …, output: …}`.
         prompts: a directory of templates that replace the package's.
         until: stop after this step.
@@ -124,7 +119,11 @@ class SynthesisSettings(_Strict):
 
     input: FileName
     out: FileName
+    profile: Literal["basic", "full"] = "basic"
+    domain: str | None = None
+    full: FullSettings = Field(default_factory=FullSettings)
     question_column: str = Field("question", min_length=1)
+    responses_column: str | None = Field(None, min_length=1)
     id_column: str | None = None
     roles: Roles
     concurrency: int = Field(256, gt=0, le=10_000)
@@ -137,11 +136,15 @@ class SynthesisSettings(_Strict):
     rubric_max_tokens: int = Field(2048, gt=0, le=10_000_000)
     merge_max_tokens: int = Field(2048, gt=0, le=10_000_000)
     augment_max_tokens: int = Field(2048, gt=0, le=10_000_000)
+    judge_max_tokens: int = Field(4096, gt=0, le=10_000_000)
+    licence_max_tokens: int = Field(4096, gt=0, le=10_000_000)
+    rewrite_max_tokens: int = Field(2048, gt=0, le=10_000_000)
     save_every: int = Field(200, gt=0, le=1_000_000_000)
     max_criteria: int = Field(0, ge=0, le=1_000_000)
+    license: str = Field("unknown", min_length=1)
     prices: FileName | None = None
     prompts: FileName | None = None
-    until: Literal["reference", "responses", "rubrics", "merge", "augment"] | None = None
+    until: Literal["reference", "responses", "rubrics", "merge", "augment", "gates"] | None = None
     limit: int | None = Field(None, gt=0, le=1_000_000_000)
     budget_usd: float | None = Field(None, gt=0, le=1e9, allow_inf_nan=False)
     budget_tokens: int | None = Field(None, gt=0, le=10**15)
@@ -157,10 +160,14 @@ def settings_from(values: Mapping[str, Any], where: str = "settings") -> Synthes
             range; all at once.
     """
     try:
-        settings = SynthesisSettings.model_validate(values)
+        settings = SynthesisSettings.model_validate(with_domain(values))
     except ValidationError as error:
         raise ConfigError([_told(problem, where) for problem in _worst_first(error)]) from None
-    slots = [slot for slot, _ in settings.roles.by_slot()]
+    if settings.profile == "full":
+        _refuse_unplayable(settings)
+    elif settings.responses_column:
+        raise ConfigError("responses_column needs the full method; pass --profile full")
+    slots = [slot.name for slot in slots_of(settings)]
     unknown = [role for role in settings.refresh if not _covered(role, slots)]
     if unknown:
         raise ConfigError(f"no role is called {', '.join(map(repr, unknown))}; the roles are {', '.join(slots)}")
@@ -169,7 +176,7 @@ def settings_from(values: Mapping[str, Any], where: str = "settings") -> Synthes
 
 def refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
     """The slots that `refresh` names: `response` stands for every response slot."""
-    slots = [slot for slot, _ in settings.roles.by_slot()]
+    slots = [slot.name for slot in slots_of(settings)]
     return frozenset(s for s in slots for role in settings.refresh if s == role or s.startswith(f"{role}_"))
 
 
@@ -184,6 +191,74 @@ def values_in(path: Path) -> dict[str, Any]:
     return values
 
 
+class Slot(NamedTuple):
+    """One part to be played.
+
+    Attributes:
+        name: such as `response_c`.
+        role: who plays it.
+        source: the slot the settings name, whose key it uses: another draw of `response_a`, say.
+    """
+
+    name: str
+    role: RoleSettings
+    source: str
+
+    @property
+    def address(self) -> tuple[str, str | None]:
+        """Which model it is, and where."""
+        return self.role.model, self.role.base_url
+
+
+def slots_of(settings: SynthesisSettings) -> tuple[Slot, ...]:
+    """Every slot of a run with its model: reference, response_a, …, rubric_a, …, merge, augment.
+
+    A role with `draws` takes so many slots in a row. The full method fills its pool from all response models
+    in turn, and adds judge_a, …, licence and rewrite, and own_a, … for rubric models that respond to no query; with
+    given responses none is asked for.
+    """
+    roles, full = settings.roles, settings.profile == "full"
+    slots = [Slot("reference", roles.reference, "reference")]
+    if not settings.responses_column:
+        slots += _drawn("response", roles.responses, settings.full.pool if full else 0)
+    slots += _drawn("rubric", roles.rubrics)
+    slots += [Slot("merge", roles.merge, "merge"), Slot("augment", roles.augment, "augment")]
+    if full:
+        slots += _own_answers(slots) if settings.full.grounding == "own" else []
+        slots += _drawn("judge", roles.judges)
+        slots.append(_played("licence", roles.licence, "judge_a", roles.judges[0]))
+        slots.append(_played("rewrite", roles.rewrite, "augment", roles.augment))
+    return tuple(slots)
+
+
+def _drawn(part: str, roles: Sequence[RoleSettings], least: int = 0) -> list[Slot]:
+    sources = [(f"{part}_{letter}", role) for letter, role in zip(letters(len(roles)), roles, strict=True)]
+    drawn = [one for one in sources for _ in range(one[1].draws or 1)]
+    if all(role.draws is None for role in roles):
+        drawn = [sources[i % len(sources)] for i in range(max(least, len(sources)))]
+    names = (f"{part}_{letter}" for letter in letters(len(drawn)))
+    return [Slot(name, role, source) for name, (source, role) in zip(names, drawn, strict=True)]
+
+
+def _own_answers(slots: Sequence[Slot]) -> list[Slot]:
+    """A slot for each rubric model that is no response model, for the answer that grounds its rubric."""
+    responders = {slot.address for slot in slots if slot.name.startswith("response_")}
+    return [
+        Slot(slot.name.replace("rubric", "own"), slot.role, slot.source)
+        for slot in slots
+        if slot.name.startswith("rubric_") and slot.address not in responders
+    ]
+
+
+def _played(name: str, role: RoleSettings | None, source: str, stand_in: RoleSettings) -> Slot:
+    return Slot(name, stand_in, source) if role is None else Slot(name, role, name)
+
+
+def _refuse_unplayable(settings: SynthesisSettings) -> None:
+    if not settings.roles.judges:
+        raise ConfigError("no model plays 'judges'; pass --judge-model-a or set roles.judges in a config")
+
+
 def _covered(role: str, slots: list[str]) -> bool:
     return any(slot == role or slot.startswith(f"{role}_") for slot in slots)
 
@@ -192,7 +267,11 @@ def _worst_first(error: ValidationError) -> list[Any]:
     return sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
 
 
-_FLAGS = {"responses": "--response-model-a and --response-model-b", "rubrics": "--rubric-model-a"}
+_FLAGS = {
+    "judges": "--judge-model-a",
+    "responses": "--response-model-a and --response-model-b",
+    "rubrics": "--rubric-model-a",
+}
 
 
 def _told(problem: Any, where: str) -> str:
@@ -216,8 +295,13 @@ def _told(problem: Any, where: str) -> str:
 
 
 def _known_keys(path: list[str]) -> list[str]:
-    if not path:
-        return list(SynthesisSettings.model_fields)
-    if path == ["roles"]:
-        return list(Roles.model_fields)
-    return list(RoleSettings.model_fields)
+    model: type[BaseModel] = SynthesisSettings
+    for part in path:
+        if part == "roles":
+            model = Roles
+        elif model is Roles:
+            return list(RoleSettings.model_fields)
+        else:
+            inner = model.model_fields[part].annotation if part in model.model_fields else None
+            model = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else model
+    return list(model.model_fields)

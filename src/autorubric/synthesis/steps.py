@@ -19,6 +19,10 @@ STEP_FILES = (
     "step3_merged.jsonl",
     "step4_augmented.jsonl",
 )
+"""The step files of the seed."""
+
+FULL_STEP_FILES = (*STEP_FILES, "step5_gated.jsonl")
+"""Those of the full method."""
 
 
 def record_id_of(row: Mapping[str, Any]) -> str:
@@ -39,13 +43,13 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_steps(directory: Path, last_step: int, queries: Iterator[Query], spool: Spool) -> None:
-    """Write the step files 0 to `last_step` anew.
+    """Write the step files 0 to `last_step` (5 in the full method) anew.
 
     Rows of this run come in input order. Rows that the files held before and that this run did not bring to
     the same step are kept: in their place where they are in the input with the same question, else at the end.
     """
     with ExitStack() as stack:
-        paths = [directory / name for name in STEP_FILES[: last_step + 1]]
+        paths = [directory / name for name in FULL_STEP_FILES[: last_step + 1]]
         kept = [_Kept(path) for path in paths]
         outs = [stack.enter_context(atomic_writer(path)) for path in paths]
         for query in queries:
@@ -84,7 +88,7 @@ class _Kept:
             return None
         line = self._line(offset)
         row = json.loads(line)
-        same = str(row.get("question", "")).strip() == query.fields["question"].strip()
+        same = _plain(row.get("question", "")) == _plain(query.fields["question"])
         return line if same else None
 
     def write_rest(self, out: IO[str]) -> None:
@@ -95,6 +99,10 @@ class _Kept:
         with self._path.open("rb") as file:
             file.seek(offset)
             return file.readline().decode().rstrip("\n") + "\n"
+
+
+def _plain(question: Any) -> Any:
+    return question.strip() if isinstance(question, str) else question
 
 
 def _rows_with_lines(path: Path) -> Iterator[tuple[dict[str, Any], bytes]]:

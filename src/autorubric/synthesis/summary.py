@@ -12,6 +12,7 @@ from typing import Any
 from autorubric.files import atomic_writer
 from autorubric.llm.records.accounts import Totals
 from autorubric.synthesis.export import Exported
+from autorubric.synthesis.full.tally import GateTally
 from autorubric.synthesis.plan import Plan
 from autorubric.synthesis.queries import Query
 from autorubric.synthesis.spool import Spool
@@ -36,6 +37,7 @@ class Summary:
         totals: calls, tokens and cost by role and model, earlier sessions included.
         calls: calls this session paid for.
         exported: what the final files hold; None when the run ended before the export.
+        gates: what each gate kept, rewrote and rejected; None where the plan has no gates.
         stopped: why the run was stopped early; empty when it was not.
         seconds: wall time.
     """
@@ -51,6 +53,7 @@ class Summary:
     totals: list[Totals] = field(default_factory=list)
     calls: int = 0
     exported: Exported | None = None
+    gates: GateTally | None = None
     stopped: str = ""
     seconds: float = 0.0
 
@@ -81,6 +84,7 @@ class Summary:
             "exported_criteria": self.exported.criteria if self.exported else 0,
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
+            **({"gates": self.gates.as_dict()} if self.gates else {}),
         }
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autorubric import __version__
 from autorubric.llm.executor import Executor
@@ -19,18 +19,23 @@ from autorubric.llm.request import Failure
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.synthesis.answering import StageAnswerer
-from autorubric.synthesis.export import export_final
+from autorubric.synthesis.domains import domain_prompts
+from autorubric.synthesis.export import Exported, export_final
+from autorubric.synthesis.full.tally import GateTally
 from autorubric.synthesis.generations import next_generations
 from autorubric.synthesis.plan import STEPS, Plan
 from autorubric.synthesis.queries import InputReport, QueryFile
 from autorubric.synthesis.runner import NO_CALL_MADE, Row, run_plan
-from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots
+from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots, slots_of
 from autorubric.synthesis.spool import Spool
 from autorubric.synthesis.stages import basic_plan
 from autorubric.synthesis.stages.asking import follow_up_with
-from autorubric.synthesis.steps import STEP_FILES, write_steps
+from autorubric.synthesis.steps import write_steps
 from autorubric.synthesis.summary import Summary, write_unfinished
 from autorubric.synthesis.takeover import take_over
+
+if TYPE_CHECKING:
+    from autorubric.synthesis.full.prompts import FullPrompts
 
 _WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
 _DIGITS = re.compile(r"\d+")
@@ -43,7 +48,8 @@ class Prepared:
     settings: SynthesisSettings
     source: QueryFile
     report: InputReport
-    prompts: PromptSet
+    prompts: PromptSet | FullPrompts
+    drafts: PromptSet
     plan: Plan
 
 
@@ -54,14 +60,33 @@ def prepare(settings: SynthesisSettings) -> Prepared:
         InputError: the input file, its columns or rows, the templates or the plan are wrong.
     """
     source = QueryFile(
-        settings.input, settings.question_column, settings.id_column, settings.limit, settings.skip_bad_rows
+        settings.input,
+        settings.question_column,
+        settings.id_column,
+        settings.limit,
+        settings.skip_bad_rows,
+        settings.responses_column,
     )
+    if settings.profile == "full":
+        from autorubric.synthesis.full.preparing import full_plan_of, full_prompts_of
+
+        all_prompts, report = full_prompts_of(settings), source.check()
+        plan = full_plan_of(settings, all_prompts, report.responses)
+        plan = plan.until(settings.until) if settings.until else plan
+        return Prepared(settings, source, report, all_prompts, all_prompts.drafts, plan)
     prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
-    roles = settings.roles
-    prompts.check(sets=len(roles.rubrics), responses=len(roles.responses))
-    plan = basic_plan(prompts, responses=len(roles.responses), rubrics=len(roles.rubrics))
+    prompts = domain_prompts(prompts, settings.domain) if settings.domain else prompts
+    responses, rubrics = len(_letters(settings, "response_")), len(_letters(settings, "rubric_"))
+    prompts.check(sets=rubrics, responses=responses)
+    plan = basic_plan(prompts, responses=responses, rubrics=rubrics)
     plan = plan.until(settings.until) if settings.until else plan
-    return Prepared(settings, source, source.check(), prompts, plan)
+    return Prepared(settings, source, source.check(), prompts, prompts, plan)
+
+
+def _letters(settings: SynthesisSettings, part: str) -> tuple[str, ...]:
+    """The letters of the slots of one part."""
+    names = (slot.name for slot in slots_of(settings))
+    return tuple(name.removeprefix(part) for name in names if name.startswith(part))
 
 
 @dataclass(slots=True)
@@ -93,7 +118,8 @@ class SynthesisRun:
     answer: StageAnswerer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped)
+        gates = GateTally() if self.prepared.settings.profile == "full" else None
+        self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped, gates=gates)
         self.answer = self._answerer()
 
     def stop(self, reason: str) -> None:
@@ -127,6 +153,11 @@ class SynthesisRun:
         summary.stopped = self.stopped
         summary.seconds = time.monotonic() - started
         self._save("completed" if summary.complete else "stopped" if self.stopped else "incomplete")
+        if settings.profile == "full" and summary.exported is not None:
+            from autorubric.synthesis.full.publishing import publish_card, publish_release
+
+            released = publish_release(settings.out)
+            publish_card(settings.out, read_manifest(settings.out) or {}, settings.license, bool(released))
         return summary
 
     def _answerer(self) -> StageAnswerer:
@@ -135,14 +166,14 @@ class SynthesisRun:
         if imported is None:
             imported = dict(take_over(settings.out, plan, self.ledger))
             self.ledger.keep_note("taken_over", imported)
-        slots = [slot for slot, _ in settings.roles.by_slot()]
+        slots = [slot.name for slot in slots_of(settings)]
         generations = next_generations(self.ledger, slots, refreshed_slots(settings))
         return StageAnswerer(
             self.executor,
             self.models,
             self.ledger if imported else None,
             generations,
-            follow_up=follow_up_with(self.prepared.prompts.reask),
+            follow_up=follow_up_with(self.prepared.drafts.reask),
             on_end=self._end,
         )
 
@@ -159,6 +190,8 @@ class SynthesisRun:
                 summary.reasons[f"{name}: {failure.kind}"] += 1
         for outcome in row.outcomes.values():
             summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
+        if summary.gates is not None and row.fields.get("gated"):
+            summary.gates.add(row.fields["gated"])
         summary.finished += not failures
         summary.failed += row.query.index in spool.failed
         self.on_row(row)
@@ -169,8 +202,7 @@ class SynthesisRun:
         settings, plan, source = self.prepared.settings, self.prepared.plan, self.prepared.source
         write_steps(settings.out, plan.last_step, source.queries(), spool)
         write_unfinished(settings.out, plan, source.queries(), spool)
-        if plan.last_step == len(STEP_FILES) - 1:
-            self.summary.exported = export_final(settings.out, settings.max_criteria)
+        self.summary.exported = _export(settings, plan)
 
     def _save(self, status: str) -> None:
         prepared = self.prepared
@@ -191,7 +223,16 @@ class SynthesisRun:
         write_manifest(prepared.settings.out, content)
 
 
-def changed_since(directory: Path, models: Mapping[str, Model], prompts: PromptSet) -> list[str]:
+def _export(settings: SynthesisSettings, plan: Plan) -> Exported | None:
+    """The final files, once the plan comes to their step."""
+    if settings.profile == "full":
+        from autorubric.synthesis.full.export import export_full
+
+        return export_full(settings.out, settings) if plan.last_step == len(STEPS) - 1 else None
+    return export_final(settings.out, settings.max_criteria) if plan.last_step == len(STEPS) - 2 else None
+
+
+def changed_since(directory: Path, models: Mapping[str, Model], prompts: PromptSet | FullPrompts) -> list[str]:
     """What differs from the last run in `directory` so that calls are asked anew, one sentence each."""
     manifest = read_manifest(directory) or {}
     before, now = manifest.get("models", {}), {slot: model.name for slot, model in models.items()}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from autorubric.llm.records.ledger import ImportRow, Ledger
 from autorubric.synthesis.answering import inputs_digest
-from autorubric.synthesis.plan import Plan, Stage
-from autorubric.synthesis.steps import STEP_FILES, read_rows, record_id_of
+from autorubric.synthesis.plan import AnyStage, Plan
+from autorubric.synthesis.steps import FULL_STEP_FILES, read_rows, record_id_of
 
 
 def take_over(directory: Path, plan: Plan, ledger: Ledger) -> Counter[str]:
@@ -22,7 +22,7 @@ def take_over(directory: Path, plan: Plan, ledger: Ledger) -> Counter[str]:
     """
     counts: Counter[str] = Counter()
     for stage in plan.stages:
-        path = directory / STEP_FILES[stage.step]
+        path = directory / FULL_STEP_FILES[stage.step]
         if path.exists():
             finished = _finished(stage, path)
             while rows := list(islice(finished, 500)):
@@ -31,7 +31,7 @@ def take_over(directory: Path, plan: Plan, ledger: Ledger) -> Counter[str]:
     return counts
 
 
-def _finished(stage: Stage, path: Path) -> Iterator[ImportRow]:
+def _finished(stage: AnyStage, path: Path) -> Iterator[ImportRow]:
     name = stage.name
     for row in read_rows(path):
         if name in row and stage.holds(row[name]) and not row.get(f"{name}_error"):

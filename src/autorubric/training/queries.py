@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.files import iter_jsonl
-from autorubric.files.parquet import iter_parquet
-from autorubric.training.rewarder import spoken
-from autorubric.training.rubric_rows import rubric_from
+from autorubric.files import iter_jsonl, iter_parquet
+from autorubric.formats.record import read_prompt, text_of
+from autorubric.formats.record import turns_of as messages_of
+from autorubric.training.rubric_rows import plain, rubric_from
 
 Turn = dict[str, str]
 
@@ -56,7 +56,7 @@ class RubricQuery:
             >>> RubricQuery("q1", ({"role": "user", "content": "Why?"},), rubric).text
             'Why?'
         """
-        return text_of(self.turns)
+        return text_of(read_prompt(list(self.turns), "the query"))
 
 
 @dataclass(slots=True)
@@ -97,16 +97,6 @@ def read_queries(path: Path) -> QueryReading:
     return _of_rows(itertools.chain([first] if first else [], rows), path, problems)
 
 
-def text_of(turns: Sequence[Turn]) -> str:
-    """Turns as one text; a plain query is its own text.
-
-    Example:
-        >>> text_of([{"role": "user", "content": "Why?"}])
-        'Why?'
-    """
-    return turns[0]["content"] if len(turns) == 1 else spoken(turns)
-
-
 def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
     """A query as turns.
 
@@ -117,22 +107,15 @@ def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
         >>> turns_of("Why?", "row 1")
         ({'role': 'user', 'content': 'Why?'},)
     """
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, str) and value.strip():
-        return ({"role": "user", "content": value},)
-    if isinstance(value, list) and value:
-        turns = tuple(_turn(turn, where) for turn in value)
-        if turns[-1]["role"] == "assistant":
-            raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
-        return turns
-    raise InputError(f"{where}: the query is blank" if value in ("", [], None) else f"{where}: the query is no text")
-
-
-def _turn(turn: Any, where: str) -> Turn:
-    if not isinstance(turn, Mapping) or not isinstance(turn.get("content"), str) or not turn.get("role"):
-        raise InputError(f"{where}: a turn of a conversation is {{role, content}}")
-    return {"role": str(turn["role"]), "content": turn["content"]}
+    try:
+        turns = tuple(messages_of(read_prompt(plain(value), "the query")))
+    except InputError as error:
+        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
+    if not any(turn["content"].strip() for turn in turns):
+        raise InputError(f"{where}: the query is blank")
+    if turns[-1]["role"] == "assistant":
+        raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
+    return turns
 
 
 def first_of(row: Mapping[str, Any], names: Iterable[str]) -> Any:

@@ -209,7 +209,7 @@ async def test_what_is_no_http_is_turned_away_and_the_service_goes_on(serve: Ser
 async def test_chunks_past_the_cap_are_not_read_to_their_end(serve: Serve) -> None:
     chunk = b"10000\r\n" + b" " * 65_536 + b"\r\n"
     async with serve(doors=Doors(most_bytes=100_000)) as service:
-        status, value = told(await exchange(service, head("Transfer-Encoding: chunked") + chunk * 3))
+        status, value = told(await exchange(service, head("Transfer-Encoding: chunked") + chunk * 3 + b"0\r\n\r\n"))
         assert status == 413
         assert value["error"]["problems"] == [
             "the body is longer than 100000 bytes; send fewer submissions in one call"

@@ -13,6 +13,7 @@ from typing import Any
 from autorubric.llm import attempts
 from autorubric.llm.offline.answers import write_answer
 from autorubric.llm.offline.criteria import write_rubric
+from autorubric.llm.offline.gating import license_criteria, merge_named, rewrite_disputed, write_pitfalls
 from autorubric.llm.offline.judging import choose, judge
 from autorubric.llm.offline.merging import merge_rubrics, write_harder
 from autorubric.llm.offline.reading import Reading, read_query, without_surrogates
@@ -90,14 +91,34 @@ class OfflineModel:
             return _fenced(write_rubric(reading, str(inputs.get("reference") or ""), random))
         if request.role == "merge":
             sets = [_items(rubric) for rubric in _items(inputs.get("sets"))]
+            if all("id" in item for rubric in sets for item in rubric) and any(sets):
+                return _json(merge_named(sets))
             return _fenced(merge_rubrics(sets) or write_rubric(reading, "", random))
         if request.role == "augment":
             responses = [str(text or "") for text in inputs.get("responses") or ()]
             return _fenced(write_harder(reading, _items(inputs.get("rubrics")), responses, random))
-        if request.role == "judge":
-            return json.dumps(_judged(inputs), ensure_ascii=False)
+        asked_of_gates = _gated(request.role, reading, inputs, random)
+        if asked_of_gates is not None:
+            return _json(asked_of_gates)
         thorough = request.role != "response" or _is_thorough(reading, request.draw)
         return write_answer(reading, random, thorough=thorough)
+
+
+def _gated(role: str, reading: Reading, inputs: Mapping[str, Any], random: Random) -> dict[str, Any] | None:
+    """The reply to what is asked about criteria and submissions; None for other roles."""
+    if role == "judge":
+        return _judged(inputs)
+    if role == "pitfall":
+        return {"criteria": write_pitfalls(reading, random)}
+    if role == "licence":
+        return license_criteria(reading, _items(inputs.get("criteria")))
+    if role == "rewrite":
+        return rewrite_disputed(reading, _items(inputs.get("disputes")))
+    return None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _is_thorough(reading: Reading, draw: int) -> bool:

@@ -24,6 +24,17 @@ def request_from(
     return Request(messages, role, schema=schema, draw=draw, inputs=inputs)
 
 
+def query_in(fields: Mapping[str, Any]) -> Any:
+    """The query of a row: its text without outer space, or the turns of a conversation.
+
+    Example:
+        >>> query_in({"question": " Why? "})
+        'Why?'
+    """
+    question = fields["question"]
+    return question.strip() if isinstance(question, str) else question
+
+
 def missing(field: str) -> Failure:
     """The failure of a stage whose input an earlier stage could not deliver."""
     return Failure("missing_input", f"missing {field}")

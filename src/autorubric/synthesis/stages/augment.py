@@ -9,7 +9,7 @@ from autorubric.llm.request import Failure, Request
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.items import read_additions, rubric_schema
 from autorubric.synthesis.plan import Fields, Settled, Stage
-from autorubric.synthesis.stages.asking import has_items, has_text, missing, request_from
+from autorubric.synthesis.stages.asking import has_items, has_text, missing, query_in, request_from
 
 
 def augment_stage(prompts: PromptSet, letters: Sequence[str]) -> Stage:
@@ -27,7 +27,7 @@ def augment_stage(prompts: PromptSet, letters: Sequence[str]) -> Stage:
         if len(responses) < 2:
             return Settled([], "skipped(no responses)")
         inputs = {
-            "query": fields["question"].strip(),
+            "query": query_in(fields),
             "rubrics": fields["merged_rubrics"],
             "responses": responses,
         }

@@ -6,7 +6,7 @@ from autorubric.llm.request import Failure, Request
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.items import read_rubric, rubric_schema
 from autorubric.synthesis.plan import Fields, Stage
-from autorubric.synthesis.stages.asking import has_items, has_text, missing, request_from
+from autorubric.synthesis.stages.asking import has_items, has_text, missing, query_in, request_from
 
 
 def candidate_stage(prompts: PromptSet, letter: str, *, draw: int) -> Stage:
@@ -15,7 +15,7 @@ def candidate_stage(prompts: PromptSet, letter: str, *, draw: int) -> Stage:
     def build(fields: Fields) -> Request | Failure:
         if not has_text(fields.get("reference")):
             return missing("reference")
-        inputs = {"query": fields["question"].strip(), "reference": fields["reference"]}
+        inputs = {"query": query_in(fields), "reference": fields["reference"]}
         return request_from(prompts.rubric, inputs, role="rubric", draw=draw, schema=rubric_schema())
 
     reads = ("question", "reference")

@@ -8,7 +8,7 @@ from autorubric.llm.request import Failure, Request
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.items import read_rubric, rubric_schema
 from autorubric.synthesis.plan import Fields, Settled, Stage
-from autorubric.synthesis.stages.asking import has_items, missing, request_from
+from autorubric.synthesis.stages.asking import has_items, missing, query_in, request_from
 
 
 def merge_stage(prompts: PromptSet, letters: Sequence[str]) -> Stage:
@@ -25,7 +25,7 @@ def merge_stage(prompts: PromptSet, letters: Sequence[str]) -> Stage:
             return missing(names[0])
         if len(sets) == 1:
             return Settled(sets[0], "passthrough")
-        inputs = {"query": fields["question"].strip(), "sets": sets}
+        inputs = {"query": query_in(fields), "sets": sets}
         return request_from(prompts.merge, inputs, role="merge", schema=rubric_schema())
 
     return Stage("merged_rubrics", "merge", 3, ("question", *names), build, read_rubric, has_items, empty=[])

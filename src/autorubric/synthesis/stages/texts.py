@@ -6,7 +6,7 @@ from autorubric.llm.reading.structured import read_text
 from autorubric.llm.request import Answer, Reply, Request, Unreadable
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.plan import Fields, Stage
-from autorubric.synthesis.stages.asking import has_text, request_from
+from autorubric.synthesis.stages.asking import has_text, query_in, request_from
 
 
 def reference_stage(prompts: PromptSet) -> Stage:
@@ -24,7 +24,7 @@ def _answer_stage(prompts: PromptSet, *, name: str, slot: str, role: str, step: 
     template = prompts.reference
 
     def build(fields: Fields) -> Request:
-        return request_from(template, {"query": fields["question"].strip()}, role=role, draw=draw)
+        return request_from(template, {"query": query_in(fields)}, role=role, draw=draw)
 
     return Stage(name, slot, step, ("question",), build, _read, has_text, empty="")
 

@@ -1,0 +1,126 @@
+"""The way of one query through the gates: grading, licences, decisions, one rewrite, decisions again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.graders.case import Case
+from autorubric.graders.rubric_judge import RubricJudge
+from autorubric.llm.request import Answer, Unreadable
+from autorubric.prompts.gating import package_gate_prompts
+from autorubric.synthesis.candidate import Candidate, Licence, Pool, Votes
+from autorubric.synthesis.gates import (
+    Decision,
+    GateContext,
+    GateSettings,
+    agreed_licences,
+    decide,
+    disputes_in,
+    fates,
+    licence_request,
+    read_licences,
+    read_rewrites,
+    rewrite_request,
+    standing,
+)
+from benchmarks.planted.corpus import Kind, Planted, Scene
+from benchmarks.planted.judges import Script
+
+_VERDICTS = {CriterionVerdict.MET: True, CriterionVerdict.UNMET: False}
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of one planted criterion.
+
+    Attributes:
+        language: of its query.
+        kind: good, or its fault.
+        kept: whether it is in the finished rubric with its fault, if it had one.
+        decision: the one that settled it; None where every gate was off.
+    """
+
+    language: str
+    kind: Kind
+    kept: bool
+    decision: Decision | None
+
+
+def course(scene: Scene, seed: int, judges: int, settings: GateSettings) -> list[Fate]:
+    """What becomes of every planted criterion of a query."""
+    return asyncio.run(_course(scene, Script(scene, seed), judges, settings))
+
+
+async def _course(scene: Scene, script: Script, judges: int, settings: GateSettings) -> list[Fate]:
+    candidates = tuple(one.candidate for one in scene.planted)
+    pool = await graded(scene, candidates, script, judges)
+    context = GateContext(scene.query, candidates, pool, await licences(scene, candidates, script, settings))
+    decisions = decide(context, settings)
+    left = standing(candidates, decisions)
+    split = [one for one in candidates if (fate := fates(decisions).get(one.id)) and fate.outcome == "rewrite"]
+    rewrites = await rewritten(scene, split, pool, script)
+    if rewrites:
+        more = await graded(scene, tuple(rewrites.values()), script, judges)
+        pool = replace(pool, votes={**pool.votes, **more.votes})
+        again = replace(context, candidates=(*left, *rewrites.values()), pool=pool)
+        later = decide(again, settings)
+        left, decisions = standing(again.candidates, later), [*decisions, *later]
+    settled = fates(decisions)
+    settled |= {old: settled[new.id] for old, new in rewrites.items()}
+    faultless = {one.mended for one in scene.planted}
+    inside = {one.parents[0] if one.rewritten else one.id for one in left if one.description not in faultless}
+    return [
+        Fate(scene.language, one.kind, _stands(one, inside), settled.get(one.candidate.id)) for one in scene.planted
+    ]
+
+
+def _stands(one: Planted, inside: Collection[str]) -> bool:
+    """Whether a criterion is in the rubric; a repetition counts where what it repeats is in the rubric too."""
+    return one.candidate.id in inside and (one.kind != "twice" or one.licence.same_as in inside)
+
+
+async def graded(scene: Scene, candidates: Sequence[Candidate], script: Script, judges: int) -> Pool:
+    """The pool, with every judge's verdicts on these criteria; None where a reply had no entry."""
+    criteria = tuple(Criterion(weight=one.weight, requirement=one.description) for one in candidates)
+    panel = [RubricJudge(script.judge(number), f"j{number}") for number in range(judges)]
+    rows = [[await _row(judge, Case(text, criteria, scene.query)) for text in scene.responses] for judge in panel]
+    votes: dict[str, Votes] = {
+        one.id: tuple(tuple(column[index] for column in row) for row in rows) for index, one in enumerate(candidates)
+    }
+    return Pool(scene.responses, tuple(judge.judge_id for judge in panel), votes)
+
+
+async def _row(judge: RubricJudge, case: Case) -> list[bool | None]:
+    wanted = range(len(case.criteria))
+    answer = judge.read(case, wanted, await judge.model.complete(judge.build(case, wanted)))
+    if isinstance(answer, Unreadable):
+        return [None] * len(wanted)
+    verdicts = (answer.value[index].verdict for index in wanted)
+    return [None if verdict is None else _VERDICTS.get(verdict) for verdict in verdicts]
+
+
+async def licences(
+    scene: Scene, candidates: Sequence[Candidate], script: Script, settings: GateSettings
+) -> dict[str, Licence]:
+    """What the licence judgments of a query come to."""
+    model, draws = script.licence_judge(), []
+    for draw in range(settings.licence_draws):
+        request = licence_request(package_gate_prompts(), scene.query, candidates, draw)
+        answer = read_licences(candidates, await model.complete(request))
+        assert isinstance(answer, Answer)
+        draws.append(answer.value)
+    return agreed_licences(draws)
+
+
+async def rewritten(scene: Scene, split: Sequence[Candidate], pool: Pool, script: Script) -> dict[str, Candidate]:
+    """The new wordings of criteria that judges split on."""
+    if not split:
+        return {}
+    request = rewrite_request(package_gate_prompts(), scene.query, disputes_in(split, pool), scene.responses)
+    answer = read_rewrites(split, await script.rewriter().complete(request))
+    assert isinstance(answer, Answer)
+    return answer.value

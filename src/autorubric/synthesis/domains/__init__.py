@@ -1,0 +1,77 @@
+"""Domain profiles: settings and additions to prompts for one kind of query, as data files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from autorubric.errors import ConfigError
+from autorubric.files import nearest
+from autorubric.prompts import PromptSet
+from autorubric.prompts.template import PACKAGED, Template
+
+DOMAINS = ("medical", "science", "instruction_following", "writing", "chat")
+"""The profiles that come with the package."""
+
+
+def with_domain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with those of the domain they name laid under them: what is set by hand stays.
+
+    Raises:
+        ConfigError: no domain has that name.
+
+    Example:
+        >>> with_domain({"domain": "medical", "full": {"pool": 4}})["full"]
+        {'gates': {'licence_draws': 7}, 'pool': 4}
+    """
+    name = values.get("domain")
+    return dict(values) if name is None else _over(_profile(str(name))["settings"], values)
+
+
+def domain_prompts(prompts: PromptSet, name: str) -> PromptSet:
+    """Prompts with what the domain adds to those of the package; a user's own stay as they are.
+
+    Example:
+        >>> from autorubric.prompts import package_prompts
+        >>> medical = domain_prompts(package_prompts(), "medical")
+        >>> medical.rubric.fingerprint == package_prompts().rubric.fingerprint
+        False
+    """
+    added: dict[str, Any] = {}
+    for prompt, text in _profile(name)["additions"].items():
+        template = getattr(prompts, prompt)
+        if isinstance(template, Template) and template.origin == PACKAGED:
+            added[prompt] = _with_addition(template, text)
+    return replace(prompts, **added)
+
+
+def _with_addition(template: Template, text: str) -> Template:
+    """A template with a paragraph more at the end of its system message."""
+    head, tail = template.source.split("{% endblock %}", 1)
+    return Template(template.name, f"{head}\n{{% raw %}}{text}{{% endraw %}}\n{{% endblock %}}{tail}")
+
+
+@cache
+def _profile(name: str) -> dict[str, Any]:
+    if name not in DOMAINS:
+        near = nearest(name, DOMAINS)
+        hint = f"did you mean {near!r}?" if near else f"the domains are {', '.join(DOMAINS)}"
+        raise ConfigError(f"no domain is called {name!r}; {hint}")
+    import yaml
+
+    text = files("autorubric.synthesis.domains").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    profile: dict[str, Any] = yaml.safe_load(text)
+    return profile
+
+
+def _over(under: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """Two trees of settings, the upper one winning leaf by leaf."""
+    merged = dict(under)
+    for key, value in upper.items():
+        held = merged.get(key)
+        both = isinstance(held, Mapping) and isinstance(value, Mapping)
+        merged[key] = _over(held, value) if both else value  # type: ignore[arg-type]
+    return merged

@@ -1,0 +1,1 @@
+"""The paper's whole method: a pool of graded responses, evolution in rounds, and gates with evidence."""

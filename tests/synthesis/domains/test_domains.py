@@ -1,0 +1,59 @@
+"""Domain profiles: their settings under those set by hand, their words behind those of the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autorubric.errors import ConfigError
+from autorubric.prompts import load_prompts, package_prompts
+from autorubric.synthesis.domains import DOMAINS, domain_prompts, with_domain
+from autorubric.synthesis.settings import settings_from
+
+GOLDEN = Path(__file__).parents[2] / "prompts" / "golden"
+MODELS = {
+    **dict.fromkeys(("reference", "merge", "augment"), "a/m"),
+    **{name: ["a/m", "a/n"] for name in ("responses", "rubrics", "judges")},
+}
+FILES = {"input": "q.jsonl", "out": "out", "profile": "full", "roles": MODELS}
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_what_a_domain_adds_to_the_prompts_shows_in_review(name: str) -> None:
+    prompts, plain = domain_prompts(package_prompts(), name), package_prompts()
+    shown = []
+    for prompt in ("rubric", "pitfalls"):
+        system = getattr(prompts, prompt).render(query="q", reference="r")[0][1]
+        base = getattr(plain, prompt).render(query="q", reference="r")[0][1]
+        assert system.startswith(base.rstrip("\n"))
+        shown.append(f"=== {prompt} ===\n{system[len(base) :].strip()}\n")
+    golden = GOLDEN / f"domain_{name}.txt"
+    if not golden.exists():
+        golden.write_text("".join(shown), encoding="utf-8")
+        pytest.fail(f"{golden.name} was not there and has been written; look at it and run the test again")
+    assert "".join(shown) == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_settings_of_every_domain_are_valid(name: str) -> None:
+    assert settings_from({**FILES, "domain": name}).domain == name
+
+
+def test_what_is_set_by_hand_stays() -> None:
+    by_hand = {**FILES, "domain": "medical", "full": {"gates": {"licence_draws": 1}, "rounds": 2}}
+    settings = settings_from(by_hand)
+    assert (settings.full.gates.licence_draws, settings.full.rounds) == (1, 2)
+    assert settings_from({**FILES, "domain": "medical"}).full.gates.licence_draws == 7
+    assert settings_from({**FILES, "domain": "instruction_following"}).full.pitfalls == "off"
+
+
+def test_a_users_own_template_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "rubric.jinja").write_text("Mine: {{ query }}")
+    prompts = load_prompts(tmp_path)
+    assert domain_prompts(prompts, "medical").rubric is prompts.rubric
+
+
+def test_a_domain_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(ConfigError, match="the domains are medical, science"):
+        with_domain({"domain": "law"})

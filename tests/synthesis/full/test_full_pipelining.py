@@ -1,0 +1,55 @@
+"""The full plan is pipelined: what one record waits for holds no other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from autorubric.llm.executor import Executor
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Request
+from autorubric.synthesis.runner import Row
+from autorubric.synthesis.settings import settings_from, slots_of
+from autorubric.synthesis.synthesize import SynthesisRun, prepare
+from autorubric.testing import ScriptedModel
+from tests.synthesis.full.conftest import Play
+
+
+async def test_a_judge_that_is_silent_on_one_query_holds_that_query_alone(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps({"question": f"Query {n}?"}) + "\n" for n in range(6)))
+    roles = dict.fromkeys(("reference", "merge", "augment"), "a/m")
+    lists = {name: ["a/m", "a/n"] for name in ("responses", "rubrics", "judges")}
+    files = {"input": tmp_path / "q.jsonl", "out": tmp_path}
+    settings = settings_from({**files, "profile": "full", "roles": {**roles, **lists}, "concurrency": 4})
+    play, others_done = Play(), asyncio.Event()
+
+    async def script(slot: str, request: Request) -> str:
+        if slot == "judge_a" and "Query 0?" in request.messages[-1].content:
+            await others_done.wait()
+        body: dict[str, Any] = {
+            "model": f"m-{slot.replace('_', '-')}",
+            "messages": [m._asdict() for m in request.messages],
+        }
+        if request.schema is not None:
+            body["response_format"] = {"json_schema": {"name": request.schema.name}}
+        return play(body)
+
+    def model_of(slot: str) -> ScriptedModel:
+        return ScriptedModel(lambda request: script(slot, request), name=f"m-{slot}")
+
+    done: list[str] = []
+
+    def told(row: Row) -> None:
+        done.append(row.query.record_id)
+        if len(done) == 5:
+            others_done.set()
+
+    models = {slot.name: model_of(slot.name) for slot in slots_of(settings)}
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        run = SynthesisRun(prepare(settings), models, ledger, Executor(ledger), on_row=told)
+        async with asyncio.timeout(60):
+            summary = await run.execute()
+    assert summary.finished == 6
+    assert done[-1] == "idx:0"

@@ -1,0 +1,139 @@
+"""The merge stage: sets in, one rubric out, and the fate of every criterion through every fold."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from autorubric.llm.model import Model
+from autorubric.llm.request import Answer, Failure, Reply, Request
+from autorubric.prompts import package_prompts
+from autorubric.synthesis.full.merging import drafts_in, merge_stage
+from autorubric.synthesis.full.settings import FullSettings
+from autorubric.synthesis.plan import Settled
+from autorubric.testing import ScriptedModel
+
+
+def merges(request: Request) -> str:
+    """Joins the first criteria of the sets it is given, drops what is called Off, and keeps the rest."""
+    import json
+
+    sets = request.inputs["sets"]
+    firsts = [some[0] for some in sets]
+    joined = {
+        "sources": [one["id"] for one in firsts],
+        **{k: firsts[0][k] for k in ("title", "description", "weight")},
+    }
+    others = [one for some in sets for one in some[1:]]
+    kept = [one | {"sources": [one["id"]]} for one in others if one["title"] != "Off"]
+    dropped = [{"id": one["id"], "reason": "off topic"} for one in others if one["title"] == "Off"]
+    return json.dumps({"criteria": [joined, *kept], "dropped": dropped})
+
+
+@dataclass
+class Table:
+    """A desk at which a scripted model is asked without a ledger."""
+
+    model: ScriptedModel
+    item: str = "q1"
+    failing: bool = False
+    models: dict[str, Model] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.models = {"merge": self.model}
+
+    def ask_as(self, slot: str) -> Any:
+        async def ask(model: Any, request: Request, read: Any, follow_up: Any) -> Any:
+            if self.failing:
+                return Failure("server", "down")
+            reply: Reply = await model.complete(request)
+            found = read(reply)
+            return found if isinstance(found, Answer) else Failure(found.kind, found.message)
+
+        return ask
+
+
+def items(prefix: str, count: int = 3) -> list[dict[str, Any]]:
+    return [{"title": "T", "description": f"States {prefix}{n}.", "weight": n + 1} for n in range(count)]
+
+
+def merged(row: dict[str, Any], settings: FullSettings | None = None, **table: Any) -> Any:
+    settings = settings or FullSettings()
+    names = {name: name.removeprefix("rubrics_") for name in row if name.startswith("rubrics_")}
+    stage = merge_stage(package_prompts().merge_sets, lambda *asked: asked[0], names, settings)
+    desk = Table(ScriptedModel(merges), **table)
+
+    async def work() -> Any:
+        return await stage.work({"question": "Why?", **row}, desk)
+
+    found = asyncio.run(work())
+    return found, desk.model.requests, stage
+
+
+def test_one_call_merges_all_sets_and_the_higher_weight_wins() -> None:
+    rows = {f"rubrics_{x}": items(f"x{x}") for x in "abcd"}
+    rows["rubrics_c"][0]["weight"] = 10
+    found, asked, _ = merged(rows)
+    assert isinstance(found, Settled)
+    assert len(asked) == 1
+    first = found.value["criteria"][0]
+    assert (first["weight"], first["parents"]) == (10, ["a1", "b1", "c1", "d1"])
+    assert {fate["id"] for fate in found.value["fates"]} == {f"{x}{n}" for x in "abcd" for n in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 8])
+def test_a_fold_takes_one_call_less_than_sets_and_loses_nobody(count: int) -> None:
+    letters = "abcdefgh"[:count]
+    rows = {f"rubrics_{x}": [i | {"title": "L" * 300} for i in items(f"x{x}")] for x in letters}
+    found, asked, stage = merged(rows, FullSettings(merge_characters=1000))
+    assert len(asked) == count - 1
+    assert len(stage.requests({"question": "Why?", **rows}, {})) == count - 1
+    ids = {one["id"] for one in found.value["criteria"]}
+    fates = found.value["fates"]
+    assert [fate["id"] for fate in fates] == [f"{x}{n}" for x in letters for n in (1, 2, 3)]
+    assert {fate["into"] for fate in fates} == ids
+    # All first criteria end in one, however the fold was drawn.
+    assert len({fate["into"] for fate in fates if fate["id"].endswith("1")}) == 1
+
+
+def test_the_fold_of_a_record_is_drawn_from_its_own_seed() -> None:
+    rows = {f"rubrics_{x}": [i | {"title": "L" * 300} for i in items(f"x{x}")] for x in "abcdef"}
+    settings = FullSettings(merge_characters=1000)
+
+    def first_pair(item: str) -> list[str]:
+        _, asked, _ = merged(rows, settings, item=item)
+        return [some[0]["id"] for some in asked[0].inputs["sets"]]
+
+    assert first_pair("q1") == first_pair("q1")
+    assert len({tuple(first_pair(f"q{n}")) for n in range(8)}) > 1
+
+
+def test_what_the_model_drops_is_named_with_its_reason() -> None:
+    rows = {
+        "rubrics_a": [*items("a", 2), {"title": "Off", "description": "States z.", "weight": 3}],
+        "rubrics_b": items("b"),
+    }
+    found, _, _ = merged(rows)
+    fates = {fate["id"]: (fate["outcome"], fate["reason"]) for fate in found.value["fates"]}
+    assert fates["a3"] == ("dropped", "off topic")
+
+
+def test_a_single_set_stands_as_it_is_without_a_call() -> None:
+    found, asked, _ = merged({"rubrics_a": items("a"), "rubrics_b": []})
+    assert asked == []
+    assert found.model == "passthrough"
+    assert [one["parents"] for one in found.value["criteria"]] == [["a1"], ["a2"], ["a3"]]
+
+
+def test_a_failed_call_is_the_failure_of_the_stage() -> None:
+    found, _, _ = merged({"rubrics_a": items("a"), "rubrics_b": items("b")}, failing=True)
+    assert found == Failure("server", "down")
+
+
+def test_pitfalls_are_dropped_with_a_reason_where_they_are_off() -> None:
+    row = {"rubrics_a": [{"title": "T", "description": "States it wrongly.", "weight": -3}]}
+    drafts = drafts_in(row, {"rubrics_a": "a"}, FullSettings(pitfalls="off"))
+    assert (drafts.sets, drafts.fates[0].reason) == ([[]], "pitfalls are off")

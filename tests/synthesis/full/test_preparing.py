@@ -1,0 +1,69 @@
+"""From settings to the plan of the full method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autorubric.synthesis.full.preparing import full_plan_of
+from autorubric.synthesis.full.prompts import package_full_prompts
+from autorubric.synthesis.models import configs
+from autorubric.synthesis.settings import settings_from, slots_of
+
+FILES = {"input": "q.jsonl", "out": "out", "profile": "full"}
+PAIR = ["a/m", "a/m"]
+ONE: dict[str, Any] = {
+    "reference": "a/m",
+    "merge": "a/m",
+    "augment": "a/m",
+    "responses": PAIR,
+    "rubrics": PAIR,
+    "judges": PAIR,
+}
+
+
+def reads_of(name: str, full: dict[str, Any] | None = None, given: int = 0, **roles: Any) -> tuple[str, ...]:
+    values = {**FILES, "roles": {**ONE, **roles}, "full": full or {}}
+    settings = settings_from({**values, "responses_column": "answers"} if given else values)
+    plan = full_plan_of(settings, package_full_prompts(), given)
+    return next(stage.reads for stage in plan.stages if stage.name == name)
+
+
+def test_two_draws_of_one_model_are_grounded_in_two_of_its_responses() -> None:
+    assert reads_of("rubrics_a") == ("question", "response_a")
+    assert reads_of("rubrics_b") == reads_of("pitfalls_b") == ("question", "response_b")
+
+
+def test_another_model_answers_itself_and_its_address_tells_it_apart() -> None:
+    here = {"model": "a/m", "base_url": "http://localhost:1/v1"}
+    assert reads_of("rubrics_b", rubrics=["a/m", here]) == ("question", "own_b")
+    assert reads_of("rubrics_a", given=3) == ("question", "own_a")
+
+
+def test_one_reference_grounds_all() -> None:
+    assert reads_of("rubrics_b", {"grounding": "reference"}) == ("question", "reference")
+
+
+def test_the_pool_is_filled_in_turn_and_draws_come_first() -> None:
+    roles = {**ONE, "responses": ["a/1", "a/2"]}
+    slots = {s.name: s.role.model for s in slots_of(settings_from({**FILES, "roles": roles, "full": {"pool": 5}}))}
+    assert [slots[f"response_{x}"] for x in "abcde"] == ["a/1", "a/2", "a/1", "a/2", "a/1"]
+    roles = {**ONE, "responses": [{"model": "a/1", "draws": 3}, "a/2"]}
+    slots = {s.name: s.role.model for s in slots_of(settings_from({**FILES, "roles": roles}))}
+    assert [slots[f"response_{x}"] for x in "abcd"] == ["a/1", "a/1", "a/1", "a/2"]
+    assert "response_e" not in slots
+
+
+def test_who_plays_nothing_else_is_played_by_the_first_judge_and_by_augment() -> None:
+    roles = {**ONE, "judges": ["a/j"], "augment": "a/e"}
+    slots = {slot.name: slot for slot in slots_of(settings_from({**FILES, "roles": roles}))}
+    assert (slots["licence"].role.model, slots["licence"].source) == ("a/j", "judge_a")
+    assert (slots["rewrite"].role.model, slots["rewrite"].source) == ("a/e", "augment")
+
+
+def test_a_rubric_models_own_answer_may_be_as_long_as_a_reference() -> None:
+    roles = {**ONE, "rubrics": [{"model": "a/x", "max_tokens": 900}, "a/m"]}
+    settings = settings_from({**FILES, "roles": roles, "ref_max_tokens": 5000})
+    made = configs(settings, {"RUBRIC_A_API_KEY": "key-of-a", "OPENAI_API_KEY": "key"})
+    assert (made["own_a"].max_tokens, made["rubric_a"].max_tokens) == (5000, 900)
+    assert made["own_a"].api_key == made["rubric_a"].api_key
+    assert "own_b" not in made

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autorubric.synthesis.gates.demands import demands_in
+from autorubric.synthesis.gates.words import alikeness, holds
+from autorubric.wording import numbers_in
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("Checks every 3 months.", "Checks every 6 months."),
+        ("Names at least three causes.", "Names at least five causes."),
+        ("States the dose in mg.", "Does not state the dose in mg."),
+        ("至少列出三个原因。", "至少列出五个原因。"),
+        ("说明每日剂量。", "没有说明每日剂量。"),
+        ("", "Names a cause."),
+    ],
+)
+def test_numbers_and_negations_keep_criteria_apart(left: str, right: str) -> None:
+    assert alikeness(left, right) == alikeness(right, left) == 0.0
+
+
+def test_numbers_count_whichever_way_they_are_written() -> None:
+    assert numbers_in("Three causes, １０ words") == numbers_in("3 reasons and 10 lines")
+    assert numbers_in("三个原因") == numbers_in("3 causes")
+    assert alikeness("Names three causes.", "Names 3 causes.") == 1.0
+
+
+def test_more_of_the_same_is_as_alike_as_the_shorter_one_is_contained() -> None:
+    # warn, drink, alcohol against drink, alcohol, tablet, evening: two of three.
+    left, right = "Warns of drinking alcohol.", "Drinking alcohol with the tablets in the evening."
+    assert alikeness(left, right) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "there"),
+    [
+        ("How MUCH,  may I take?", "how much may", True),
+        ("每天喝多少水合适？", "喝多少水", True),
+        ("Ｈｏｗ much?", "How much", True),
+        ("How much?", "how little", False),
+        ("How much?", "?!", False),
+    ],
+)
+def test_a_quote_is_found_whatever_its_case_spaces_and_punctuation(text: str, quote: str, there: bool) -> None:
+    assert holds(text, quote) is there
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        "Explains why coal was cheap.",
+        "Says in which order the steps follow.",
+        "Names the line of the bus.",
+        "The code runs on an empty list.",
+        "Sorts the list first to bring the duplicates together.",
+        "States how many days of rest are needed.",
+        "说明为什么要分次饮水。",
+        "比较两种方式各自的风险。",
+        "指出标准差的含义。",
+        "Shows that the equation has exactly two real solutions.",
+        "States that water boils at exactly 100 degrees at sea level.",
+        "Uses a hash table for the lookups.",
+        "Makes no bold claims about a cure.",
+        "Says that one line passes through any two points.",
+        "Mentions the book titled 'The Alignment Problem'.",
+        'Explains what the phrase "soft landing" means.',
+        "Gives at least three examples of a mammal.",
+        "说明方程恰好有三个解。",
+        "列出至少三个原因。",
+        "指出会议在正好三点钟开始。",
+    ],
+)
+def test_substance_is_no_form(criterion: str) -> None:
+    assert demands_in(criterion, "Why?") == []
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        "Provides a summary table of the options.",
+        "Should make appropriate use of bold letters.",
+        "Has between two and four paragraphs.",
+        "Puts the warning on a separate line.",
+        "Lists exactly seven side effects.",
+        "Signs off with a friendly remark.",
+        "正好用十句话说完。",
+        "分成恰好三个部分。",
+    ],
+)
+def test_a_form_is_seen_in_its_many_words(criterion: str) -> None:
+    assert [demand.asked for demand in demands_in(criterion, "Why?")] == [False]
+
+
+DATA = Path(__file__).parents[4] / "shared" / "data" / "healthbench_250.jsonl"
+
+
+@pytest.mark.skipif(not DATA.is_file(), reason="the real data in ../shared/data is not here")
+def test_criteria_of_physicians_are_hardly_ever_taken_for_unasked_forms() -> None:
+    seen, total = [], 0
+    for line in DATA.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        query = "\n".join(turn["content"] for turn in row["prompt"])
+        for rubric in row["rubrics"]:
+            total += 1
+            if any(not demand.asked for demand in demands_in(rubric["criterion"], query)):
+                seen.append(rubric["criterion"])
+    assert total == 2955
+    assert len(seen) < 0.01 * total
+    assert sum("bold" in text.lower() or "bullet points" in text for text in seen) >= 10
+
+
+def test_a_count_is_asked_for_only_with_its_own_number() -> None:
+    (asked,) = demands_in("Has exactly five sentences.", "Answer in 5 sentences.")
+    (other,) = demands_in("Has exactly five sentences.", "Answer in three sentences.")
+    assert asked.asked
+    assert not other.asked
+
+
+def test_a_phrase_is_asked_for_only_with_its_own_words() -> None:
+    criterion = 'Contains the exact phrase "blue moon".'
+    assert demands_in(criterion, 'Use "Blue Moon" somewhere.')[0].asked
+    assert not demands_in(criterion, "Use a phrase about the sky.")[0].asked

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from autorubric.synthesis.gates import GateSettings
+from benchmarks.planted.corpus import BAD, Kind, Planted, Scene, scenes
+from benchmarks.planted.course import Fate, graded, licences
+from benchmarks.planted.judges import ERRORS, Script
+from benchmarks.planted_faults import of_kind, outcomes, rejected
+
+SEEDS = (1, 2)
+
+
+@cache
+def finished(seed: int) -> list[Fate]:
+    return outcomes(seed)
+
+
+def corpus() -> list[tuple[Scene, Planted]]:
+    return [(scene, one) for scene in scenes(1, 6) for one in scene.planted]
+
+
+def test_the_corpus_has_three_hundred_criteria_of_every_kind_in_two_languages() -> None:
+    kinds = Counter((scene.language, one.kind) for scene, one in corpus())
+    assert kinds.total() >= 300
+    assert all(kinds[language, kind] >= 10 for language in ("en", "zh") for kind in ("good", *BAD))
+    texts = [one.candidate.description for _, one in corpus()]
+    assert len(set(texts)) == len(texts)
+
+
+def test_what_is_planted_is_true_of_the_pool() -> None:
+    for scene, one in corpus():
+        truth = scene.truth[one.candidate.description]
+        if one.kind == "universal":
+            assert all(truth)
+        elif one.kind == "ambiguous":
+            assert set(truth) == {None}
+        else:
+            assert set(truth) == {True, False}
+        assert one.licence.quote in scene.query
+
+
+def test_the_gates_see_no_label() -> None:
+    for _, one in corpus():
+        assert one.kind not in (one.candidate.id, one.candidate.title)
+        assert one.candidate.parents == ()
+        assert one.candidate.models == ()
+
+
+def test_judges_err_at_their_known_rates_and_split_on_what_is_ambiguous() -> None:
+    wrong, total, split = Counter[int](), Counter[int](), Counter[bool]()
+    for scene in scenes(1, 6):
+        candidates = tuple(one.candidate for one in scene.planted)
+        pool = asyncio.run(graded(scene, candidates, Script(scene, 1), 3))
+        for one in candidates:
+            truth = scene.truth[one.description]
+            for judge, row in enumerate(pool.votes[one.id]):
+                pairs = [(vote, true) for vote, true in zip(row, truth, strict=True) if vote is not None]
+                wrong[judge] += sum(true is not None and vote != true for vote, true in pairs)
+                total[judge] += sum(true is not None for _, true in pairs)
+                split.update(vote for vote, true in pairs if true is None)
+    for judge, error in enumerate(ERRORS):
+        assert wrong[judge] / total[judge] == pytest.approx(error, abs=0.02)
+    assert split[True] / split.total() == pytest.approx(0.5, abs=0.1)
+
+
+def test_licence_judgments_of_several_draws_err_less_than_one() -> None:
+    def errors(draws: int) -> int:
+        count = 0
+        for scene in scenes(1, 6):
+            candidates = tuple(one.candidate for one in scene.planted)
+            settings = GateSettings(licence_draws=draws)
+            found = asyncio.run(licences(scene, candidates, Script(scene, 1), settings))
+            for one in scene.planted:
+                licence = found.get(one.candidate.id)
+                count += licence is not None and (licence.need == "none") != (one.licence.need == "none")
+        return count
+
+    assert errors(5) < errors(1) / 4
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_gates_reject_the_bad_and_keep_the_good(seed: int) -> None:
+    assert rejected(of_kind(finished(seed), *BAD)) >= 0.95
+    assert rejected(of_kind(finished(seed), "good")) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"),
+    [
+        ("twice", 0.95),
+        ("unlicensed", 0.95),
+        ("surface", 0.95),
+        ("universal", 0.9),
+        ("reversed", 0.75),
+        ("ambiguous", 0.9),
+        ("unanswerable", 0.95),
+    ],
+)
+def test_every_fault_is_found_mostly(kind: Kind, least: float) -> None:
+    assert rejected([fate for seed in SEEDS for fate in of_kind(finished(seed), kind)]) >= least
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_both_languages_are_gated_alike(language: str) -> None:
+    mine = [fate for seed in SEEDS for fate in finished(seed) if fate.language == language]
+    assert rejected(of_kind(mine, *BAD)) >= 0.94
+    assert rejected(of_kind(mine, "good")) <= 0.05
+
+
+def test_each_fault_is_rejected_by_the_gate_made_for_it() -> None:
+    made_for: dict[Kind, str] = {
+        "twice": "redundant",
+        "unlicensed": "licensed",
+        "surface": "surface",
+        "universal": "separates",
+        "reversed": "separates",
+        "unanswerable": "answerable",
+    }
+    for kind, gate in made_for.items():
+        fates = [fate for seed in SEEDS for fate in of_kind(finished(seed), kind) if not fate.kept]
+        assert Counter(fate.decision.gate for fate in fates if fate.decision).most_common(1)[0][0] == gate
+
+
+def test_without_gates_every_fault_is_in_the_rubric() -> None:
+    off = outcomes(1, settings=GateSettings(order=()))
+    assert all(fate.kept for fate in off)

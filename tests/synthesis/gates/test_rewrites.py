@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+
+from autorubric.llm.request import Answer, Reply, Unreadable
+from autorubric.prompts.gating import package_gate_prompts
+from autorubric.synthesis.candidate import Candidate, Pool
+from autorubric.synthesis.gates import disputes_in, read_rewrites, rewrite_request
+
+TONE = Candidate("e1.1", "Tone", "Has a good tone.", 4, "evolved", 1, models=("evolver",))
+FAULT = Candidate("m2", "Frightens", "Frightens the reader.", -6)
+POOL = Pool(
+    ("First text.", "Second text.", "Third text.", "Fourth text.", "Fifth text."),
+    ("j1", "j2"),
+    {
+        "e1.1": ((True, True, False, True, None), (True, False, True, False, True)),
+        "m2": ((False, True, False, False, True), (False, False, None, True, False)),
+    },
+)
+
+
+def test_the_rewriter_sees_what_judges_split_on_and_no_other_response() -> None:
+    request = rewrite_request(package_gate_prompts(), "Write to Ann.", disputes_in([TONE], POOL), POOL.responses)
+    assert request.role == "rewrite"
+    assert request.inputs["answers"] == ["Second text.", "Third text.", "Fourth text."]
+    (dispute,) = request.inputs["disputes"]
+    assert [split["answer"] for split in dispute["splits"]] == [1, 2, 3]
+    assert dispute["splits"][0]["said"] == [{"verdict": "MET", "reason": ""}, {"verdict": "UNMET", "reason": ""}]
+    assert "First text." not in request.messages[-1].content
+
+
+def test_two_disputes_share_the_responses_they_are_about() -> None:
+    request = rewrite_request(package_gate_prompts(), "Why?", disputes_in([TONE, FAULT], POOL), POOL.responses)
+    assert request.inputs["answers"] == list(POOL.responses[1:])
+    shown = [[split["answer"] for split in dispute["splits"]] for dispute in request.inputs["disputes"]]
+    assert shown == [[1, 2, 3], [1, 3, 4]]
+    assert request.inputs["disputes"][1]["pitfall"]
+
+
+def test_the_reasons_of_the_judges_go_along_where_they_are_known() -> None:
+    reasons = {"e1.1": (("", "Warm.", "Cold.", "", None), ("", "Stiff.", None, "", ""))}
+    (dispute,) = disputes_in([TONE], POOL, reasons)
+    assert dispute.splits[0] == (1, ((True, "Warm."), (False, "Stiff.")))
+    assert dispute.splits[1] == (2, ((False, "Cold."), (True, "")))
+
+
+def test_a_rewrite_keeps_all_but_the_words() -> None:
+    said = {"criterion_id": "e1.1", "split": "?", "title": "Greeting", "description": "Greets Ann by name."}
+    found = read_rewrites([TONE, FAULT], Reply(json.dumps({"rewrites": [said]})))
+    assert isinstance(found, Answer)
+    new = found.value["e1.1"]
+    assert new == Candidate(
+        "e1.1.r", "Greeting", "Greets Ann by name.", 4, "evolved", 1, ("evolver",), ("e1.1",), rewritten=True
+    )
+    assert found.notes == ("m2: not rewritten",)
+
+
+def test_what_has_no_clearer_wording_or_the_same_is_not_rewritten() -> None:
+    entries = [
+        {"criterion_id": "e1.1", "description": ""},
+        {"criterion_id": "m2", "description": "Frightens the reader."},
+        {"criterion_id": "m9", "description": "Unknown."},
+        "m2",
+    ]
+    found = read_rewrites([TONE, FAULT], Reply(json.dumps({"rewrites": entries})))
+    assert isinstance(found, Answer)
+    assert found.value == {}
+    assert found.notes == ("e1.1: not rewritten", "m2: not rewritten")
+
+
+def test_a_reply_without_rewrites_is_unreadable() -> None:
+    assert isinstance(read_rewrites([TONE], Reply("No idea.")), Unreadable)
