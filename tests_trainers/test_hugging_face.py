@@ -18,7 +18,8 @@ def finished(tmp_path: Path) -> Path:
     """A run of the full method."""
     source, out = tmp_path / "queries.jsonl", tmp_path / "out"
     source.write_text("".join(json.dumps({"question": query}) + "\n" for query in QUERIES))
-    assert run(["synthesize", str(source), "--out", str(out), "--profile", "full", "--models", "builtin/offline"]) == 0
+    command = ["synthesize", str(source), "--out", str(out), "--profile", "full"]
+    assert run([*command, "--models", "builtin/offline"]) == 0
     return out
 
 
