@@ -254,8 +254,8 @@ class _Sink:
                 self.add(written[-1].row)
         except InputError as error:
             raise InputError(f"{place}: {problem}" for problem in error.problems) from None
-        self.done.lost.update({name for one in written for name in one.lost})
-        self.done.carried.update({name for one in written for name in one.carried})
+        self.done.lost.update(list(dict.fromkeys(name for one in written for name in one.lost)))
+        self.done.carried.update(list(dict.fromkeys(name for one in written for name in one.carried)))
 
 
 def _is_columnar(path: str | Path) -> bool:

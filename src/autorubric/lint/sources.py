@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.dataset.record import REF
-from autorubric.errors import InputError, MissingFileError
-from autorubric.files import iter_jsonl, read_document
+from autorubric.errors import InputError
+from autorubric.files import iter_jsonl, iter_parquet, read_document
 from autorubric.lint.finding import Place
 from autorubric.lint.records import drafts, entries_of, is_row, sheets_of_row
 from autorubric.lint.sheet import Sheet
 
-_ROWS_A_BATCH = 500
 EXTENSIONS = (".json", ".jsonl", ".parquet", ".toml", ".yaml", ".yml")
 
 
@@ -42,7 +41,7 @@ def iter_sheets(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
     """
     extension = Path(path).suffix.lower()
     if extension == ".parquet":
-        yield from _of_rows(_parquet_rows(path), str(path), problems)
+        yield from _of_rows(iter_parquet(path), str(path), problems)
     elif extension == ".jsonl":
         yield from _of_lines(path, problems)
     elif extension in EXTENSIONS:
@@ -122,18 +121,3 @@ def _sheet(rubric: Any, query: str, reference: bool, place: Place, problems: lis
         yield Sheet(drafts(entries_of(rubric)), query, reference, place)
     except InputError as error:
         problems += (f"{where}: {problem}" for problem in error.problems)
-
-
-def _parquet_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            batches = file.iter_batches(batch_size=_ROWS_A_BATCH)
-            rows = (row for batch in batches for row in batch.to_pylist())
-            yield from enumerate(rows, 1)
-    except FileNotFoundError:
-        raise MissingFileError(f"File not found: {path}") from None
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: cannot be read as parquet: {error}") from error

@@ -8,8 +8,14 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
+from autorubric.formats.entries import Names, read_entries, with_tags
 
 _HOLDERS = ("rubric", "rubrics", "Rubrics", "criteria", "reward_model", "rubric_items")
+_LAYOUTS = {
+    "criterion": Names(("criterion",), ("points", "weight"), default=10.0),
+    "description": Names(("description",), ("weight",), "title", default=10.0),
+}
+"""Entries of RubricHub, verl and HealthBench, and those of RaR, by the key that tells them."""
 
 
 def rubric_from(value: Any, where: str) -> Rubric:
@@ -38,82 +44,50 @@ def rubric_from(value: Any, where: str) -> Rubric:
         return value
     if isinstance(value, str) and value.strip():
         value = parse_json(value, where)
-    value = _plain(value)
+    value = plain(value)
     if isinstance(value, Mapping):
         held = next((name for name in _HOLDERS if value.get(name)), None)
         if held is None:
             raise InputError(f"{where}: has no rubric; expected one of the keys {', '.join(_HOLDERS)}")
-        if held not in ("rubric", "criteria"):
+        around = {name: value[name] for name in ("guidelines", "metadata") if value.get(name)}
+        if isinstance(value[held], Mapping) and held in ("rubric", "criteria"):
+            return rubric_from({**around, **value[held]}, where)
+        if isinstance(value[held], Mapping | str):
             return rubric_from(value[held], where)
-        rest = {key: value[key] for key in ("guidelines", "metadata") if value.get(key)}
-        value = {**rest, "criteria": _listed(_plain(value[held]), where)}
-    elif not value:
+        return _rubric(held, value[held], around, where)
+    return _rubric("rubric", value, {}, where)
+
+
+def plain(value: Any) -> Any:
+    """JSON values only: arrays of parquet readers become lists.
+
+    Example:
+        >>> plain({"tags": ("a", "b")})
+        {'tags': ['a', 'b']}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _rubric(key: str, entries: Any, around: Mapping[str, Any], where: str) -> Rubric:
+    if not entries:
         raise InputError(f"{where}: has no rubric")
-    else:
-        value = _listed(value, where)
+    if isinstance(entries, str) or not isinstance(entries, Sequence):
+        raise InputError(f"{where}: a rubric is a list of criteria, got {type(entries).__name__}")
     try:
-        return Rubric.from_dict(value)
+        layout = _layout(entries[0])
+        if layout is None:
+            return Rubric.from_dict({**around, "criteria": list(entries)} if around else list(entries))
+        return Rubric(list(read_entries(entries, key, layout, with_tags)), **around)
     except InputError as error:
         raise InputError(f"{where}: {problem}" for problem in error.problems) from None
 
 
-def rubric_rows(rubric: Rubric) -> list[dict[str, Any]]:
-    """The criteria as RubricHub's release has them: `criterion` and `points`.
-
-    Example:
-        >>> rubric_rows(rubric_from([{"requirement": "Is brief", "weight": 2.5}], "row 1"))
-        [{'criterion': 'Is brief', 'points': 2.5}]
-    """
-    return [{"criterion": criterion.requirement, "points": _points(criterion.weight)} for criterion in rubric]
-
-
-def _points(weight: float) -> int | float:
-    return int(weight) if weight.is_integer() else weight
-
-
-def _plain(value: Any) -> Any:
-    """A list in the place of an array, which is what parquet readers make of one."""
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
-def _listed(value: Any, where: str) -> list[Any]:
-    if isinstance(value, Mapping):
-        return _listed(_plain(value.get("criteria") or value.get("rubric")), where)
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InputError(f"{where}: a rubric is a list of criteria, got {type(value).__name__}")
-    return [_criterion(_plain(entry), f"{where}: criterion {number}") for number, entry in enumerate(value, start=1)]
-
-
-def _criterion(entry: Any, where: str) -> Any:
-    if not isinstance(entry, Mapping):
-        return entry
-    if "criterion" in entry:
-        record = {"requirement": entry["criterion"], "weight": entry.get("points", entry.get("weight"))}
-        known = {"criterion", "points", "weight", "tags"}
-    elif "description" in entry and "requirement" not in entry:
-        record = {"requirement": entry["description"], "weight": entry.get("weight"), "name": entry.get("title")}
-        known = {"description", "weight", "title", "tags"}
-    else:
-        return dict(entry)
-    record.update(_tagged(_plain(entry.get("tags")), where))
-    if extra := {key: value for key, value in entry.items() if key not in known and value is not None}:
-        record["metadata"] = extra
-    return {key: value for key, value in record.items() if value is not None}
-
-
-def _tagged(tags: Any, where: str) -> dict[str, Any]:
-    """The check or the tags of a criterion; structs of parquet carry null for every key that is not used."""
-    if not tags:
-        return {}
-    if not isinstance(tags, Mapping):
-        pairs = dict(tag.split(":", 1) for tag in tags if isinstance(tag, str) and ":" in tag)
-        if pairs.get("verifier") != "rule":
-            return {"tags": list(tags)}
-        parameters = parse_json(pairs["parameters"], where) if pairs.get("parameters") else {}
-        tags = {**pairs, "parameters": parameters}
-    if tags.get("verifier") != "rule":
-        return {}
-    if not tags.get("function"):
-        raise InputError(f"{where}: verifier 'rule' without a function")
-    parameters = {key: value for key, value in (tags.get("parameters") or {}).items() if value is not None}
-    return {"check": {"name": tags["function"], "parameters": parameters}}
+def _layout(entry: Any) -> Names | None:
+    """What the keys of an entry are called; None for this package's own criteria."""
+    if not isinstance(entry, Mapping) or "requirement" in entry:
+        return None
+    return next((names for key, names in _LAYOUTS.items() if key in entry), None)
