@@ -154,3 +154,32 @@ def test_a_parquet_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match="no Parquet file"):
         read_queries(tmp_path / "data.parquet")
+
+
+def test_candidates_in_parquet_are_those_in_lines(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    queries = [query("q1", "Why?"), query("q2", "为什么？")]
+    rows = [
+        {"id": "q1", "answers": {"small": "So."}},
+        {"id": "q1", "answers": {"large": "Because."}},
+        {"query": "为什么？", "answer": "因为。", "sample_id": "s7"},
+    ]
+    columns = dict.fromkeys(("id", "answers", "query", "answer", "sample_id"))
+    pq.write_table(pa.Table.from_pylist([columns | row for row in rows]), tmp_path / "c.parquet")
+    problems: list[str] = []
+    from_table = read_candidates(tmp_path / "c.parquet", queries, problems)
+    assert from_table == read_candidates(lines(tmp_path / "c.jsonl", rows), queries, problems)
+    assert [(c.query, c.answer, c.sample_id, c.model) for c in from_table] == [
+        ("q1", "So.", "q1-0", "small"),
+        ("q1", "Because.", "q1-1", "large"),
+        ("q2", "因为。", "s7", ""),
+    ]
+    assert not problems
+
+
+def test_candidates_in_another_kind_of_file_are_refused_by_its_ending(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text("[]")
+    with pytest.raises(InputError, match=r"c\.json: candidates are read from \.jsonl or \.parquet"):
+        read_candidates(tmp_path / "c.json", [query("q1", "Why?")], [])

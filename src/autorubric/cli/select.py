@@ -28,7 +28,7 @@ _Out = Annotated[
     ),
 ]
 _Candidates = Annotated[
-    Path | None, typer.Option("--candidates", help="Answers, JSONL: id or query, and answer or answers.")
+    Path | None, typer.Option("--candidates", help="Answers, .jsonl or .parquet: id or query, and answer or answers.")
 ]
 _Sample = Annotated[
     list[str] | None,
