@@ -183,3 +183,13 @@ def test_candidates_in_another_kind_of_file_are_refused_by_its_ending(tmp_path: 
     (tmp_path / "c.json").write_text("[]")
     with pytest.raises(InputError, match=r"c\.json: candidates are read from \.jsonl or \.parquet"):
         read_candidates(tmp_path / "c.json", [query("q1", "Why?")], [])
+
+
+def test_rows_of_the_ruft_release_are_answers_to_their_query(tmp_path: Path) -> None:
+    def row(text: str, answer: str, sample: str) -> dict[str, Any]:
+        return {"source": "chat", "query": text, "answer": answer, "sample_id": sample, "rubrics": RUBRICS}
+
+    rows = [row("Why?", "So.", "a-0"), row("How?", "Thus.", "b-0"), row("Why?", "Because.", "a-1")]
+    first, second = read_queries(lines(tmp_path / "ruft.jsonl", rows)).queries
+    assert (first.id, first.source, first.answers) == ("row-1", "chat", (("a-0", "So."), ("a-1", "Because.")))
+    assert (second.id, second.answers) == ("row-2", (("b-0", "Thus."),))
