@@ -161,13 +161,14 @@ def test_candidates_in_parquet_are_those_in_lines(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     queries = [query("q1", "Why?"), query("q2", "为什么？")]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"id": "q1", "answers": {"small": "So."}},
         {"id": "q1", "answers": {"large": "Because."}},
         {"query": "为什么？", "answer": "因为。", "sample_id": "s7"},
     ]
-    columns = dict.fromkeys(("id", "answers", "query", "answer", "sample_id"))
-    pq.write_table(pa.Table.from_pylist([columns | row for row in rows]), tmp_path / "c.parquet")
+    columns = ("id", "answers", "query", "answer", "sample_id")
+    filled = [{name: row.get(name) for name in columns} for row in rows]
+    pq.write_table(pa.Table.from_pylist(filled), tmp_path / "c.parquet")
     problems: list[str] = []
     from_table = read_candidates(tmp_path / "c.parquet", queries, problems)
     assert from_table == read_candidates(lines(tmp_path / "c.jsonl", rows), queries, problems)
