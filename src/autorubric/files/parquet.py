@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import InputError
 from autorubric.files.atomic import atomic_writer
-from autorubric.files.text import size_of_plain
+from autorubric.files.text import LARGEST_FILE, size_of_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _ROWS_A_GROUP = 500
+_MOST_VALUES = 2**26
+_MOST_UNFOLDED = 4 * LARGEST_FILE
 
 
 def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int, dict[str, Any]]]:
@@ -27,7 +29,7 @@ def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int,
 
     Raises:
         MissingFileError: there is no such file.
-        InputError: it is no Parquet file that can be read.
+        InputError: it is no Parquet file, damaged, or unpacks to more than is read at once.
 
     Example:
         >>> import pyarrow as pa, tempfile
@@ -41,12 +43,25 @@ def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int,
     import pyarrow.parquet as pq
 
     size_of_plain(path, what=what)
+    number = 0
     try:
         with pq.ParquetFile(path) as file:
-            batches = file.iter_batches(batch_size=_ROWS_A_GROUP)
-            yield from enumerate(chain.from_iterable(batch.to_pylist() for batch in batches), 1)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: is no Parquet file that can be read: {error}") from error
+            if not file.metadata.num_columns:
+                raise InputError(f"{path}: the table has no columns")
+            for batch in file.iter_batches(_rows_at_once(file.metadata, str(path))):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        words = f"a text behind row {number} is not UTF-8 ({error.reason}); write it anew as UTF-8"
+        raise InputError(f"{path}: {words}") from error
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        # The first line says what is wrong; those behind it are of the library's own insides.
+        words = (str(error) or type(error).__name__).splitlines()[0][:300]
+        place = f" behind row {number}" if number else ""
+        raise InputError(f"{path}: is no Parquet file that can be read{place}: {words}") from error
 
 
 @contextmanager
@@ -84,3 +99,27 @@ def parquet_writer(path: str | Path, schema: pa.Schema) -> Iterator[Callable[[di
         yield add
         if waiting:
             write()
+
+
+def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
+    """How many rows to unpack at a time, from what the file says of its columns before any of them is read.
+
+    A text that stands in a dictionary is stored once and unfolded for every row that uses it, so that a small file
+    could fill the memory.
+
+    Raises:
+        InputError: a column of a row group is larger than what is read at once.
+    """
+    largest = 1
+    for group in range(metadata.num_row_groups):
+        for column in map(metadata.row_group(group).column, range(metadata.num_columns)):
+            size, place = column.total_uncompressed_size, f"{path}: column {column.path_in_schema!r}"
+            if size > LARGEST_FILE:
+                most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
+                raise InputError(f"{place} unpacks to {size / 2**20:,.0f} MiB; {most}, write smaller row groups")
+            if column.num_values > _MOST_VALUES:
+                most = f"the most that is read at once is {_MOST_VALUES:,}"
+                raise InputError(f"{place} has {column.num_values:,} values; {most}, write smaller row groups")
+            if column.has_dictionary_page:
+                largest = max(largest, size)
+    return max(1, min(_ROWS_A_GROUP, _MOST_UNFOLDED // largest))

@@ -96,6 +96,8 @@ def _lines(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     rows = ((f"{path}:{number}", row) for number, row in iter_jsonl(path, problems=problems))
     first = next(rows, None)
     if first is None:
+        if not problems:
+            problems.append(f"{path}: the file is empty; expected a row a line")
         return iter(())
     head = first[1].get("dataset")
     if first[1].keys() == {"dataset"} and isinstance(head, dict):
@@ -105,6 +107,8 @@ def _lines(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
 
 def _document_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     value = read_document(path)
+    if not value:
+        raise InputError(f"{path}: there are no rows in it")
     if isinstance(value, list):
         if any(isinstance(entry, dict) and {"requirement", "criteria"} & entry.keys() for entry in value[:1]):
             return iter([(str(path), {"rubric": value})])

@@ -39,7 +39,17 @@ def iter_sheets(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
         >>> [sheet.criteria[0].text for sheet in iter_sheets(path, [])]
         ['Names two causes']
     """
-    extension = Path(path).suffix.lower()
+    extension, known = Path(path).suffix.lower(), len(problems)
+    sheets = _sheets(path, extension, problems)
+    first = next(sheets, None)
+    if first is not None:
+        yield first
+        yield from sheets
+    elif len(problems) == known:
+        problems.append(f"{path}: there is no rubric in it")
+
+
+def _sheets(path: str | Path, extension: str, problems: list[str]) -> Iterator[Sheet]:
     if extension == ".parquet":
         yield from _of_rows(iter_parquet(path), str(path), problems)
     elif extension == ".jsonl":
@@ -54,8 +64,6 @@ def _of_lines(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
     lines = iter_jsonl(path, problems=problems)
     first = next(lines, None)
     if first is None:
-        if not problems:
-            problems.append(f"{path}: the file is empty")
         return
     head = first[1].get("dataset")
     if first[1].keys() == {"dataset"} and isinstance(head, Mapping):

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport
 from autorubric.errors import InputError
-from autorubric.files import atomic_writer, nearest, parquet_writer
+from autorubric.files import advice, atomic_writer, parquet_writer
 from autorubric.formats.record import Record
 from autorubric.formats.ruft import RUFT, details_as_text
 from autorubric.training.queries import RubricQuery
@@ -47,9 +47,7 @@ def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
     problems = []
     for name in names:
         if name not in TRAINERS:
-            near = nearest(name, TRAINERS)
-            advice = f"did you mean {near!r}?" if near else f"known are: {', '.join(TRAINERS)}"
-            problems.append(f"trainer {name!r} is unknown; {advice}")
+            problems.append(f"trainer {name!r} is unknown; {advice(name, TRAINERS)}")
     if problems:
         raise InputError(problems)
     return tuple(names) or TRAINERS

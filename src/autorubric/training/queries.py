@@ -87,7 +87,7 @@ def read_queries(path: Path) -> QueryReading:
     if extension in (".json", ".yaml", ".yml"):
         return _of_dataset(RubricDataset.from_file(path), path)
     if extension == ".parquet":
-        return _of_rows(iter_parquet(path, what="Data"), path)
+        return _of_rows(iter_parquet(path, what="Data"), path, [])
     if extension != ".jsonl":
         raise InputError(f"{path}: expected .json, .yaml, .jsonl or .parquet")
     problems: list[str] = []
@@ -95,9 +95,7 @@ def read_queries(path: Path) -> QueryReading:
     first = next(rows, None)
     if first is not None and any(key in first[1] for key in _DATASET_KEYS):
         return _of_dataset(RubricDataset.from_file(path), path)
-    found = _of_rows(itertools.chain([first] if first else [], rows), path)
-    found.problems += problems
-    return found
+    return _of_rows(itertools.chain([first] if first else [], rows), path, problems)
 
 
 def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
@@ -136,8 +134,8 @@ def _blank(value: Any) -> bool:
     return isinstance(value, str | list | dict) and not (value.strip() if isinstance(value, str) else value)
 
 
-def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path) -> QueryReading:
-    problems: list[str] = []
+def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path, problems: list[str]) -> QueryReading:
+    """The queries in rows; `problems` is what their reader found wrong, or will."""
     lines: dict[str, int] = {}
     queries: dict[str | tuple[str, Rubric], RubricQuery] = {}
     for number, row in rows:
@@ -153,6 +151,8 @@ def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path) -> Query
             problems.append(f"{where}: id {query.id!r} stands on line {lines[query.id]} already; ids must differ")
         else:
             queries[query.id] = query
+    if not queries and not problems:
+        raise InputError(f"{path}: there are no rows in it; expected one for each query")
     return QueryReading(list(queries.values()), problems)
 
 
