@@ -158,6 +158,17 @@ def test_candidates_are_sampled_once_and_for_all(tmp_path: Path, capsys: pytest.
     assert len(rows(tmp_path / "run" / "selected.jsonl")) == 3
 
 
+def test_no_longer_answers_are_expected_than_a_model_may_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["select", str(data(tmp_path)), "--sample", "vllm/writer", "-k", "2", "--judge", "builtin/offline"]
+    command += ["-o", str(tmp_path / "run"), "--sample-max-tokens", "40", "--dry-run"]
+    assert run(command) == 0
+    # 3 queries and 2 draws of at most 40 tokens, where 500 would be assumed.
+    assert "vllm/writer: 6 calls to make" in (told := capsys.readouterr().out)
+    assert ", 240 out," in told
+
+
 def test_a_failed_judgment_leaves_its_query_undecided_and_the_same_command_mends_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
