@@ -126,6 +126,7 @@ def test_pairs_are_written_for_dpo_and_go_when_they_are_not_asked_for(tmp_path: 
         assert run([*command, "--trainer", "chat"]) == 0
     assert not (out / "trl_dpo.jsonl").exists()
     assert not (out / "selected.parquet").exists()
+    assert not (out / "llamafactory").exists()
     assert (out / "chat.jsonl").exists()
 
 
@@ -155,6 +156,17 @@ def test_candidates_are_sampled_once_and_for_all(tmp_path: Path, capsys: pytest.
         assert endpoint.counts.requests == 30
         assert endpoint.received[0].body["messages"][0]["content"].startswith("Why ")
     assert len(rows(tmp_path / "run" / "selected.jsonl")) == 3
+
+
+def test_no_longer_answers_are_expected_than_a_model_may_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["select", str(data(tmp_path)), "--sample", "vllm/writer", "-k", "2", "--judge", "builtin/offline"]
+    command += ["-o", str(tmp_path / "run"), "--sample-max-tokens", "40", "--dry-run"]
+    assert run(command) == 0
+    # 3 queries and 2 draws of at most 40 tokens, where 500 would be assumed.
+    assert "vllm/writer: 6 calls to make" in (told := capsys.readouterr().out)
+    assert ", 240 out," in told
 
 
 def test_a_failed_judgment_leaves_its_query_undecided_and_the_same_command_mends_it(
@@ -255,6 +267,20 @@ def test_queries_without_candidates_and_bad_rows_are_named_or_left_out(
     assert len(json.loads((tmp_path / "run" / "selection.json").read_text())["skipped"]) == 2
     assert run(["select", str(data(tmp_path, 2)), "--judge", "builtin/offline"]) == 2
     assert "pass --candidates FILE, or --sample MODEL" in capsys.readouterr().err
+
+
+def test_a_rubric_of_zero_weights_and_a_file_in_the_place_of_the_directory_are_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flat = {"id": "q", "question": "Why?", "rubrics": [{"criterion": "Is right.", "points": 0}]}
+    command = ["select", str(lines(tmp_path / "flat.jsonl", [flat])), "--sample", "builtin/offline"]
+    command += ["--judge", "builtin/offline", "-o"]
+    assert run([*command, str(tmp_path / "run")]) == 2
+    assert "flat.jsonl:1: every criterion has weight 0" in capsys.readouterr().err
+    (tmp_path / "taken").write_text("mine")
+    assert run(["select", str(data(tmp_path)), *command[2:], str(tmp_path / "taken")]) == 2
+    assert capsys.readouterr().err.count("taken") == 1
+    assert (tmp_path / "taken").read_text() == "mine"
 
 
 def test_a_judge_that_nobody_can_reach_is_wrong_input(tmp_path: Path) -> None:

@@ -50,7 +50,10 @@ def serving(*flags: str, **variables: str) -> Iterator[tuple[subprocess.Popen[st
 
 
 def asked(url: str, submission: str, **headers: str) -> tuple[int, Any]:
-    body = json.dumps({"query": "Why?", "submission": submission, "rubric": RUBRIC}).encode()
+    return posted(url, json.dumps({"query": "Why?", "submission": submission, "rubric": RUBRIC}).encode(), **headers)
+
+
+def posted(url: str, body: bytes, **headers: str) -> tuple[int, Any]:
     request = Request(url, body, {"Content-Type": "application/json", **headers})
     try:
         with urlopen(request, timeout=30) as answer:
@@ -110,6 +113,19 @@ def test_the_token_is_asked_for_and_stands_in_no_file(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "calls.jsonl").read_text())["role"] == "judge"
 
 
+def test_a_long_submission_loses_what_dapo_takes(tmp_path: Path) -> None:
+    body = {"query": "Why?", "submission": "Yes.", "rubric": RUBRIC}
+    with LoopbackProcess() as judge:
+        flags = ["--judge", f"j@{judge.base_url}", "-o", str(tmp_path / "run"), "--overlong"]
+        with serving(*flags) as (_, url):
+            lengths: list[dict[str, int]] = [{}, {"length": 6144}, {"length": 9000}]
+            found = [posted(url, json.dumps({**body, **length}).encode()) for length in lengths]
+    # Nothing up to 4096 tokens, half of 0.5 in the middle of the next 4096, all of it beyond.
+    assert found[0][0] == 400 and "length in tokens" in found[0][1]["error"]["problems"][0]
+    rewards = [(status, told["reward"], told["penalty"]) for status, told in found[1:]]
+    assert rewards == [(200, 0.75, 0.25), (200, 0.5, 0.5)]
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -117,6 +133,7 @@ def test_the_token_is_asked_for_and_stands_in_no_file(tmp_path: Path) -> None:
         (["--host", "::"], "can be reached from other machines"),
         (["--token-env", "NO_SUCH_TOKEN"], "--token-env NO_SUCH_TOKEN: the variable is not set or empty"),
         (["--formula", "mean"], "formula='mean' is not one of"),
+        (["--overlong", "--overlong-buffer", "9000"], "overlong buffer=9000 is longer than max_length=8192"),
         (["--second-judge", "builtin/offline"], "is a --judge already"),
         (["--second-judge", "vllm/m", "--second-share", "0"], "--second-share 0; expected a share above 0"),
         (["--deadline", "nan"], "--deadline nan; expected a number above 0"),

@@ -163,6 +163,8 @@ def test_verl_s_failures_raise_by_default_and_none_is_refused() -> None:
         verl_call("x", jugde="builtin/offline")
     with pytest.raises(ConfigError, match="neither judge nor service"):
         verl_call("x")
+    with pytest.raises(ConfigError, match="both judge and service"):
+        verl_call("x", judge="builtin/offline", service="http://127.0.0.1:9")
     with pytest.raises(InputError, match="the row has no rubric"):
         asyncio.run(verl.compute_score("chat", "x", "", {}, judge="builtin/offline"))
 

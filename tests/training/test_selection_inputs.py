@@ -154,3 +154,43 @@ def test_a_parquet_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match="no Parquet file"):
         read_queries(tmp_path / "data.parquet")
+
+
+def test_candidates_in_parquet_are_those_in_lines(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    queries = [query("q1", "Why?"), query("q2", "为什么？")]
+    rows: list[dict[str, Any]] = [
+        {"id": "q1", "answers": {"small": "So."}},
+        {"id": "q1", "answers": {"large": "Because."}},
+        {"query": "为什么？", "answer": "因为。", "sample_id": "s7"},
+    ]
+    columns = ("id", "answers", "query", "answer", "sample_id")
+    filled = [{name: row.get(name) for name in columns} for row in rows]
+    pq.write_table(pa.Table.from_pylist(filled), tmp_path / "c.parquet")
+    problems: list[str] = []
+    from_table = read_candidates(tmp_path / "c.parquet", queries, problems)
+    assert from_table == read_candidates(lines(tmp_path / "c.jsonl", rows), queries, problems)
+    assert [(c.query, c.answer, c.sample_id, c.model) for c in from_table] == [
+        ("q1", "So.", "q1-0", "small"),
+        ("q1", "Because.", "q1-1", "large"),
+        ("q2", "因为。", "s7", ""),
+    ]
+    assert not problems
+
+
+def test_candidates_in_another_kind_of_file_are_refused_by_its_ending(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text("[]")
+    with pytest.raises(InputError, match=r"c\.json: candidates are read from \.jsonl or \.parquet"):
+        read_candidates(tmp_path / "c.json", [query("q1", "Why?")], [])
+
+
+def test_rows_of_the_ruft_release_are_answers_to_their_query(tmp_path: Path) -> None:
+    def row(text: str, answer: str, sample: str) -> dict[str, Any]:
+        return {"source": "chat", "query": text, "answer": answer, "sample_id": sample, "rubrics": RUBRICS}
+
+    rows = [row("Why?", "So.", "a-0"), row("How?", "Thus.", "b-0"), row("Why?", "Because.", "a-1")]
+    first, second = read_queries(lines(tmp_path / "ruft.jsonl", rows)).queries
+    assert (first.id, first.source, first.answers) == ("row-1", "chat", (("a-0", "So."), ("a-1", "Because.")))
+    assert (second.id, second.answers) == ("row-2", (("b-0", "Thus."),))

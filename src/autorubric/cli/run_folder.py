@@ -66,6 +66,8 @@ def run_folder(out: Path, files: Iterable[str], sources: Iterable[Path] = ()) ->
 
 
 def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is no directory; pass another --out")
     problems = []
     for name in (*files, f"{LEDGER_FOLDER}/{FILE_NAME}", f"{LEDGER_FOLDER}/{LOCK_NAME}"):
         try:

@@ -28,7 +28,7 @@ _Out = Annotated[
     ),
 ]
 _Candidates = Annotated[
-    Path | None, typer.Option("--candidates", help="Answers, JSONL: id or query, and answer or answers.")
+    Path | None, typer.Option("--candidates", help="Answers, .jsonl or .parquet: id or query, and answer or answers.")
 ]
 _Sample = Annotated[
     list[str] | None,
@@ -194,6 +194,7 @@ def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[Candidate], 
     if not queries:
         raise InputError([f"{given['data']}: no query can be used", *problems])
     _check_judged(given, queries)
+    _check_weighed(queries)
     wanted = {query.id for query in queries}
     return queries, [candidate for candidate in candidates if candidate.query in wanted], problems
 
@@ -204,3 +205,10 @@ def _check_judged(given: dict[str, Any], queries: Sequence[RubricQuery]) -> None
     if bare and not given["judge"]:
         count = f"{len(bare)} of {len(queries)} queries"
         raise InputError(f"{count} have criteria without a check, the first in {bare[0].where}; pass --judge MODEL")
+
+
+def _check_weighed(queries: Sequence[RubricQuery]) -> None:
+    """A rubric whose weights are all 0 scores every answer alike."""
+    flat = [query.where or query.id for query in queries if not any(criterion.weight for criterion in query.rubric)]
+    if flat:
+        raise InputError(f"{where}: every criterion has weight 0; nothing can be told apart" for where in flat)

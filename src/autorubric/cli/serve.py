@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from autorubric.cli.judge_flags import grader_of
 from autorubric.errors import ConfigError
 
 if TYPE_CHECKING:
+    from autorubric.training.reward import RewardRule
     from autorubric.training.service.judging import RewardDesk, SecondJudge
 
 _Out = Annotated[
@@ -35,6 +37,10 @@ _Body = Annotated[float, typer.Option("--max-body-mb", help="Longest body of a c
 _Grace = Annotated[float, typer.Option(min=0, max=86_400, help="Seconds that open calls have on SIGTERM.")]
 _Formula = Annotated[str, typer.Option(help="positive (RubricHub), signed (HealthBench) or clipped.")]
 _Gate = Annotated[list[str] | None, typer.Option("--gate", help="Criterion that must be met, else 0; repeatable.")]
+_Overlong = Annotated[bool, typer.Option("--overlong", help="Soft penalty for long submissions (DAPO), by 'length'.")]
+_Longest = Annotated[int, typer.Option("--overlong-length", help="Tokens at which the penalty is whole.")]
+_Buffer = Annotated[int, typer.Option("--overlong-buffer", help="Tokens below that over which it grows.")]
+_Factor = Annotated[float, typer.Option("--overlong-factor", help="The whole penalty.")]
 _Second = Annotated[str | None, typer.Option("--second-judge", help="MODEL or MODEL@BASE_URL to compare with.")]
 _Share = Annotated[float, typer.Option("--second-share", help="Share of submissions that it sees too.")]
 
@@ -51,6 +57,10 @@ def serve(
     grace: _Grace = 30.0,
     formula: _Formula = "positive",
     gate: _Gate = None,
+    overlong: _Overlong = False,
+    overlong_length: _Longest = 8192,
+    overlong_buffer: _Buffer = 4096,
+    overlong_factor: _Factor = 0.5,
     second_judge: _Second = None,
     second_share: _Share = 0.05,
     judge_key_env: flags.KeyEnv = None,
@@ -92,10 +102,8 @@ def serve(
 
 async def _serve(given: dict[str, Any]) -> int:
     from autorubric.cli.run_folder import run_folder
-    from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
     from autorubric.llm.models import stand_ins
     from autorubric.runs.manifest import MANIFEST_FILE
-    from autorubric.training.reward import RewardRule
     from autorubric.training.service.access import checked_token
     from autorubric.training.service.app import Doors
     from autorubric.training.service.server import ServiceSettings, serve_rewards
@@ -103,8 +111,7 @@ async def _serve(given: dict[str, Any]) -> int:
     _check_numbers(given)
     token = checked_token(given["host"], given["token_env"], os.environ)
     grader, second = grader_of(given), _second(given)
-    abstain = CannotAssessConfig(strategy=CannotAssessStrategy(given["cannot_assess"]))
-    rule = RewardRule(given["formula"], cannot_assess=abstain, gates=tuple(given["gate"] or ()))
+    rule = _rule(given)
     for judge in (grader, second.grader if second else None):
         if judge is not None:
             models = (await judge.desk()).models
@@ -122,7 +129,7 @@ async def _serve(given: dict[str, Any]) -> int:
         given["grace"],
         given["prefix_first"],
         given["wait"],
-        {"formula": given["formula"], "gates": list(given["gate"] or ())},
+        {"formula": rule.formula, "gates": list(rule.gates), "overlong": rule.overlong and asdict(rule.overlong)},
     )
     with run_folder(given["out"], (MANIFEST_FILE,)):
         desk = await serve_rewards(settings, grader, rule, second, _announced)
@@ -140,6 +147,20 @@ def _print_end(desk: RewardDesk, out: Path) -> None:
     failed = sum(a.failures for a in activity)
     print(f"stopped; {paid:,} judge calls, {hits:,} answered from the ledger, {failed:,} failed")
     print(f"  how the reward moved:  autorubric drift {out}", file=sys.stdout)
+
+
+def _rule(given: dict[str, Any]) -> RewardRule:
+    from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
+    from autorubric.training.overlong import SoftOverlong
+    from autorubric.training.reward import RewardRule
+
+    figures = [given[f"overlong_{name}"] for name in ("length", "buffer", "factor")]
+    return RewardRule(
+        given["formula"],
+        cannot_assess=CannotAssessConfig(strategy=CannotAssessStrategy(given["cannot_assess"])),
+        gates=tuple(given["gate"] or ()),
+        overlong=SoftOverlong(*figures) if given["overlong"] else None,
+    )
 
 
 def _second(given: dict[str, Any]) -> SecondJudge | None:

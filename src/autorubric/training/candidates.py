@@ -9,7 +9,7 @@ from typing import Any
 
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
-from autorubric.files import iter_jsonl
+from autorubric.files import iter_jsonl, iter_parquet
 from autorubric.formats.record import read_prompt, text_of
 from autorubric.training.queries import RubricQuery, first_of, turns_of
 
@@ -38,7 +38,7 @@ class Candidate:
 
 
 def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[str]) -> list[Candidate]:
-    """The candidates in a JSONL file, in the order of the file.
+    """The candidates in a JSONL or Parquet file, in the order of the file.
 
     A row names its query by id (`id`, `query_id`, `prompt_id`) or by text (`query`, `question`, `prompt`), and
     holds one answer (`answer`, `response`, `submission`, `completion`) or several (`answers`, `responses`,
@@ -60,7 +60,7 @@ def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[s
     directory = _Directory(queries)
     counts: dict[str, int] = {}
     found = []
-    for number, row in iter_jsonl(path, problems=problems, what="Candidates"):
+    for number, row in _rows(path, problems):
         where = f"{path}:{number}"
         try:
             query = directory.find(row, where)
@@ -74,6 +74,22 @@ def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[s
     if not found and not problems:
         problems.append(f"{path}: the file holds no candidates")
     return found
+
+
+def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    extension = path.suffix.lower()
+    if extension == ".parquet":
+        return ((number, _filled(row)) for number, row in iter_parquet(path, what="Candidates"))
+    if extension != ".jsonl":
+        raise InputError(f"{path}: candidates are read from .jsonl or .parquet")
+    return iter_jsonl(path, problems=problems, what="Candidates")
+
+
+def _filled(value: Any) -> Any:
+    """A row without nulls: in Parquet every row, and every mapping, has the keys of all the others."""
+    if isinstance(value, dict):
+        return {key: _filled(inner) for key, inner in value.items() if inner is not None}
+    return value
 
 
 def own_answers(queries: Sequence[RubricQuery]) -> list[Candidate]:

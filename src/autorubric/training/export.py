@@ -133,6 +133,8 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
     if "llamafactory" in wanted:
         _write_lines(info, [dataset_info(pairs=pairs)], indent=2)
         written.append(info)
+    elif info.parent.is_dir() and not any(info.parent.iterdir()):
+        info.parent.rmdir()
     return written
 
 

@@ -72,7 +72,8 @@ def read_queries(path: Path) -> QueryReading:
 
     A row has its query under question, query, prompt or messages (a text or a conversation) and its rubric
     under rubrics, rubric, Rubrics or reward_model. Items of a dataset that answer one prompt under one rubric
-    are one query, and their submissions are answers to it.
+    are one query, and their submissions are answers to it; so are rows of RubricHub's RuFT release, which hold
+    answer and sample_id.
 
     Raises:
         InputError: the file cannot be read at all; rows that are wrong stand in `problems`.
@@ -135,24 +136,32 @@ def _blank(value: Any) -> bool:
 
 def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path, problems: list[str]) -> QueryReading:
     """The queries in rows; `problems` is what their reader found wrong, or will."""
-    found = QueryReading(problems=problems)
     lines: dict[str, int] = {}
+    queries: dict[str | tuple[str, Rubric], RubricQuery] = {}
     for number, row in rows:
         where = f"{path}:{number}"
         try:
             query = _of_row(row, number, where)
         except InputError as error:
-            found.problems += error.problems
+            problems += error.problems
             continue
-        if lines.setdefault(query.id, number) != number:
-            found.problems.append(
-                f"{where}: id {query.id!r} stands on line {lines[query.id]} already; ids must differ"
-            )
-            continue
-        found.queries.append(query)
-    if not found.queries and not problems:
+        if query.answers:
+            _gather(queries, query)
+        elif lines.setdefault(query.id, number) != number:
+            problems.append(f"{where}: id {query.id!r} stands on line {lines[query.id]} already; ids must differ")
+        else:
+            queries[query.id] = query
+    if not queries and not problems:
         raise InputError(f"{path}: there are no rows in it; expected one for each query")
-    return found
+    return QueryReading(list(queries.values()), problems)
+
+
+def _gather(queries: dict[Any, RubricQuery], query: RubricQuery) -> None:
+    """Add the answers of a query to those that other rows brought to the same one."""
+    key = (query.text, query.rubric)
+    known = queries.setdefault(key, query)
+    if known is not query:
+        queries[key] = replace(known, answers=(*known.answers, *query.answers), aliases=(*known.aliases, query.id))
 
 
 def _of_row(row: Mapping[str, Any], number: int, where: str) -> RubricQuery:
@@ -165,11 +174,13 @@ def _of_row(row: Mapping[str, Any], number: int, where: str) -> RubricQuery:
         raise InputError(f"{where}: no rubric; expected criteria under one of {', '.join(_RUBRIC)}")
     own = first_of(row, _ID)
     source = first_of(row, _SOURCE)
+    sample, answer = row.get("sample_id"), first_of(row, ("answer",))
     return RubricQuery(
         id=f"row-{number}" if own is None else str(own),
         turns=turns_of(asked, where),
         rubric=rubric_from(value, where),
         source="" if source is None else str(source),
+        answers=() if sample is None or not isinstance(answer, str) else ((str(sample), answer),),
         where=where,
     )
 
@@ -181,15 +192,9 @@ def _of_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
         where = f"{path}: item {index}"
         number = item.id or f"item-{index}"
         source = first_of(item.metadata, _SOURCE)
-        known = groups.get((prompt, rubric))
-        answer = (number, item.submission)
-        if known is not None:
-            merged = replace(known, answers=(*known.answers, answer), aliases=(*known.aliases, number))
-            groups[prompt, rubric] = merged
-            continue
         name = str(source) if source is not None else dataset.name or ""
-        turns = turns_of(prompt, where)
-        groups[prompt, rubric] = RubricQuery(number, turns, rubric, name, (answer,), where)
+        turns, answers = turns_of(prompt, where), ((number, item.submission),)
+        _gather(groups, RubricQuery(number, turns, rubric, name, answers, where))
     if not groups and dataset.prompt and dataset.rubric is not None:
         name = dataset.name or path.stem
         only = RubricQuery(name, turns_of(dataset.prompt, str(path)), dataset.rubric, name, where=str(path))

@@ -18,7 +18,7 @@ def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[Mode
 
     Args:
         run: not yet carried out; no call is made.
-        answer_tokens: the expected length of an answer.
+        answer_tokens: the expected length of an answer; less is expected of a model that may not write as much.
     """
     rows = [ModelEstimate(model) for _, model in run.models]
     candidates = []
@@ -34,9 +34,10 @@ def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[Mode
         ceiling = row.model.ceiling(request)
         row.calls += 1
         row.prompt_tokens += sum(len(turn.content) for turn in request.messages) / CHARS_A_TOKEN
-        row.reply_tokens += answer_tokens
+        expected = answer_tokens if ceiling is None else min(answer_tokens, ceiling.completion_tokens)
+        row.reply_tokens += expected
         row.most = None if row.most is None or ceiling is None else row.most + ceiling
         # No two of these may be alike: equal texts would be judged once.
-        stand_in = f"{place} {'x' * round(answer_tokens * CHARS_A_TOKEN)}"
+        stand_in = f"{place} {'x' * round(expected * CHARS_A_TOKEN)}"
         candidates.append(run.candidate(place, stand_in))
     return rows, candidates

@@ -16,6 +16,7 @@ from autorubric.llm.records.view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.adapters.http import HttpRewards
 from autorubric.training.observations import REWARD, RUBRIC, SECOND
+from autorubric.training.overlong import SoftOverlong
 from autorubric.training.reward import RewardRule
 from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.service.app import Doors
@@ -323,6 +324,18 @@ async def test_a_rewarder_in_this_process_leaves_its_verdicts_too(tmp_path: Path
         [seen] = [value for _, value in view.observations(REWARD)]
         assert view.count_observations(RUBRIC) == 1
     assert (seen["reward"], seen["values"]) == (pytest.approx(3 / 13), [1.0, 0.0])
+
+
+async def test_the_client_brings_home_what_closed_and_what_the_length_has_cost(serve: Serve) -> None:
+    rubric = Rubric.from_dict(CRITERIA)
+    async with serve(LoopbackEndpoint(replier=verdict), rule=RewardRule(overlong=SoftOverlong())) as served:
+        [long] = await HttpRewards(served.url).rewards([Sample("fine", rubric, "Why?", length=6144)])
+    # Half of the soft zone of 4096 tokens below 8192 costs half of 0.5.
+    assert long.value == pytest.approx(3 / 13 - 0.25)
+    assert (long.penalty, long.closed) == (0.25, ())
+    async with serve(LoopbackEndpoint(replier=verdict), rule=RewardRule(gates=("Right",))) as served:
+        [shut] = await HttpRewards(served.url).rewards([Sample("fine", rubric, "Why?")])
+    assert (shut.value, shut.closed) == (0.0, ("Right",))
 
 
 async def test_a_rule_with_a_gate_closes_on_it(serve: Serve) -> None:

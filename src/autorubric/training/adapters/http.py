@@ -138,7 +138,8 @@ def _reward(body: Any) -> Reward:
     if body["reward"] is None and failure is None:
         failure = "service: no reward, and no reason"
     value = body["reward"] if failure is None else None
-    return Reward(value, body.get("criteria") or {}, failure, coverage=body.get("coverage"))
+    closed, penalty = tuple(body.get("closed") or ()), body.get("penalty") or 0.0
+    return Reward(value, body.get("criteria") or {}, failure, closed, penalty, body.get("coverage"))
 
 
 def _seconds(header: str | None) -> float | None:

@@ -129,9 +129,11 @@ def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     if rule.on_failure == "none":
         raise ConfigError("verl takes no None; set on_failure to raise, nan or neutral")
     service = given.get("service")
+    if service is not None and given.get("judge") is not None:
+        raise ConfigError("reward_kwargs name both judge and service; set one of them")
     if service is not None:
         return HttpRewards(service, rule, token_env=given.get("token_env"))
-    if "judge" not in given:
+    if given.get("judge") is None:
         raise ConfigError("reward_kwargs name neither judge nor service; set one of them")
     run_dir = given.get("run_dir")
     return rewarder_of(
