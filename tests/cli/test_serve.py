@@ -42,7 +42,9 @@ def serving(*flags: str, **variables: str) -> Iterator[tuple[subprocess.Popen[st
         try:
             assert process.stdout is not None and process.stderr is not None
             line = process.stdout.readline()
-            assert line.startswith("rewards at http://"), line + process.stderr.read()
+            if not line.startswith("rewards at http://"):
+                process.kill()
+                raise AssertionError(line + process.stderr.read())
             yield process, line.split()[2].rstrip(";")
         finally:
             if process.poll() is None:
