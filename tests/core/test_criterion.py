@@ -44,6 +44,11 @@ def test_a_misspelt_key_names_the_right_one(key: str, right: str) -> None:
         Criterion.model_validate({"requirement": "Is brief", key: 3})
 
 
+def test_thousands_of_unknown_keys_are_one_mistake() -> None:
+    with pytest.raises(ValidationError, match="2000 keys are not known; the most is 500"):
+        Criterion.model_validate({"requirement": "Is brief", **{f"key {number}": 1 for number in range(2000)}})
+
+
 def test_all_faults_of_a_criterion_are_named_at_once_and_a_misspelt_key_is_not_also_missing() -> None:
     with pytest.raises(ValidationError) as error:
         Criterion.model_validate({"requirment": "Is brief", "weight": "x", "tags": 3})

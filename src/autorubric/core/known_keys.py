@@ -11,6 +11,10 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from autorubric.files.keys import nearest
 
 
+_MOST_UNKNOWN = 500
+"""Each unknown key is held against all known ones, which would keep a service busy for seconds."""
+
+
 class KeepingModel(BaseModel):
     """A frozen model that keeps keys it does not know in its field `metadata`, misspelt known ones excepted.
 
@@ -62,6 +66,10 @@ def _sorted_out(data: dict[str, Any], known: Any) -> tuple[dict[str, Any], list[
     kept = {key: value for key, value in data.items() if key in known}
     metadata = kept.get("metadata")
     own = dict(metadata) if isinstance(metadata, dict) else {}
+    unknown = len(data) - len(kept)
+    if unknown > _MOST_UNKNOWN:
+        message = f"{unknown} keys are not known; the most is {_MOST_UNKNOWN}, put what is yours under 'metadata'"
+        return kept, [_error((), message, None)]
     strangers: list[InitErrorDetails] = []
     for key, value in data.items():
         if key in known:
