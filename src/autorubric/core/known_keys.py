@@ -10,7 +10,6 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from autorubric.files.keys import nearest
 
-
 _MOST_UNKNOWN = 500
 """Each unknown key is held against all known ones, which would keep a service busy for seconds."""
 
