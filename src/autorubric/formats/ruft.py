@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from autorubric.files.numbers import is_finite
 from autorubric.formats.entries import POINTS, read_entries
 from autorubric.formats.format import Format
 from autorubric.formats.record import Record, Row, number, read_prompt, read_text, rest_of, text_of
@@ -95,12 +96,12 @@ def _unfolded(details: Any) -> Any:
         return details
     try:
         return json.loads(details)
-    except ValueError:
+    except (ValueError, RecursionError):
         return details
 
 
 def _score(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return float(value) if is_finite(value) else None
 
 
 RUFT = Format(

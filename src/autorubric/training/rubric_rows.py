@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from autorubric.checks.rules.tags import rule_of_tags
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
@@ -103,17 +104,10 @@ def _criterion(entry: Any, where: str) -> Any:
 
 def _tagged(tags: Any, where: str) -> dict[str, Any]:
     """The check or the tags of a criterion; structs of parquet carry null for every key that is not used."""
-    if not tags:
-        return {}
-    if not isinstance(tags, Mapping):
-        pairs = dict(tag.split(":", 1) for tag in tags if isinstance(tag, str) and ":" in tag)
-        if pairs.get("verifier") != "rule":
-            return {"tags": list(tags)}
-        parameters = parse_json(pairs["parameters"], where) if pairs.get("parameters") else {}
-        tags = {**pairs, "parameters": parameters}
-    if tags.get("verifier") != "rule":
-        return {}
-    if not tags.get("function"):
-        raise InputError(f"{where}: verifier 'rule' without a function")
-    parameters = {key: value for key, value in (tags.get("parameters") or {}).items() if value is not None}
-    return {"check": {"name": tags["function"], "parameters": parameters}}
+    try:
+        rule = rule_of_tags(tags)
+    except InputError as error:
+        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
+    if rule is not None:
+        return {"check": {"name": rule.function, "parameters": rule.parameters}}
+    return {"tags": list(tags)} if tags and not isinstance(tags, Mapping) else {}

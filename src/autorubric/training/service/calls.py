@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError
 from autorubric.files import nearest, parse_json
+from autorubric.files.numbers import is_finite
 from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.rewarder import Sample
 from autorubric.training.samples import rubric_of
@@ -149,7 +150,7 @@ def _deadline(value: Mapping[str, Any]) -> float | None:
     given = value.get("deadline_seconds")
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+    if not is_finite(given) or given <= 0:
         raise InputError(f"deadline_seconds is {given!r}; expected a number of seconds above 0")
     return float(given)
 
