@@ -41,6 +41,8 @@ def hunt(name: str, seconds: int, folder: Path) -> None:
     options = {
         "max_total_time": seconds,
         "max_len": LONGEST_INPUT,
+        "keep_seed": 1,
+        "reduce_inputs": 0,  # a smaller input that reaches the same code has less in it to change
         "timeout": SLOWEST_SECONDS,
         "rss_limit_mb": MOST_MEGABYTES,
         "artifact_prefix": f"{folder}/",

@@ -102,9 +102,11 @@ def test_without_atheris_the_command_says_that_it_did_not_run(tmp_path: Path) ->
 PLANTED = """
 import json, sys
 from pathlib import Path
+import atheris
 from fuzz import hunt, targets
 from fuzz.target import of_bytes
 
+@atheris.instrument_func
 def read(data):
     try:
         value = json.loads(data)
