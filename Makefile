@@ -39,7 +39,7 @@ $(TRAINERS)/.made: pyproject.toml tests_trainers/requirements.txt tests_trainers
 	@touch $@
 
 test-trainers: $(TRAINERS)/.made
-	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers
+	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers tests/formats/test_arrow.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

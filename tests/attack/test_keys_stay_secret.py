@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
 from autorubric.testing import LoopbackEndpoint
-from tests.battery.bench import lay_out
+from tests.battery.bench import give_rewards, lay_out
 
 ROOT = Path(__file__).parents[2]
 KEY = "planted-key-4f1d9b7c2e8a6035"
 PARTS = (KEY.encode(), KEY[8:].encode(), KEY.encode("utf-16-le"))
 
+SELECT = ("select", "final.jsonl", "--judge", "m")
+PROMPTS = ("--log-json", "calls.jsonl", "--log-prompts")
 COMMANDS = {
     "synthesize": ("synthesize", "queries.jsonl", "--out", "out", "--models", "m"),
     "synthesize dry": ("synthesize", "queries.jsonl", "--out", "out", "--models", "m", "--dry-run"),
     "grade": ("grade", "essays.json", "--judge", "m", "--out", "out", "-f", "csv", "-f", "jsonl", "-f", "parquet"),
     "grade dry": ("grade", "essays.json", "--judge", "m", "--out", "out", "--dry-run"),
     "agree": ("agree", "out"),
+    "select": (*SELECT, "--candidates", "candidates.jsonl", "--out", "chosen", "--log-json", "calls.jsonl"),
+    "select prompts": (*SELECT, "--sample", "m", "-k", "2", "--out", "sampled", *PROMPTS),
+    "select dry": (*SELECT, "--sample", "m", "--out", "sampled", "--dry-run"),
+    "status": ("status", "chosen", "--json"),
+    "drift": ("drift", "rewards", "--json"),
+    "lint": ("lint", "final.jsonl", "--format", "sarif", "--fail-on", "never"),
+    "convert": ("convert", "final.jsonl", "rows.jsonl", "--to", "verl"),
 }
 
 
@@ -107,3 +120,50 @@ def test_a_key_in_an_address_is_refused_and_not_repeated(folder: Path) -> None:
         _, told = watched((*COMMANDS["grade"], *debug), folder, surroundings)
         assert b"has credentials in it" in told
         assert leaks(folder, told) == []
+
+
+def test_no_command_of_training_leaves_the_key_anywhere(folder: Path, endpoint: LoopbackEndpoint) -> None:
+    give_rewards(folder / "rewards")
+    for name in ("select", "select dry", "select prompts", "status", "drift", "lint", "convert"):
+        status, told = watched(COMMANDS[name], folder, environment(endpoint.base_url))
+        assert status == 0, told.decode()
+        assert leaks(folder, told) == []
+    assert (folder / "calls.jsonl").stat().st_size > 0
+    assert endpoint.counts.requests > 0
+
+
+def test_doctor_says_which_keys_are_set_and_not_what_they_are(folder: Path, endpoint: LoopbackEndpoint) -> None:
+    words = ("doctor", "--base-url", endpoint.base_url, "--key-env", "OPENAI_API_KEY", "--debug")
+    for more in ((), ("--json",)):
+        _, told = watched((*words, *more), folder, environment(endpoint.base_url))
+        assert b"OPENAI_API_KEY" in told
+        assert leaks(folder, told) == []
+
+
+def test_the_service_keeps_the_key_and_its_own_token_to_itself(folder: Path, endpoint: LoopbackEndpoint) -> None:
+    pytest.importorskip("uvicorn", reason="the extra [ui] is not installed: uvicorn is missing")
+    token = f"token-of-callers-{KEY}"
+    surroundings = {**environment(endpoint.base_url), "CALLERS": token}
+    words = ("serve", "--judge", "m", "--port", "0", "--token-env", "CALLERS", "--log-json", "calls.jsonl")
+    command = [sys.executable, "-m", "autorubric", *words, "--out", "served", "--log-prompts"]
+    with subprocess.Popen(
+        command, cwd=folder, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as running:
+        assert running.stdout is not None
+        address = running.stdout.readline().split()[2].rstrip(b";").decode()
+        seen = Path(f"/proc/{running.pid}/cmdline").read_bytes() if Path("/proc/self").exists() else b""
+        body = {"submission": "So.", "rubric": [{"requirement": "Is kind."}], "query": "Why?"}
+        for sent, status in ((token, 200), ("guess", 401)):
+            headers = {"Authorization": f"Bearer {sent}", "Content-Type": "application/json"}
+            asked = Request(address, json.dumps(body).encode(), headers)
+            try:
+                with urlopen(asked, timeout=30) as answer:
+                    got, said = answer.status, answer.read()
+            except HTTPError as error:
+                got, said = error.code, error.read()
+            assert got == status, said
+            seen += said
+        running.send_signal(signal.SIGTERM)
+        told = running.communicate(timeout=60)[0]
+    assert leaks(folder, seen + told) == []
+    assert endpoint.counts.requests > 0

@@ -6,7 +6,9 @@ join with rows in `test_flags_meet_bad_values.py`.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,9 +51,37 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "synthesize": ("synthesize", "queries.jsonl", "--out", "out", "--models", "some-model"),
     "grade": ("grade", "essays.json", "--judge", "judge@{url}", "--out", "out"),
     "agree": ("agree", "run"),
+    "select": ("select", "final.jsonl", "--candidates", "candidates.jsonl", "--judge", "judge@{url}", "--out", "out"),
+    "sample": ("select", "final.jsonl", "--sample", "m@{url}", "--judge", "judge@{url}", "--out", "out"),
+    "serve": ("serve", "--judge", "judge@{url}", "--out", "out", "--port", "0"),
+    "lint": ("lint", "rubric.json", "--fail-on", "never"),
+    "convert": ("convert", "final.jsonl", "rows.jsonl", "--to", "verl"),
+    "status": ("status", "run"),
+    "drift": ("drift", "rewards"),
+    "doctor": ("doctor",),
 }
 """Sound commands; a case adds to one of them or changes a file under it."""
 
+
+_NEVER = ("--fail-on", "never")
+CONVERTED: dict[str, str] = {
+    f"{name}{ending}": name
+    for name, endings in {
+        "autorubric": (".jsonl", ".json", ".yaml"),
+        "rubrichub": (".jsonl", ".parquet"),
+        "rurl": (".jsonl", ".parquet"),
+        "ruft": (".jsonl", ".parquet"),
+        "healthbench": (".jsonl", ".json", ".parquet"),
+        "rar": (".jsonl", ".json", ".parquet"),
+        "verl": (".jsonl", ".parquet"),
+        "open-instruct": (".jsonl", ".parquet"),
+        "verifiers": (".toml", ".json", ".jsonl"),
+        "llmdc": (".json", ".yaml", ".jsonl"),
+        "prometheus": (".jsonl", ".json", ".parquet"),
+    }.items()
+    for ending in endings
+}
+"""Files that are laid out in each format, by the kind of file."""
 
 _RUBRIC = ("grade", "--judge", "judge@{url}", "--out", "out", "--rubric")
 
@@ -77,6 +107,17 @@ READS: dict[str, tuple[str, ...]] = {
     "run/dataset.json": COMMANDS["agree"],
     "run/manifest.json": COMMANDS["agree"],
     "run/items.jsonl": COMMANDS["agree"],
+    "final.jsonl": COMMANDS["select"],
+    "final.parquet": ("select", "final.parquet", *COMMANDS["select"][2:]),
+    "candidates.jsonl": COMMANDS["select"],
+    "chosen.yaml": ("select", "chosen.yaml", "--judge", "judge@{url}", "--out", "out"),
+    "linted.json": ("lint", "linted.json", *_NEVER),
+    "linted.yaml": ("lint", "linted.yaml", *_NEVER),
+    "linted.toml": ("lint", "linted.toml", *_NEVER),
+    "linted.jsonl": ("lint", "linted.jsonl", *_NEVER),
+    "linted.parquet": ("lint", "linted.parquet", *_NEVER),
+    **{name: ("convert", name, "rows.jsonl", "--to", "rubrichub") for name in CONVERTED},
+    "other.jsonl": (*COMMANDS["convert"], "--against", "other.jsonl"),
 }
 """Every file that a command reads, with a sound command that reads it."""
 
@@ -107,6 +148,13 @@ def lay_out(folder: Path) -> None:
     for name in ("labelled.json", "labels.json"):
         (folder / name).write_text(json.dumps(DATASET))
     (folder / "essays.jsonl").write_bytes(as_jsonl(DATASET_ROWS))
+    rubrics = [{"criterion": "Names the cause.", "points": 5}, {"criterion": "Is kind.", "points": 3}]
+    final = [{"id": f"q{n}", "question": f"Query {n}?", "rubrics": rubrics} for n in range(3)]
+    (folder / "final.jsonl").write_bytes(as_jsonl(final))
+    (folder / "one.jsonl").write_bytes(as_jsonl(final[:1]))
+    (folder / "other.jsonl").write_bytes(as_jsonl(final))
+    (folder / "candidates.jsonl").write_bytes(as_jsonl([{"id": f"q{n}", "answer": "So."} for n in range(3)]))
+    (folder / "chosen.yaml").write_text(dump_yaml(DATASET))
     answers = [{"submission": f"Essay {n}.", "id": f"e{n}"} for n in range(3)]
     (folder / "answers.jsonl").write_bytes(as_jsonl(answers))
     (folder / "answers.json").write_text(json.dumps(answers))
@@ -124,6 +172,46 @@ def lay_out(folder: Path) -> None:
     judging = "{% block user %}{{ submission | fence('text') }}{% endblock %}{% block criterion %} "
     judging += "{{ requirement | fence('criterion') }} Reply as JSON.{% endblock %}"
     (folder / "judging" / "judge_binary.jinja").write_text(judging)
+
+
+def lay_out_formats(folder: Path) -> None:
+    """A file in each format and kind of file."""
+    from autorubric.formats import convert
+
+    for name, form in CONVERTED.items():
+        # A document of these two is one rubric.
+        is_one = form in ("verifiers", "llmdc") and not name.endswith(".jsonl")
+        convert(folder / ("one.jsonl" if is_one else "final.jsonl"), folder / name, form)
+    for ending in ("json", "yaml", "toml", "jsonl", "parquet"):
+        like = {"toml": "verifiers.toml", "jsonl": "final.jsonl", "parquet": "rubrichub.parquet"}
+        shutil.copy(folder / like.get(ending, f"rubric.{ending}"), folder / f"linted.{ending}")
+    shutil.copy(folder / "rubrichub.parquet", folder / "final.parquet")
+
+
+def give_rewards(folder: Path) -> None:
+    """What `serve` leaves behind: a ledger with rewards in it."""
+    from autorubric import CriterionGrader, Rubric
+    from autorubric.llm.records.ledger import Ledger
+    from autorubric.runs.manifest import write_manifest
+    from autorubric.training.reward import RewardRule
+    from autorubric.training.rewarder import Sample
+    from autorubric.training.service.calls import Asked
+    from autorubric.training.service.judging import RewardDesk
+
+    check = {"name": "word_count", "parameters": {"at_least": 3}}
+    rubric = Rubric.from_dict([{"name": "Long", "requirement": "Has 3 words.", "check": check}])
+
+    async def give(ledger: Ledger) -> None:
+        desk = RewardDesk(CriterionGrader.of_checks(), ledger, RewardRule())
+        for number in range(8):
+            asked = Asked(Sample("word " * number, rubric, "Why?"), step=number)
+            await desk.check([asked])
+            await desk.reward(asked)
+        await desk.finish(1.0)
+
+    with Ledger.open(folder / "ledger") as ledger:
+        asyncio.run(give(ledger))
+    write_manifest(folder, {"kind": "service", "status": "completed"})
 
 
 @dataclass

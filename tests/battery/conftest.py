@@ -9,7 +9,7 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
-from tests.battery.bench import KEY, Bench, lay_out
+from tests.battery.bench import KEY, Bench, give_rewards, lay_out, lay_out_formats
 
 
 @pytest.fixture(scope="session")
@@ -20,9 +20,11 @@ def counting_endpoint() -> Iterator[LoopbackEndpoint]:
 
 @pytest.fixture(scope="session")
 def sound_folder(counting_endpoint: LoopbackEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sound files, and a finished run in `run`."""
+    """Sound files, a finished run in `run`, and rewards in `rewards`."""
     folder = tmp_path_factory.mktemp("sound")
     lay_out(folder)
+    lay_out_formats(folder)
+    give_rewards(folder / "rewards")
     judge = f"judge@{counting_endpoint.base_url}"
     assert run(["grade", str(folder / "essays.json"), "--judge", judge, "--out", str(folder / "run")]) == 0
     return folder

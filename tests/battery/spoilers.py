@@ -6,9 +6,12 @@ import gzip
 import os
 import socket
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
+_LATE = datetime(2026, 1, 1, tzinfo=UTC)
+NAN = float("nan")
 Spoil: TypeAlias = Callable[[Path], None]
 
 
@@ -44,6 +47,22 @@ def _socket(path: Path) -> None:
     os.chdir(here)
 
 
+def columns(values: Mapping[str, list[object]], *, text: bool = False, spread: bool = False) -> Spoil:
+    """A Parquet file with these columns; `text` says of bytes that they are text, `spread` stores each one anew."""
+
+    def spoil(path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table(values)
+        if text:
+            arrays = [pa.Array.from_buffers(pa.string(), len(c), c.chunk(0).buffers()) for c in table.columns]
+            table = pa.table(arrays, names=table.column_names)
+        pq.write_table(table, path, compression="zstd", use_dictionary=not spread)
+
+    return spoil
+
+
 def _alias_bomb() -> bytes:
     lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     for before, name in zip("abcdefgh", "bcdefghi", strict=True):
@@ -75,12 +94,37 @@ NO_TEXT: Mapping[str, Spoil] = {
 }
 """What no file of text may be."""
 
+NO_COLUMNS: Mapping[str, Spoil] = {
+    "empty": content(b""),
+    "text": content(b'{"question": "Why?"}\n'),
+    "gzip": changed(gzip.compress),
+    "its end alone": changed(lambda data: data[-200:]),
+    "its end cut off": changed(lambda data: data[:-8]),
+    "cut in two": changed(lambda data: data[: len(data) // 2]),
+    "its pages lost": changed(lambda data: data[:4] + b"\0" * (len(data) // 2) + data[4 + len(data) // 2 :]),
+    "its footer lost": changed(lambda data: data[:-400] + b"\xff" * 390 + data[-10:]),
+    "its footer without end": changed(lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1"),
+    "encrypted": changed(lambda data: data[:-4] + b"PARE"),
+    "a list of numbers": columns({"a": [1, 2, 3]}),
+    "no columns": columns({}),
+    "texts that are not UTF-8": columns({"id": [b"q\xff"], "question": [b"\xff"]}, text=True),
+    "numbers for texts": columns({"id": ["q0"], "question": [7], "rubrics": [[1, 2]]}),
+    "bytes for texts": columns({"id": ["q0"], "question": [b"Why?"], "rubrics": [b"[]"]}),
+    "a rubric that is null": columns({"id": ["q0"], "question": ["Why?"], "rubrics": [None]}),
+    "moments for texts": columns({"id": ["q0"], "question": [_LATE], "rubrics": [[{"criterion": _LATE}]]}),
+    "NaN for points": columns({"id": ["q0"], "question": ["Why?"], "rubrics": [[{"criterion": "x", "points": NAN}]]}),
+    "a column that unpacks without measure": columns({"question": ["x" * 2**20] * 600}, spread=True),
+}
+"""What no Parquet file may be."""
+
 NO_DATA: Mapping[str, Spoil] = {
     "NUL in it": changed(lambda data: data.replace(b"e", b"\0", 3)),
     "a web page": content(b"<!DOCTYPE html><html><body>404</body></html>"),
     "a number": content(b"42"),
     "a text": content(b'"text"'),
     "a truth value": content(b"true"),
+    "a list of nothing": content(b"[]"),
+    "an object of nothing": content(b"{}"),
     "a list of numbers": content(b"[1, 2, 3]"),
     "a million open brackets": content(b"[" * 1_000_000),
     "brackets opened and closed": content(b"[" * 100_000 + b"]" * 100_000),

@@ -8,16 +8,21 @@ from pathlib import Path
 import pytest
 
 from tests.battery.bench import READS, Bench
-from tests.battery.spoilers import NO_DATA, NO_PLAIN_FILE, NO_TEXT, NO_YAML, Spoil, content
+from tests.battery.spoilers import NO_COLUMNS, NO_DATA, NO_PLAIN_FILE, NO_TEXT, NO_YAML, Spoil, content
 
-DATA = [name for name in READS if not name.endswith(".jinja")]
-# A manifest of a run says little, and a table of prices may be empty: what they hold is not all refused.
-_TAKEN = {("run/items.jsonl", "empty"), ("run/items.jsonl", "blank")}
+COLUMNS = [name for name in READS if name.endswith(".parquet")]
+DATA = [name for name in READS if not name.endswith((".jinja", ".parquet"))]
+# A run may have no items yet and a table of prices no prices; of a rubric without criteria lint has something to say.
+_TAKEN = {
+    *(("run/items.jsonl", "empty"), ("run/items.jsonl", "blank")),
+    *((f"prices.{ending}", "an object of nothing") for ending in ("json", "yaml")),
+    *((f"linted.{ending}", "a list of nothing") for ending in ("json", "yaml")),
+}
 
 
 def spoilt() -> Iterator[object]:
     for name in READS:
-        ways = {**NO_PLAIN_FILE, **NO_TEXT}
+        ways = {**NO_PLAIN_FILE, **(NO_COLUMNS if name in COLUMNS else NO_TEXT)}
         ways |= NO_DATA if name in DATA else {}
         ways |= NO_YAML if name.endswith(".yaml") else {}
         for way, spoil in ways.items():
@@ -36,7 +41,7 @@ def test_the_sound_commands_are_sound(bench: Bench, name: str) -> None:
     bench.accepts(READS[name])
 
 
-@pytest.mark.parametrize("name", [name for name in READS if not name.startswith("run/")])
+@pytest.mark.parametrize("name", [name for name in READS if not name.startswith("run/") and name not in COLUMNS])
 def test_a_byte_order_mark_does_no_harm(bench: Bench, name: str) -> None:
     path = bench.folder / name
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())

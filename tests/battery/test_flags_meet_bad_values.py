@@ -14,28 +14,37 @@ NO_WHOLE_NUMBER = (*NO_NUMBER, "5.5")
 NO_PATH = ("no/such/file", "\udcff", "x" * 5000, "queries.jsonl/under")
 
 SYNTHESIZE_NUMBERS = {flag.name: flag.type for flag in FLAGS if flag.type in (int, float)} | {"show": int}
+JUDGING: dict[str, type] = {
+    "quorum": int,
+    "few-shot": int,
+    "budget-tokens": int,
+    "budget-usd": float,
+    "concurrency": int,
+    "temperature": float,
+    "max-tokens": int,
+    "timeout": float,
+    "retry": int,
+    "seed": int,
+}
 NUMBERS: dict[str, dict[str, type]] = {
     "synthesize": SYNTHESIZE_NUMBERS,
-    "grade": {
-        "quorum": int,
-        "few-shot": int,
-        "limit": int,
-        "budget-tokens": int,
-        "budget-usd": float,
-        "concurrency": int,
-        "fail-under": float,
-        "temperature": float,
-        "max-tokens": int,
-        "timeout": float,
-        "retry": int,
-        "seed": int,
-    },
+    "grade": {"limit": int, "fail-under": float} | JUDGING,
     "agree": {"confidence": float, "replicates": int, "seed": int},
+    "select": {"limit": int, "threshold": float, "margin": float} | JUDGING,
+    "sample": {"k": int, "sample-temperature": float, "sample-max-tokens": int},
+    "serve": {"port": int, "queue": int, "deadline": float, "max-body-mb": float, "grace": float}
+    | {"second-share": float}
+    | JUDGING,
+    "drift": {"windows": int, "criteria": int},
 }
 BELOW: dict[str, tuple[str, ...]] = {
     "synthesize": tuple(SYNTHESIZE_NUMBERS),
     "grade": ("quorum", "few-shot", "limit", "budget-tokens", "budget-usd", "concurrency", "fail-under", "timeout"),
     "agree": ("confidence", "replicates", "seed"),
+    "sample": ("k", "sample-max-tokens"),
+    "select": ("threshold", "margin", "budget-usd", "budget-tokens", "limit"),
+    "serve": ("port", "queue", "deadline", "max-body-mb", "grace", "second-share", "budget-usd", "timeout"),
+    "drift": ("windows", "criteria"),
 }
 """Flags that take nothing below zero."""
 
@@ -51,11 +60,18 @@ CHOICES = {
         "format",
     ),
     "agree": ("by", "cannot-assess", "na"),
+    "select": ("keep", "trainer", "aggregation", "calls", "cannot-assess"),
+    "serve": ("host", "formula", "aggregation", "calls", "cannot-assess", "token-env"),
+    "lint": ("format", "fail-on", "select", "ignore"),
+    "convert": ("from", "to", "polarity", "extras"),
 }
 PATHS = {
     "synthesize": ("config", "prompts", "prices"),
     "grade": ("rubric", "submissions", "training-data", "prices", "prompts"),
     "agree": ("dataset", "against"),
+    "select": ("candidates", "training-data", "prices", "prompts", "log-json"),
+    "serve": ("training-data", "prices", "prompts", "log-json"),
+    "convert": ("against",),
 }
 
 
@@ -76,15 +92,20 @@ def texts() -> Iterator[object]:
                     yield pytest.param(command, flag, value, id=f"{command} --{flag} {value[:8]!r}")
 
 
+def flagged(flag: str, value: str) -> tuple[str, ...]:
+    """A flag with its value, as it is typed."""
+    return (f"--{flag}={value}",) if len(flag) > 1 else (f"-{flag}", value)
+
+
 @pytest.mark.parametrize(("command", "flag", "value"), [*numbers(), *texts()])
 def test_a_flag_says_what_it_takes(bench: Bench, command: str, flag: str, value: str) -> None:
     # A seed is any whole number, and a file of labels may be of any length.
-    if (flag, value) in {("seed", "9" * 400)} and command == "grade":
+    if (flag, value) in {("seed", "9" * 400)} and command not in ("synthesize", "agree"):
         pytest.skip("every whole number is a seed")
-    bench.refuses([*COMMANDS[command], f"--{flag}={value}"])
+    bench.refuses([*COMMANDS[command], *flagged(flag, value)])
 
 
-@pytest.mark.parametrize("command", ["synthesize", "grade"])
+@pytest.mark.parametrize("command", ["synthesize", "grade", "select", "serve"])
 @pytest.mark.parametrize("name", ["", " ", "\udcff", "a\nb", "a\tb", "queries.jsonl", "queries.jsonl/run", "x" * 300])
 def test_a_directory_that_cannot_be_one_is_refused(bench: Bench, command: str, name: str) -> None:
     bench.refuses([*COMMANDS[command], "--out", name])
@@ -114,6 +135,53 @@ def test_a_directory_that_cannot_be_one_is_refused(bench: Bench, command: str, n
         (["agree", "prompts"], "prompts holds no experiment"),
         (["agree", "queries.jsonl"], "queries.jsonl"),
         (["agree", "run", "--json", "--csv"], "exclude each other"),
+        (["select", "final.jsonl", "--out", "out"], "nothing to select from"),
+        (["select", "final.jsonl", "--candidates", "candidates.jsonl"], "pass --judge MODEL"),
+        (["select", "final.jsonl", "--candidates", "candidates.jsonl", "--sample", "m"], "exclude each other"),
+        (["select", "final.jsonl", "--sample", "m", "--sample", "m", "--judge", "j"], "twice"),
+        (["select", "final.csv", "--judge", "j"], "final.csv: expected .json, .yaml, .jsonl or .parquet"),
+        (["serve", "--judge", "m", "--host", "0.0.0.0"], "give --token-env NAME"),
+        (["serve", "--judge", "m", "--second-share", "0"], "--second-share 0"),
+        (["serve", "--second-judge", "m"], "give --judge as well"),
+        (["serve", "--judge", "m", "--log-prompts"], "give --log-json FILE as well"),
+        (["serve", "--judge", "m@{url}", "--out", "out", "--host", "203.0.113.7", "--token-env", "HOME"], "listen"),
+        (["lint"], "no file was named"),
+        (["lint", "essays.csv"], "Unsupported file format '.csv'"),
+        (["lint", "none.json", "gone.json"], "gone.json"),
+        (["convert"], "no file to read"),
+        (["convert", "final.jsonl"], "no file to write"),
+        (["convert", "final.jsonl", "rows.jsonl"], "--to"),
+        (["convert", "final.jsonl", "rows.csv", "--to", "rurl"], "rurl is kept in .parquet or .jsonl files"),
+        (["convert", "final.jsonl", "final.jsonl", "--to", "rar", "--force"], "is the file to read"),
+        (["convert", "final.jsonl", "other.jsonl", "--to", "rar"], "--force"),
+        (["convert", "final.jsonl", "prompts", "--to", "rar"], "prompts"),
+        (["convert", "final.jsonl", "none/rows.jsonl", "--to", "rar"], "there is no folder none"),
+        (["convert", "final.jsonl", f"{'x' * 300}.jsonl", "--to", "rar"], "x"),
+        (["convert", "final.jsonl", "a\0.jsonl", "--to", "rar"], "null byte"),
+        (["convert", "a\0.jsonl", "b.jsonl", "--to", "rar"], "null byte"),
+        (["convert", "final.jsonl", "/dev/full/x.jsonl", "--to", "rar"], "/dev/full"),
+        (["convert", "final.jsonl", "/proc/x.jsonl", "--to", "rar"], "/proc/x.jsonl"),
+        (["convert", "final.jsonl", "prometheus.json", "--to", "healthbench", "--strict"], "prometheus.json"),
+        (["status"], "RUN"),
+        (["status", "nowhere"], "nowhere holds no run"),
+        (["status", "prompts"], "prompts holds no run"),
+        (["status", "queries.jsonl"], "queries.jsonl holds no run"),
+        (["status", "a\0b"], "null byte"),
+        (["status", "x" * 5000], "holds no run"),
+        (["drift"], "RUN"),
+        (["drift", "nowhere"], "nowhere holds no run"),
+        (["drift", "prompts"], "prompts holds no run"),
+        (["drift", "queries.jsonl"], "queries.jsonl holds no run"),
+        (["drift", "a\0b"], "null byte"),
+        (["drift", "x" * 5000], "holds no run"),
+        (["drift", "run"], "run has given no reward yet"),
+        (["drift", "rewards", "--json", "--md"], "exclude each other"),
+        (["doctor", "--base-url", "file:///etc/passwd"], "file:///etc/passwd"),
+        (["doctor", "--base-url", "http://169.254.169.254/"], "169.254.169.254"),
+        (["doctor", "--base-url", "http://u:p@host/"], "credentials"),
+        (["doctor", "--base-url", "http://localhost:9", "--key-env", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE"),
+        (["doctor", "--key-env", "SOME_KEY"], "give --base-url URL as well"),
+        (["doctor", "--base-url", "http://localhost:9", "--key-env", ""], "names no variable"),
         (["agree", "run", "--criteria", "--against", "run"], "ask one of them"),
     ],
 )

@@ -13,7 +13,8 @@ import pytest
 
 from tests.battery.bench import COMMANDS, KEY, Bench, inventory
 
-RUNS = ("synthesize", "grade")
+ENDING = ("synthesize", "grade", "select")
+RUNS = (*ENDING, "serve")
 WRITTEN = {
     "synthesize": (
         *("step0_reference.jsonl", "step2_rubrics.jsonl", "step4_augmented.jsonl", "final.jsonl", "final.parquet"),
@@ -27,6 +28,12 @@ WRITTEN = {
         "ledger/run.lock",
         "results.csv",
     ),
+    "select": (
+        *("selected.jsonl", "selected.parquet", "chat.jsonl", "trl_sft.jsonl", "llamafactory/sft.jsonl"),
+        *("llamafactory/dataset_info.json", "decisions.jsonl", "selection.json", "dataset.json", "items.jsonl"),
+        *("manifest.json", "ledger/ledger.sqlite", "ledger/run.lock"),
+    ),
+    "serve": ("manifest.json", "ledger/ledger.sqlite", "ledger/run.lock"),
 }
 
 
@@ -126,7 +133,7 @@ def test_an_address_that_is_none_or_forbidden_is_refused(
         bench.refuses([*words, "--merge-base-url", url], "merge: ")
 
 
-@pytest.mark.parametrize("command", RUNS)
+@pytest.mark.parametrize("command", ENDING)
 def test_an_address_where_nobody_answers_leaves_nothing_behind(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
@@ -162,7 +169,7 @@ def website() -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("command", RUNS)
+@pytest.mark.parametrize("command", ENDING)
 def test_a_website_is_told_from_an_endpoint(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, website: str, command: str
 ) -> None:

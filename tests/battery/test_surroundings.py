@@ -55,6 +55,20 @@ def test_a_name_that_is_no_text_is_told_without_a_traceback(folder: Path, more: 
         assert b"Traceback" not in ended.stderr
 
 
+def test_a_file_whose_name_is_no_text_is_graded_and_selected_from(folder: Path) -> None:
+    """The manifest says how to go on with the run, and a shell can take the line."""
+    for name in ("essays.json", "final.jsonl"):
+        (folder / name).rename(folder / f"\udcff{Path(name).suffix}")
+    judge = (b"--judge", b"builtin/offline", b"--out")
+    for out, words in (
+        ("graded", (b"grade", b"\xff.json", *judge, b"graded")),
+        ("chosen", (b"select", b"\xff.jsonl", b"--candidates", b"candidates.jsonl", *judge, b"chosen")),
+    ):
+        ended = typed(folder, *words)
+        assert ended.returncode == 0, ended.stderr.decode(errors="replace")
+        assert b"\\\\xff.json" in (folder / out / "manifest.json").read_bytes()
+
+
 def test_debug_shows_the_traceback_and_the_message(folder: Path) -> None:
     plain, debug = typed(folder, "grade", "none.json"), typed(folder, "grade", "none.json", "--debug")
     assert (plain.returncode, debug.returncode) == (2, 2)

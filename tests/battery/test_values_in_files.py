@@ -38,6 +38,11 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "budget_tokens": (*NO_NUMBER, 0, -1, 1.5),
     "refresh": (True, "merge", {"a": 1}, [None], ["no_such_role"]),
     "skip_bad_rows": ("maybe", 7, [], {}),
+    "profile": (True, 1, "", "fuller", None, []),
+    "domain": (True, 1, "", "no such domain", "../medical", "/etc/passwd", [], {}),
+    "full": (True, 1, "x", [], {"no_such_key": 1}, {"filters": 7}),
+    "responses_column": (*NO_TEXT, ""),
+    "license": (True, 1, [], {}),
     "concurency": (4,),
 }
 ROLE: dict[str, tuple[Any, ...]] = {

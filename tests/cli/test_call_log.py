@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,33 @@ def test_wrong_flags_are_refused_before_anything_is_asked(
     assert run(command) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("content", ['{"dataset": {"name": "essays"}}\n', "not JSON", "[1]\n", "\0" * 100])
+def test_a_file_that_holds_something_else_is_not_written_into(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    log = tmp_path / "calls.jsonl"
+    log.write_text(content)
+    command = ["grade", str(essays(tmp_path)), "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
+    assert run([*command, "--log-json", str(log)]) == 2
+    assert "is there already, and is no log of attempts" in capsys.readouterr().err
+    assert log.read_text() == content
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_second_run_goes_on_in_the_log_of_the_first(tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    for name in ("one", "two"):
+        command = ["grade", str(essays(tmp_path)), "--judge", "builtin/offline", "-o", str(tmp_path / name)]
+        assert run([*command, "--log-json", str(log)]) == 0
+    assert len({json.loads(line)["run"] for line in log.read_text().splitlines()}) == 2
+
+
+def test_a_pipe_that_nobody_reads_is_refused_instead_of_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    command = ["grade", str(essays(tmp_path)), "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
+    assert run([*command, "--log-json", str(tmp_path / "pipe")]) == 2
+    assert "cannot be written" in capsys.readouterr().err

@@ -108,7 +108,7 @@ def test_the_parquet_file_has_the_released_columns_also_when_nothing_was_kept(tm
     assert some.schema.equals(none.schema)
     assert (some.num_rows, none.num_rows) == (2, 0)
     assert some.to_pylist()[0]["rubrics"][0] == {"criterion": "Is right.", "points": 6.0}
-    assert some.to_pylist()[0]["rubric_judge_details"][1]["value"] == 1.0
+    assert json.loads(some.to_pylist()[0]["rubric_judge_details"])[1]["value"] == 1.0
 
 
 def test_pairs_are_written_for_dpo_and_go_when_they_are_not_asked_for(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_fine_tuning_rows_keep_their_score_and_details() -> None:
         "So.",
         [{"met": True}],
     )
-    assert detect(row).write(record) == (row, (), ())
+    assert detect(row).write(record, columnar=True) == (row, (), ())
 
 
 VALUES = st.recursive(

@@ -253,6 +253,7 @@ def test_the_same_words_are_a_duplicate_and_not_a_near_one() -> None:
         ("回答中存在事实性错误。", 6, True),
         ("Avoids recommending antibiotics.", 6, False),
         ("Fails to name the dose.", -6, False),
+        ("Should have named the dose.", -6, False),
         ("Recommends antibiotics for a cold.", -6, False),
         ("Does not advise the user to see a doctor.", -6, False),
         ("Does not mention the price.", 6, False),

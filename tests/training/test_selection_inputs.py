@@ -69,8 +69,8 @@ def test_items_of_one_prompt_are_answers_to_one_query(tmp_path: Path) -> None:
         ({"question": "Why?", "rubrics": []}, "no rubric"),
         ({"question": " ", "rubrics": RUBRICS}, "no query"),
         ({"rubrics": RUBRICS}, "no query; expected one of question, query, prompt, messages"),
-        ({"question": "Why?", "rubrics": [{"criterion": "", "points": 1}]}, "requirement is empty"),
-        ({"question": "Why?", "rubrics": [{"criterion": "x", "points": "ten"}]}, "weight"),
+        ({"question": "Why?", "rubrics": [{"criterion": "", "points": 1}]}, "rubric[0].criterion is ''"),
+        ({"question": "Why?", "rubrics": [{"criterion": "x", "points": "ten"}]}, "rubric[0].points is 'ten'"),
         ({"question": "Why?", "rubrics": 7}, "a rubric is a list of criteria"),
         ({"messages": [{"role": "assistant", "content": "Hm"}], "rubrics": RUBRICS}, "ends with the assistant"),
     ],
@@ -152,5 +152,5 @@ def test_a_text_that_two_queries_share_needs_an_id(tmp_path: Path) -> None:
 
 def test_a_parquet_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.parquet").write_bytes(b"no parquet")
-    with pytest.raises(InputError, match="not a parquet file"):
+    with pytest.raises(InputError, match="no Parquet file"):
         read_queries(tmp_path / "data.parquet")

@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from rapidfuzz.process import extractOne
 
 from autorubric.checks.outcome import CheckContext
 from autorubric.errors import InputError
+from autorubric.files.keys import nearest
 
 Parameters = Mapping[str, Any]
 _OWN = "parameter_"
@@ -84,17 +84,6 @@ def plain(value: Any) -> Any:
     return plain(value.tolist()) if hasattr(value, "tolist") else value
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """A hint at the known name that looks most like the given one, or nothing.
-
-    Example:
-        >>> nearest("keywrd", ["keyword", "relation"])
-        "; did you mean 'keyword'?"
-    """
-    best = extractOne(name, known, score_cutoff=60)
-    return f"; did you mean {best[0]!r}?" if best else ""
-
-
 def _problems(check: str, error: ValidationError, given: Parameters, known: list[str]) -> list[str]:
     problems: dict[str, str] = {}
     for detail in error.errors(include_url=False):
@@ -102,8 +91,9 @@ def _problems(check: str, error: ValidationError, given: Parameters, known: list
         if detail["type"] == "missing":
             said = f"parameter {name!r} is missing"
         elif detail["type"] == "extra_forbidden":
-            expected = nearest(name, known) or f"; expected {', '.join(known) or 'no parameters'}"
-            said = f"unknown parameter {name!r}{expected}"
+            near = nearest(name, known)
+            advice = f"did you mean {near!r}?" if near else f"expected {', '.join(known) or 'no parameters'}"
+            said = f"unknown parameter {name!r}; {advice}"
         elif detail["type"] == "value_error":
             said = f"parameter {name!r} {detail['ctx']['error']}"
         else:

@@ -12,9 +12,10 @@ from pydantic import BaseModel
 
 from autorubric.checks import code, language, length, markdown, numbers, phrases, sources, structured
 from autorubric.checks.outcome import CannotCheck, CheckContext, CheckFailure, CheckOutcome
-from autorubric.checks.parameters import nearest, parameter_model, validated
+from autorubric.checks.parameters import parameter_model, validated
 from autorubric.checks.rules.tables import IFEVAL, RUBRICHUB
 from autorubric.errors import InputError
+from autorubric.files.keys import nearest
 
 GENERAL: Mapping[str, Callable[..., CheckOutcome]] = MappingProxyType(
     {
@@ -87,7 +88,8 @@ def validate_check(name: str, parameters: Mapping[str, Any] | None = None) -> di
     """
     check = CHECKS.get(name) if isinstance(name, str) else None
     if check is None:
-        raise InputError(f"there is no check {name!r}{nearest(str(name), list(CHECKS))}")
+        near = nearest(str(name), CHECKS)
+        raise InputError(f"there is no check {name!r}" + (f"; did you mean {near!r}?" if near else ""))
     return validated(name, check.function, {} if parameters is None else parameters)
 
 

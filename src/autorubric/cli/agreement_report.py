@@ -11,6 +11,7 @@ from typing import Any
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
+from autorubric.files.markdown import markdown_text
 from autorubric.files.spreadsheet import defused
 from autorubric.metrics.compare import compare_judges, verdict_on
 from autorubric.metrics.compute import compute_metrics
@@ -70,7 +71,7 @@ class Shown:
 
     def _markdown(self) -> Iterator[str]:
         for place, row in enumerate(self._cells()):
-            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+            yield "| " + " | ".join(map(markdown_text, row)) + " |"
             if place == 0:
                 yield "| " + " | ".join("---" for _ in row) + " |"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autorubric.cli import EXIT_UNFINISHED
+from autorubric.errors import ConfigError
 
 if TYPE_CHECKING:
     from autorubric.runs.doctor import Finding
@@ -28,6 +29,11 @@ def doctor(base_url: _BaseUrl = None, key_env: _KeyEnv = None, out: _Out = Path(
     """Look at versions, keys (by name), disk, SQLite and endpoints; leave with status 1 where there is a problem."""
     from autorubric.files import dump_json
     from autorubric.runs.doctor import disk_findings, endpoint_finding, environment_findings, sqlite_finding
+
+    if key_env is not None and not key_env.strip():
+        raise ConfigError("--key-env names no variable")
+    if key_env is not None and not base_url:
+        raise ConfigError("--key-env names the key of --base-url; give --base-url URL as well")
 
     async def reached() -> list[Finding]:
         return await asyncio.gather(*(endpoint_finding(url, key_env) for url in base_url or ()))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of `autorubric serve`.")]
 _Windows = Annotated[int, typer.Option("--windows", min=1, max=1000, help="Stretches that the rewards are cut into.")]
-_Criteria = Annotated[int, typer.Option("--criteria", min=0, help="Saturated criteria to list.")]
+_Criteria = Annotated[int, typer.Option("--criteria", min=0, max=10**6, help="Saturated criteria to list.")]
 _Json = Annotated[bool, typer.Option("--json", help="All figures as JSON.")]
 _Csv = Annotated[bool, typer.Option("--csv", help="The table of windows as CSV.")]
 _Markdown = Annotated[bool, typer.Option("--md", help="The table as Markdown.")]
@@ -55,13 +55,12 @@ def drift_in(run: Path, windows: int) -> Drift:
     Raises:
         InputError: there is no run, or it has given no reward.
     """
-    from autorubric.llm.records.ledger import FILE_NAME
     from autorubric.llm.records.view import ledger_view
-    from autorubric.runs.status import LEDGER_FOLDER
+    from autorubric.runs.status import ledger_folder
     from autorubric.training.drift import drift_of
     from autorubric.training.observations import REWARD, RUBRIC, SECOND, Rewarded
 
-    folder = next((f for f in (run / LEDGER_FOLDER, run) if (f / FILE_NAME).exists()), None)
+    folder = ledger_folder(run)
     if folder is None:
         raise InputError(f"{run} holds no run: there is no ledger in it")
     with ledger_view(folder) as view:

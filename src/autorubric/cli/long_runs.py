@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import signal
 import sys
@@ -62,7 +63,7 @@ def interruptible(run: Interruptible) -> Iterator[None]:
 
 
 def command_again(arguments: Sequence[str], *, without: Collection[str] = ()) -> str:
-    """The command line that goes on with a run, as a shell takes it.
+    r"""The command line that goes on with a run, as a shell takes it.
 
     Args:
         arguments: of the command that ran.
@@ -71,5 +72,17 @@ def command_again(arguments: Sequence[str], *, without: Collection[str] = ()) ->
     Example:
         >>> command_again(["grade", "my essays.json", "--no-resume"], without=["--no-resume"])
         "autorubric grade 'my essays.json'"
+        >>> command_again(["grade", "essays\udcff.json"])
+        "autorubric grade $'essays\\xff.json'"
     """
-    return shlex.join(["autorubric", *(word for word in arguments if word not in without)])
+    return " ".join(map(_quoted, ["autorubric", *(word for word in arguments if word not in without)]))
+
+
+def _quoted(word: str) -> str:
+    """A word as a shell takes it; bytes of a file's name that are no text are spelt out."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        data = os.fsencode(word)
+        return "$'" + "".join(chr(b) if 32 <= b < 127 and chr(b) not in "'\\" else f"\\x{b:02x}" for b in data) + "'"
+    return shlex.quote(word)

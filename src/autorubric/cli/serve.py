@@ -27,10 +27,12 @@ _Out = Annotated[
 _Host = Annotated[str, typer.Option(help="Address to listen at; one that others can reach needs --token-env.")]
 _Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 takes a free one.")]
 _TokenEnv = Annotated[str | None, typer.Option("--token-env", help="Variable that holds the token callers send.")]
-_Queue = Annotated[int, typer.Option(min=1, help="Most submissions in the service; more are sent away with 429.")]
+_Queue = Annotated[
+    int, typer.Option(min=1, max=10**6, help="Most submissions in the service; more are sent away with 429.")
+]
 _Deadline = Annotated[float, typer.Option(help="Seconds a call may take; then it is answered with 504.")]
 _Body = Annotated[float, typer.Option("--max-body-mb", help="Longest body of a call.")]
-_Grace = Annotated[float, typer.Option(min=0, help="Seconds that open calls have on SIGTERM.")]
+_Grace = Annotated[float, typer.Option(min=0, max=86_400, help="Seconds that open calls have on SIGTERM.")]
 _Formula = Annotated[str, typer.Option(help="positive (RubricHub), signed (HealthBench) or clipped.")]
 _Gate = Annotated[list[str] | None, typer.Option("--gate", help="Criterion that must be met, else 0; repeatable.")]
 _Second = Annotated[str | None, typer.Option("--second-judge", help="MODEL or MODEL@BASE_URL to compare with.")]
@@ -157,6 +159,8 @@ def _second(given: dict[str, Any]) -> SecondJudge | None:
 
 
 def _check_numbers(given: dict[str, Any]) -> None:
+    if not given["host"].isprintable():
+        raise ConfigError(f"--host {given['host']!a}; expected the name or the address of this machine")
     problems = [
         f"{flag} {given[name]:g}; expected a number above 0"
         for flag, name in (("--deadline", "deadline"), ("--max-body-mb", "max_body_mb"))

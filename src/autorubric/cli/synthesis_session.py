@@ -13,14 +13,12 @@ from autorubric.cli.long_runs import interruptible
 from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.cli.synthesis_report import print_calls, print_estimates, print_rubrics, print_summary
-from autorubric.errors import ConfigError
-from autorubric.llm.budget import Budget
+from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
-from autorubric.llm.request import Usage
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.estimate import calls_a_query, calls_to_make, estimates
@@ -63,7 +61,8 @@ class Session:
         gc.set_threshold(20_000, 20, 20)
         async with AsyncExitStack() as stack:
             models = await stack.enter_async_context(open_models(made, settings.concurrency))
-            _check_budget(settings, models)
+            if settings.budget_usd is not None:
+                check_priced(models)
             self._announce(prepared, models)
             sources = (settings.input, settings.prices, settings.prompts)
             files = _FILES + (_FULL_FILES if settings.profile == "full" else ())
@@ -126,17 +125,6 @@ class Session:
             print(f"left out: {problem}", file=sys.stderr)
         for change in changed_since(self.settings.out, models, prepared.prompts):
             print(f"since the last run here, {change}: its calls are asked anew", file=sys.stderr)
-
-
-def _check_budget(settings: SynthesisSettings, models: Mapping[str, Model]) -> None:
-    if settings.budget_usd is None:
-        return
-    unpriced = [f"{slot} ({model.name})" for slot, model in models.items() if model.cost(Usage(1, 1)) is None]
-    if unpriced:
-        raise ConfigError(
-            f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: "
-            "pass --prices FILE, or give --budget-tokens instead"
-        )
 
 
 def _state(run: SynthesisRun) -> RunState:

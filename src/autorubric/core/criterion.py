@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, FiniteFloat
 
 from autorubric.core.known_keys import KeepingModel
-from autorubric.files.keys import nearest
+from autorubric.files.keys import advice, nearest
 
 AggregationStrategy: TypeAlias = Literal["majority", "weighted", "unanimous", "any"]
 OrdinalAggregation: TypeAlias = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
@@ -132,9 +132,9 @@ class Criterion(KeepingModel):
         known = _AGGREGATIONS[kind]
         if aggregation in known:
             return []
-        right = nearest(aggregation, known)
-        advice = f"did you mean {right!r}?" if right else f"known are: {', '.join(known)}"
-        return [f"aggregation {aggregation!r} is unknown for a criterion that is {kind}; {advice}"]
+        return [
+            f"aggregation {aggregation!r} is unknown for a criterion that is {kind}; {advice(aggregation, known)}"
+        ]
 
     @property
     def is_binary(self) -> bool:

@@ -6,7 +6,7 @@ import re
 from typing import Any, TypeAlias, TypedDict
 
 from autorubric.errors import InputError
-from autorubric.files.keys import nearest
+from autorubric.files.keys import advice
 
 _PARTS = ("thinking", "output")
 _THINKING_TAG = re.compile(r"<(/?)thinking>", re.IGNORECASE)
@@ -94,9 +94,7 @@ def _problems(given: Any) -> list[str]:
     found = []
     for key, value in given.items():
         if key not in _PARTS:
-            right = nearest(str(key), _PARTS)
-            advice = f"did you mean {right!r}?" if right else "known are: thinking, output"
-            found.append(f"unknown key {key!r} in the submission; {advice}")
+            found.append(f"unknown key {key!r} in the submission; {advice(str(key), _PARTS)}")
         elif not isinstance(value, str):
             found.append(f"{key!r} of the submission is of type {type(value).__name__}; expected text")
     return found

@@ -20,6 +20,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask
 from autorubric.graders.prefix_first import PrefixFirst
+from autorubric.llm.ending import no_call_left_behind
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.records.accounts import Totals
@@ -84,15 +85,8 @@ class EvaluationRun:
 
     async def to_the_end(self) -> None:
         """Grade every item; where that is broken off by an error, no call goes on behind it."""
-        try:
+        async with no_call_left_behind(self.executor):
             await self.execute()
-        except BaseException as error:
-            if self.executor is not None:
-                self.executor.abandon("the run was broken off")
-                await self.executor.drain()
-            while isinstance(error, BaseExceptionGroup):
-                error = error.exceptions[0]
-            raise error from None
 
     async def execute(self) -> None:
         """Grade every item."""

@@ -9,7 +9,7 @@ from typing import Any
 from autorubric.evaluation.experiment import ITEMS_FILE
 from autorubric.evaluation.items_file import read_lines
 from autorubric.llm.records.view import LedgerView
-from autorubric.runs.status import Standing
+from autorubric.runs.status import Standing, count_of
 
 _HEAD = 400  # bytes of a line that hold its error
 _FINE = b',"error":null,"report":'
@@ -26,5 +26,4 @@ def grading_standing(directory: Path, manifest: Mapping[str, Any], view: LedgerV
     heads = [line[:_HEAD] for _, line in read_lines(directory / ITEMS_FILE).values()]
     done = sum(_FINE in head for head in heads)
     not_asked = sum(_FINE not in head and any(words in head for words in _NOT_ASKED) for head in heads)
-    rows = manifest.get("total_items")
-    return Standing(rows if isinstance(rows, int) else None, done, len(heads) - done - not_asked)
+    return Standing(count_of(manifest.get("total_items")), done, len(heads) - done - not_asked)

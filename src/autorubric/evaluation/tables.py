@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.evaluation.items_file import read_items
-from autorubric.files import atomic_writer
+from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.spreadsheet import defused
 
 Row: TypeAlias = dict[str, Any]
@@ -33,8 +32,6 @@ COLUMNS: Mapping[str, type] = {
 """Name and type of each column; any but `item_idx` may be empty (null)."""
 
 FORMATS = ("json", "jsonl", "csv", "parquet")
-
-_BATCH = 2000
 
 
 def result_rows(items: Path, dataset: RubricDataset) -> Iterator[Row]:
@@ -119,13 +116,12 @@ def _write_csv(path: Path, rows: Iterator[Row]) -> None:
 
 def _write_parquet(path: Path, rows: Iterator[Row]) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
-    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema) as table:
-        while batch := list(islice(rows, _BATCH)):
-            table.write_table(pa.Table.from_pylist(batch, schema))
+    with parquet_writer(path, schema) as add:
+        for row in rows:
+            add(row)
 
 
 _WRITERS: Mapping[str, Callable[[Path, Iterator[Row]], None]] = {

@@ -1,4 +1,4 @@
-"""Files in and out: strict text, strict JSON, YAML and JSONL, atomic writes.
+"""Files in and out: strict text, strict JSON, YAML and JSONL, Parquet, atomic writes.
 
 Reading is strict, so that a mistake is found where it was made: every offender of a file is collected and
 named with file, row and key. A UTF-8 byte order mark is skipped; any other encoding than UTF-8 is an error.
@@ -7,15 +7,19 @@ named with file, row and key. A UTF-8 byte order mark is skipped; any other enco
 from autorubric.files.atomic import atomic_writer, write_atomically
 from autorubric.files.document import read_document
 from autorubric.files.jsonl import iter_jsonl
-from autorubric.files.keys import nearest, unknown_key
+from autorubric.files.keys import advice, nearest, unknown_key
+from autorubric.files.parquet import iter_parquet, parquet_writer
 from autorubric.files.strict_json import dump_json, parse_json
 from autorubric.files.text import read_text
 
 __all__ = [
+    "advice",
     "atomic_writer",
     "dump_json",
     "iter_jsonl",
+    "iter_parquet",
     "nearest",
+    "parquet_writer",
     "parse_json",
     "read_document",
     "read_text",

@@ -23,6 +23,17 @@ def nearest(key: str, known: Collection[str]) -> str | None:
     return _nearest(key, tuple(sorted(known)))
 
 
+def advice(name: str, known: Collection[str]) -> str:
+    """What to write in the place of a name that is not known: the nearest one, or any of them all.
+
+    Example:
+        >>> advice("majorty", ["majority", "any"]), advice("most", ["majority", "any"])
+        ("did you mean 'majority'?", 'known are: majority, any')
+    """
+    near = nearest(name, known)
+    return f"did you mean {near!r}?" if near else f"known are: {', '.join(known)}"
+
+
 def unknown_key(key: str, known: Collection[str], where: str) -> str:
     """The sentence for a key that is not known, naming the nearest one or all of them.
 
@@ -32,9 +43,7 @@ def unknown_key(key: str, known: Collection[str], where: str) -> str:
         >>> unknown_key("color", ["name", "weight"], "criterion 2")
         "unknown key 'color' in criterion 2; known are: name, weight"
     """
-    near = nearest(key, known)
-    advice = f"did you mean {near!r}?" if near else f"known are: {', '.join(sorted(known))}"
-    return f"unknown key {key!r} in {where}; {advice}"
+    return f"unknown key {key!r} in {where}; {advice(key, sorted(known))}"
 
 
 @lru_cache(maxsize=4096)

@@ -6,18 +6,14 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from autorubric.errors import InputError, MissingFileError
-from autorubric.files import atomic_writer, dump_json, iter_jsonl, read_document
+from autorubric.errors import InputError
+from autorubric.files import atomic_writer, dump_json, iter_jsonl, iter_parquet, parquet_writer, read_document
 from autorubric.formats.autorubric_dataset import items_with_head
 from autorubric.formats.format import Format
 from autorubric.formats.record import Row
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_ROWS_A_GROUP = 500
 _LINES = (".jsonl", ".ndjson")
 _DOCUMENTS = (".json", ".yaml", ".yml", ".toml")
 
@@ -46,7 +42,7 @@ def rows_of(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     if extension in _LINES:
         return _lines(path, problems)
     if extension == ".parquet":
-        return _parquet_rows(path)
+        return ((f"{path}: row {number}", row) for number, row in iter_parquet(path))
     if extension in _DOCUMENTS:
         return _document_rows(path, problems)
     known = ", ".join((*_LINES, ".parquet", *_DOCUMENTS))
@@ -63,7 +59,7 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
     checked_container(path, form)
     extension = path.suffix.lower()
     if extension == ".parquet":
-        with _parquet_writer(path, form.arrow_schema(carry)) as add:
+        with parquet_writer(path, form.arrow_schema(carry)) as add:
             yield add
     elif extension == ".jsonl":
         with atomic_writer(path) as file:
@@ -100,6 +96,8 @@ def _lines(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     rows = ((f"{path}:{number}", row) for number, row in iter_jsonl(path, problems=problems))
     first = next(rows, None)
     if first is None:
+        if not problems:
+            problems.append(f"{path}: the file is empty; expected a row a line")
         return iter(())
     head = first[1].get("dataset")
     if first[1].keys() == {"dataset"} and isinstance(head, dict):
@@ -107,23 +105,10 @@ def _lines(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     return itertools.chain([first], rows)
 
 
-def _parquet_rows(path: str | Path) -> Iterator[tuple[str, Row]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            numbers = itertools.count(1)
-            for batch in file.iter_batches(batch_size=_ROWS_A_GROUP):
-                yield from ((f"{path}: row {next(numbers)}", row) for row in batch.to_pylist())
-    except FileNotFoundError:
-        raise MissingFileError(f"File not found: {path}") from None
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: is no Parquet file that can be read: {error}") from error
-
-
 def _document_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     value = read_document(path)
+    if not value:
+        raise InputError(f"{path}: there are no rows in it")
     if isinstance(value, list):
         if any(isinstance(entry, dict) and {"requirement", "criteria"} & entry.keys() for entry in value[:1]):
             return iter([(str(path), {"rubric": value})])
@@ -151,31 +136,6 @@ def _at(place: str, rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]
         yield from rows
     except InputError as error:
         raise InputError(f"{place}: {problem}" for problem in error.problems) from None
-
-
-@contextmanager
-def _parquet_writer(path: Path, schema: pa.Schema) -> Iterator[Callable[[Row], None]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    waiting: list[Row] = []
-    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema, compression="snappy") as writer:
-
-        def flush() -> None:
-            try:
-                writer.write_table(pa.Table.from_pylist(waiting, schema=schema))
-            except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-                raise InputError(f"a row does not fit the columns: {error}") from error
-            waiting.clear()
-
-        def add(row: Row) -> None:
-            waiting.append(row)
-            if len(waiting) >= _ROWS_A_GROUP:
-                flush()
-
-        yield add
-        if waiting:
-            flush()
 
 
 def _document_text(value: Any, extension: str) -> str:

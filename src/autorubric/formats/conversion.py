@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, MissingFileError
+from autorubric.files.text import size_of_plain
 from autorubric.formats.containers import checked_container, row_writer, rows_of
 from autorubric.formats.format import Format, Written
 from autorubric.formats.polarity import Polarity, PolarityAudit, checked_polarity, turned
@@ -254,8 +255,8 @@ class _Sink:
                 self.add(written[-1].row)
         except InputError as error:
             raise InputError(f"{place}: {problem}" for problem in error.problems) from None
-        self.done.lost.update({name for one in written for name in one.lost})
-        self.done.carried.update({name for one in written for name in one.carried})
+        self.done.lost.update(list(dict.fromkeys(name for one in written for name in one.lost)))
+        self.done.carried.update(list(dict.fromkeys(name for one in written for name in one.carried)))
 
 
 def _is_columnar(path: str | Path) -> bool:
@@ -265,14 +266,22 @@ def _is_columnar(path: str | Path) -> bool:
 @contextmanager
 def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
     """A path beside the target to write to; it takes the target's place when the block ends well."""
+    try:
+        size_of_plain(target)
+    except MissingFileError:
+        pass
+    except InputError as error:
+        raise InputError(error.problems, "give the name of a file to write to") from None
     if target.exists() and source.exists() and target.samefile(source):
         raise InputError(f"{target} is the file to read; give another name to write to")
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {target.parent}")
-    if target.exists() and not target.is_file():
-        raise InputError(f"{target} is no regular file; give the name of a file to write to")
     target = target.resolve()  # a symbolic link stays one: the file it names is replaced
-    draft = target.with_name(f".{secrets.token_hex(6)}.{target.name}")
+    draft = target.with_name(f".{secrets.token_hex(6)}{target.suffix}")
+    try:
+        draft.touch()
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written: {error.strerror}") from error
     try:
         yield draft
         if target.exists() and not force and not filecmp.cmp(draft, target, shallow=False):

@@ -88,7 +88,7 @@ def turns_of(prompt: Prompt) -> list[dict[str, str]]:
     return [{"role": turn["role"], "content": turn["content"]} for turn in prompt]
 
 
-def text_of(prompt: Prompt) -> str:
+def text_of(prompt: str | Sequence[Mapping[str, Any]]) -> str:
     r"""A prompt as one text; of a conversation, each turn under the name of its role.
 
     Example:

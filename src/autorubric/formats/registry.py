@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autorubric.errors import InputError
-from autorubric.files import nearest
+from autorubric.files import advice
 from autorubric.formats.autorubric_dataset import AUTORUBRIC
 from autorubric.formats.format import Format
 from autorubric.formats.healthbench import HEALTHBENCH
@@ -50,9 +50,7 @@ def format_named(name: str) -> Format:
     """
     found = FORMATS.get(name)
     if found is None:
-        near = nearest(name, FORMATS)
-        advice = f"did you mean {near!r}?" if near else f"there are: {', '.join(FORMATS)}"
-        raise InputError(f"there is no format {name!r}; {advice}")
+        raise InputError(f"there is no format {name!r}; {advice(name, FORMATS)}")
     return found
 
 

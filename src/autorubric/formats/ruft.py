@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from autorubric.files.numbers import is_finite
+from autorubric.files.strict_json import dump_json
 from autorubric.formats.entries import POINTS, read_entries
 from autorubric.formats.format import Format
 from autorubric.formats.record import Record, Row, number, read_prompt, read_text, rest_of, text_of
@@ -48,16 +49,13 @@ def read(row: Row) -> Record:
 
 
 def write(record: Record) -> Row:
-    """The row of a record; a conversation becomes one text, details become JSON text.
+    """The row of a record; a conversation becomes one text.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
         >>> write(Record((Criterion(weight=5, requirement="Says why."),), "Why?", answer="So."))["query"]
         'Why?'
     """
-    details = record.metadata.get(_DETAILS)
-    if details is not None and not isinstance(details, str):
-        details = json.dumps(details, ensure_ascii=False)
     return {
         "source": record.domain,
         "query": text_of(record.prompt),
@@ -65,8 +63,21 @@ def write(record: Record) -> Row:
         "sample_id": record.id,
         "rubrics": [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria],
         "rubric_score": _score(record.metadata.get("rubric_score")),
-        _DETAILS: details,
+        _DETAILS: record.metadata.get(_DETAILS),
     }
+
+
+def details_as_text(row: Row) -> Row:
+    """The row with its details as JSON text, so that a Parquet column of them has one type whatever they hold.
+
+    Example:
+        >>> details_as_text({"rubric_judge_details": [{"criterion": "Says why.", "verdict": "MET"}]})
+        {'rubric_judge_details': '[{"criterion": "Says why.", "verdict": "MET"}]'}
+    """
+    details = row.get(_DETAILS)
+    if details is None or isinstance(details, str):
+        return row
+    return {**row, _DETAILS: dump_json(details, None)}
 
 
 def ruft_schema() -> pa.Schema:
@@ -105,5 +116,13 @@ def _score(value: Any) -> float | None:
 
 
 RUFT = Format(
-    "ruft", "RubricHub release, RuFT", (".parquet", ".jsonl"), matches, read, write, ruft_schema, carrier=None
+    "ruft",
+    "RubricHub release, RuFT",
+    (".parquet", ".jsonl"),
+    matches,
+    read,
+    write,
+    ruft_schema,
+    carrier=None,
+    columns=details_as_text,
 )

@@ -23,7 +23,7 @@ from autorubric.core.criterion import (
 )
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.errors import ConfigError
-from autorubric.files.keys import nearest
+from autorubric.files.keys import advice
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 
@@ -77,9 +77,7 @@ class Rules:
         for kind, known in (("binary", BINARY), ("ordinal", ORDINAL), ("nominal", NOMINAL)):
             name = getattr(self, kind)
             if not isinstance(name, str) or name not in known:
-                right = nearest(name, known) if isinstance(name, str) else None
-                advice = f"did you mean {right!r}?" if right else f"known are: {', '.join(known)}"
-                problems.append(f"unknown {kind} aggregation {name!r}; {advice}")
+                problems.append(f"unknown {kind} aggregation {name!r}; {advice(str(name), known)}")
         if problems:
             raise ConfigError(problems)
 

@@ -12,14 +12,13 @@ from weakref import finalize
 from autorubric.errors import ConfigError
 from autorubric.graders.assembly import Recipe
 from autorubric.graders.check_judge import ChecksFirst
-from autorubric.llm.budget import Budget
+from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor, Records
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.records.recent import RecentReplies
-from autorubric.llm.request import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +52,8 @@ class Limits:
         Raises:
             ConfigError: a model's price is not known.
         """
-        if self.usd is None:
-            return
-        unpriced = [f"{name} ({model.name})" for name, model in models.items() if model.cost(Usage(1, 1)) is None]
-        if unpriced:
-            raise ConfigError(
-                f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: give prices "
-                "(--prices FILE, LLMConfig.prices), or a budget in tokens instead"
-            )
+        if self.usd is not None:
+            check_priced(models)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ opposites or one exchanged word is a difference.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from autorubric.lint.wording import Wording
+from autorubric.wording import NUMBER_WORDS, negations_in
 
 # What a criterion says about itself rather than about the submission, and words without content.
 _EMPTY = frozenset(
@@ -28,10 +28,6 @@ _EMPTY = frozenset(
 _EMPTY_ZH = frozenset(
     "的了是建议推荐在和与及并应需要该此对地得中里其所以为有将会可能把被让给就也都还回答复案明确清楚指出说解释提到列供描述包含括"
 )
-_NEGATIONS = re.compile(
-    r"\b(?:not|no|never|without|fails?|failed|neglects?|omits?|lacks?|avoids?|refrains?|neither|nor|none|cannot|unless|"
-    r"except|incorrectly|wrongly|\w+n['’]t)\b|[不未无没非勿莫禁]|避免|错误"
-)
 _PAIRS = """
     increase/decrease more/less high/low higher/lower before/after left/right minimum/maximum least/most above/below
     start/stop begin/end first/last first/second second/third men/women male/female advantage/disadvantage pro/con
@@ -40,21 +36,6 @@ _PAIRS = """
     左/右 上/下 前/后 高/低 多/少 增/减 升/降 男/女 早/晚 大/小 长/短 内/外 急/慢 优/缺 利/弊 因/果 东/西 南/北
 """
 _OPPOSITES = tuple(frozenset(pair.split("/")) for pair in _PAIRS.split())
-_COUNTED = (
-    "zero 零",
-    "one once 一",
-    "two twice double 二 两",
-    "three thrice 三",
-    "four 四",
-    "five 五",
-    "six 六",
-    "seven 七",
-)
-_NUMBER_WORDS = {
-    word: str(value)
-    for value, words in enumerate((*_COUNTED, "eight 八", "nine 九", "ten 十"))
-    for word in words.split()
-}
 _MOST_CHANGED = 1 / 6
 
 
@@ -68,10 +49,10 @@ class Gist(NamedTuple):
     @classmethod
     def of(cls, wording: Wording, pitfall: bool) -> Gist:
         """The gist of a criterion."""
-        tokens = [_NUMBER_WORDS.get(token, token) for token in wording.tokens]
+        tokens = [NUMBER_WORDS.get(token, token) for token in wording.tokens]
         numbers = tuple(sorted(token for token in tokens if token[0].isdigit() or token in "%‰°$€£¥"))
         content = frozenset(stem for token in set(tokens) if (stem := _content(token)))
-        negated = len(_NEGATIONS.findall(wording.text.lower())) % 2 == 1
+        negated = negations_in(wording.text) % 2 == 1
         return cls(content, numbers, (negated, pitfall))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Any
@@ -55,7 +56,9 @@ def _descriptor(rule: Rule) -> dict[str, Any]:
 def _result(finding: Finding, places: dict[str, int]) -> dict[str, Any]:
     place = finding.place
     which = "" if finding.criterion is None else f"criterion {finding.criterion} ({finding.name}): "
-    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(PurePath(place.file).as_posix(), safe="/:")}}
+    physical: dict[str, Any] = {
+        "artifactLocation": {"uri": quote(os.fsencode(PurePath(place.file).as_posix()), safe="/:")}
+    }
     # Only in a file of lines is a row a line.
     if place.row is not None and place.file.endswith(".jsonl"):
         physical["region"] = {"startLine": place.row}

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.dataset.record import REF
-from autorubric.errors import InputError, MissingFileError
-from autorubric.files import iter_jsonl, read_document
+from autorubric.errors import InputError
+from autorubric.files import iter_jsonl, iter_parquet, read_document
 from autorubric.lint.finding import Place
 from autorubric.lint.records import drafts, entries_of, is_row, sheets_of_row
 from autorubric.lint.sheet import Sheet
 
-_ROWS_A_BATCH = 500
 EXTENSIONS = (".json", ".jsonl", ".parquet", ".toml", ".yaml", ".yml")
 
 
@@ -40,9 +39,19 @@ def iter_sheets(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
         >>> [sheet.criteria[0].text for sheet in iter_sheets(path, [])]
         ['Names two causes']
     """
-    extension = Path(path).suffix.lower()
+    extension, known = Path(path).suffix.lower(), len(problems)
+    sheets = _sheets(path, extension, problems)
+    first = next(sheets, None)
+    if first is not None:
+        yield first
+        yield from sheets
+    elif len(problems) == known:
+        problems.append(f"{path}: there is no rubric in it")
+
+
+def _sheets(path: str | Path, extension: str, problems: list[str]) -> Iterator[Sheet]:
     if extension == ".parquet":
-        yield from _of_rows(_parquet_rows(path), str(path), problems)
+        yield from _of_rows(iter_parquet(path), str(path), problems)
     elif extension == ".jsonl":
         yield from _of_lines(path, problems)
     elif extension in EXTENSIONS:
@@ -55,8 +64,6 @@ def _of_lines(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
     lines = iter_jsonl(path, problems=problems)
     first = next(lines, None)
     if first is None:
-        if not problems:
-            problems.append(f"{path}: the file is empty")
         return
     head = first[1].get("dataset")
     if first[1].keys() == {"dataset"} and isinstance(head, Mapping):
@@ -122,18 +129,3 @@ def _sheet(rubric: Any, query: str, reference: bool, place: Place, problems: lis
         yield Sheet(drafts(entries_of(rubric)), query, reference, place)
     except InputError as error:
         problems += (f"{where}: {problem}" for problem in error.problems)
-
-
-def _parquet_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            batches = file.iter_batches(batch_size=_ROWS_A_BATCH)
-            rows = (row for batch in batches for row in batch.to_pylist())
-            yield from enumerate(rows, 1)
-    except FileNotFoundError:
-        raise MissingFileError(f"File not found: {path}") from None
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: cannot be read as parquet: {error}") from error

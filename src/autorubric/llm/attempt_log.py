@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ from autorubric.errors import InputError
 from autorubric.files.quick_json import json_bytes
 from autorubric.llm.attempts import Attempt, watched_by
 from autorubric.llm.request import Failure, Usage
+
+_LONGEST_HEAD = 64 * 2**20  # bytes; with --log-prompts a line holds a prompt
 
 
 @contextmanager
@@ -118,14 +121,38 @@ def _opened(path: Path) -> Iterator[Callable[[bytes], object]]:
     if str(path) == "-":
         yield _to_standard_output
         return
+    _refuse_other_content(path)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        # A pipe that nobody reads would never open, were it waited for.
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o600)
+        os.set_blocking(descriptor, True)
     except OSError as error:
         raise InputError(f"--log-json {path}: cannot be written: {error.strerror}") from error
     try:
         yield partial(os.write, descriptor)
     finally:
         os.close(descriptor)
+
+
+def _refuse_other_content(path: Path) -> None:
+    """Lines go behind those of an earlier log, and behind nothing else: not behind the input of the run.
+
+    Raises:
+        InputError: the file begins with something else, or its name cannot be shown.
+    """
+    if not str(path).isprintable():
+        raise InputError(f"--log-json {str(path)!a}: holds characters that no message can show; choose another name")
+    try:
+        if not path.is_file() or not path.stat().st_size:
+            return
+        with path.open("rb") as file:
+            head = json.loads(file.readline(_LONGEST_HEAD))
+    except OSError as error:
+        raise InputError(f"--log-json {path}: cannot be read: {error.strerror}") from error
+    except ValueError:
+        head = None
+    if not isinstance(head, dict) or not head.keys() >= {"time", "run", "attempt", "status"}:
+        raise InputError(f"--log-json {path}: is there already, and is no log of attempts; choose another name")
 
 
 def _to_standard_output(line: bytes) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import NamedTuple
 
 from autorubric.errors import ConfigError
 from autorubric.llm.model import Model
 from autorubric.llm.records.accounts import Spent
-from autorubric.llm.request import CallError, Failure, Request
+from autorubric.llm.request import CallError, Failure, Request, Usage
 
 # Sums of many small prices must not drift, so money is counted in whole picodollars.
 _PICO = 10**12
@@ -22,6 +23,29 @@ class Amount(NamedTuple):
 
     tokens: int = 0
     cost: float = 0.0
+
+
+def check_priced(models: Mapping[str, Model]) -> None:
+    """Refuse a budget in dollars for models without a price.
+
+    Args:
+        models: by what they are called in the run.
+
+    Raises:
+        ConfigError: some have none; all of them are named.
+
+    Example:
+        >>> from autorubric.testing import ScriptedModel
+        >>> check_priced({"judge": ScriptedModel({})})
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: no price is known for judge (scripted); a budget in dollars needs one: ...
+    """
+    unpriced = [f"{name} ({model.name})" for name, model in models.items() if model.cost(Usage(1, 1)) is None]
+    if unpriced:
+        raise ConfigError(
+            f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: give prices "
+            "(--prices FILE, LLMConfig.prices), or a budget in tokens instead (--budget-tokens)"
+        )
 
 
 class Reservation:

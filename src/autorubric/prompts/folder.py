@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from autorubric.errors import InputError, MissingFileError
+from autorubric.files import advice
 from autorubric.prompts.template import Prompt, Template
 
 P = TypeVar("P", bound=Prompt)
@@ -40,9 +40,7 @@ def prompts_in(directory: Path, known: Iterable[str], load: Callable[[Path], P])
     for path in paths:
         try:
             if path.name not in known:
-                near = difflib.get_close_matches(path.name, known, n=1, cutoff=0.5)
-                hint = f"did you mean {near[0]!r}?" if near else f"expected any of {', '.join(known)}"
-                raise InputError(f"{path}: not the name of a prompt file; {hint}")
+                raise InputError(f"{path}: not the name of a prompt file; {advice(path.name, known)}")
             prompt = load(path)
             if prompt.name in found:
                 raise InputError(f"{path}: prompt {prompt.name!r} is in {found[prompt.name].origin} already")
@@ -78,9 +76,7 @@ def refuse_odd_variables(template: Template, required: frozenset[str], given: fr
     """
     problems = [f"{template.origin}: {{{{ {name} }}}} is missing" for name in sorted(required - template.variables)]
     for name in sorted(template.variables - given):
-        near = difflib.get_close_matches(name, given, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(sorted(given))}"
-        problems.append(f"{template.origin}: unknown variable {name!r}; {hint}")
+        problems.append(f"{template.origin}: unknown variable {name!r}; {advice(name, sorted(given))}")
     if problems:
         raise InputError(problems)
 

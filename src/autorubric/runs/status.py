@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -104,15 +105,14 @@ def run_status(directory: Path, stands: Mapping[str, Stand]) -> RunStatus:
         stands: how rows are counted, by the kind that manifests name; others are counted by their `counts`.
 
     Raises:
-        InputError: there is no run.
-        LedgerError: its ledger is damaged.
+        InputError: there is no run, or its ledger is damaged.
 
     Example:
         >>> run_status(Path("no-such-run"), {})
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run holds no run: it has neither manifest.json nor a ledger
     """
-    manifest, folder = read_manifest(directory), _ledger_folder(directory)
+    manifest, folder = read_manifest(directory), ledger_folder(directory)
     if manifest is None and folder is None:
         raise InputError(f"{directory} holds no run: it has neither manifest.json nor a ledger")
     manifest = manifest or {}
@@ -149,15 +149,31 @@ def counted(directory: Path, manifest: Mapping[str, Any], view: LedgerView | Non
     """
     counts = manifest.get("counts")
     counts = counts if isinstance(counts, Mapping) else {}
-    return Standing(counts.get("rows"), int(counts.get("finished") or 0), int(counts.get("failed") or 0))
+    return Standing(
+        count_of(counts.get("rows")), count_of(counts.get("finished")) or 0, count_of(counts.get("failed")) or 0
+    )
 
 
-def _ledger_folder(directory: Path) -> Path | None:
+def count_of(value: Any) -> int | None:
+    """A number of rows out of a manifest, which a person or another program may have changed; else None.
+
+    Example:
+        >>> count_of(9), count_of("many"), count_of(-1), count_of(True)
+        (9, None, None, None)
+    """
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def ledger_folder(directory: Path) -> Path | None:
+    """The folder of a run directory that holds its ledger; None where there is none.
+
+    Example:
+        >>> ledger_folder(Path("no-such-run")) is None
+        True
+    """
     # A grader with a `run_dir` keeps its ledger in that directory itself.
-    for folder in (directory / LEDGER_FOLDER, directory):
-        if (folder / FILE_NAME).exists():
-            return folder
-    return None
+    folders = (directory / LEDGER_FOLDER, directory)
+    return next((folder for folder in folders if os.path.lexists(folder / FILE_NAME)), None)
 
 
 def _state(manifest: Mapping[str, Any], holder: str | None, standing: Standing) -> State:

@@ -8,6 +8,7 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, write_atomically
+from autorubric.files.markdown import markdown_text
 from autorubric.runs.manifest import read_manifest
 from autorubric.synthesis.bars import bar_chart
 from autorubric.synthesis.card_facts import OUTCOMES, DomainFacts, Facts, RunFacts, count_facts, run_facts
@@ -151,10 +152,10 @@ def _filled(counts: Mapping[int, int]) -> list[tuple[str, float]]:
 
 def _head(facts: Facts) -> Iterator[str]:
     run, total = facts.run, facts.total
-    yield f"# {run.name}"
+    yield f"# {markdown_text(run.name)}"
     yield ""
     for sentence in run.stand_ins:
-        yield f"> **{sentence}**"
+        yield f"> **{markdown_text(sentence)}**"
         yield ""
     maker = f"`autorubric` {run.version}".rstrip()
     yield f"{total.rows:,} queries with rubrics of {total.criteria:,} criteria, made by {maker}."
@@ -240,8 +241,7 @@ def _table(columns: tuple[str, ...], rows: list[list[str]]) -> Iterator[str]:
 
 
 def _cells(cells: tuple[str, ...] | list[str]) -> str:
-    # A domain or model may hold what would end its cell or its line.
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
+    return "| " + " | ".join(map(markdown_text, cells)) + " |"
 
 
 __all__ = [

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.files import atomic_writer
+from autorubric.files import atomic_writer, parquet_writer
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
 from autorubric.synthesis.steps import STEP_FILES, read_rows
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FINAL_FILES = ("final.jsonl", "final.parquet")
-
-_ROWS_A_GROUP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,7 @@ def export_final(directory: Path, max_criteria: int = 0) -> Exported:
     rows = criteria = without = 0
     with (
         atomic_writer(directory / "final.jsonl") as lines,
-        parquet_rows(directory / "final.parquet", final_schema()) as table,
+        parquet_writer(directory / "final.parquet", final_schema()) as add,
     ):
         for row in read_rows(directory / STEP_FILES[4]):
             final = final_row(row, max_criteria)
@@ -78,7 +74,7 @@ def export_final(directory: Path, max_criteria: int = 0) -> Exported:
                 without += 1
                 continue
             lines.write(json.dumps(final, ensure_ascii=False) + "\n")
-            table.add(final)
+            add(final)
             rows += 1
             criteria += len(final["rubrics"])
     return Exported(rows, criteria, without)
@@ -90,36 +86,3 @@ def final_schema() -> pa.Schema:
 
     criterion = pa.struct([("criterion", pa.string()), ("points", pa.int32())])
     return pa.schema([("question", pa.string()), ("id", pa.string()), ("rubrics", pa.list_(criterion))])
-
-
-class RowTable:
-    """A Parquet file that grows row by row, in groups of 500."""
-
-    def __init__(self, writer: Any, schema: pa.Schema) -> None:
-        self._writer, self._schema = writer, schema
-        self._rows: list[dict[str, Any]] = []
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Take a row."""
-        self._rows.append(row)
-        if len(self._rows) >= _ROWS_A_GROUP:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the rows that wait."""
-        import pyarrow as pa
-
-        if self._rows:
-            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
-            self._rows.clear()
-
-
-@contextmanager
-def parquet_rows(path: Path, schema: pa.Schema) -> Iterator[RowTable]:
-    """A Parquet file to add rows to, written whole or not at all."""
-    import pyarrow.parquet as pq
-
-    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema, compression="snappy") as writer:
-        table = RowTable(writer, schema)
-        yield table
-        table.flush()

@@ -10,7 +10,8 @@ from typing import Any
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl
-from autorubric.training.queries import RubricQuery, first_of, text_of, turns_of
+from autorubric.formats.record import read_prompt, text_of
+from autorubric.training.queries import RubricQuery, first_of, turns_of
 
 _ID = ("id", "query_id", "prompt_id")
 _QUERY = ("query", "question", "prompt", "messages")
@@ -131,7 +132,7 @@ class _Directory:
             if own is None:
                 raise InputError(f"{where}: names no query; expected one of {', '.join((*_ID, *_QUERY))}")
             raise InputError(f"{where}: the data has no query of the id {str(own)!r}")
-        text = text_of(turns_of(asked, where)).strip()
+        text = text_of(read_prompt(list(turns_of(asked, where)), "the query")).strip()
         held = self._by_text.get(text, [])
         if not held:
             raise InputError(f"{where}: the data has no such query: {text[:60]!r}")

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport
 from autorubric.errors import InputError
-from autorubric.files import atomic_writer, nearest
+from autorubric.files import advice, atomic_writer, parquet_writer
+from autorubric.formats.record import Record
+from autorubric.formats.ruft import RUFT, details_as_text
 from autorubric.training.queries import RubricQuery
-from autorubric.training.rubric_rows import rubric_rows
 from autorubric.training.selection import Scored
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 Row: TypeAlias = dict[str, Any]
 
 TRAINERS = ("ruft", "chat", "llamafactory", "trl")
 """The layouts that a selection is written in: RubricHub's release, plain chat rows, and two trainers' own."""
-
-_GROUP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +47,7 @@ def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
     problems = []
     for name in names:
         if name not in TRAINERS:
-            near = nearest(name, TRAINERS)
-            advice = f"did you mean {near!r}?" if near else f"known are: {', '.join(TRAINERS)}"
-            problems.append(f"trainer {name!r} is unknown; {advice}")
+            problems.append(f"trainer {name!r} is unknown; {advice(name, TRAINERS)}")
     if problems:
         raise InputError(problems)
     return tuple(names) or TRAINERS
@@ -61,15 +55,16 @@ def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
 
 def ruft_row(kept: Kept) -> Row:
     """A row with the columns of RubricHub's RuFT release."""
-    return {
-        "source": kept.query.source,
-        "query": kept.query.text,
-        "answer": kept.chosen.candidate.answer,
-        "sample_id": kept.chosen.candidate.sample_id,
-        "rubrics": rubric_rows(kept.query.rubric),
-        "rubric_score": kept.chosen.score,
-        "rubric_judge_details": [_judged(one) for one in kept.report.report or ()],
-    }
+    details = [_judged(one) for one in kept.report.report or ()]
+    record = Record(
+        tuple(kept.query.rubric),
+        kept.query.text,
+        kept.chosen.candidate.sample_id,
+        answer=kept.chosen.candidate.answer,
+        domain=kept.query.source,
+        metadata={"rubric_score": kept.chosen.score, "rubric_judge_details": details},
+    )
+    return RUFT.write_row(record)
 
 
 def chat_row(kept: Kept) -> Row:
@@ -131,7 +126,9 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
     table.unlink(missing_ok=True)
     info.unlink(missing_ok=True)
     if "ruft" in wanted:
-        _write_parquet(table, map(ruft_row, kept))
+        with parquet_writer(table, RUFT.arrow_schema()) as add:
+            for one in kept:
+                add(details_as_text(ruft_row(one)))
         written.insert(1, table)
     if "llamafactory" in wanted:
         _write_lines(info, [dataset_info(pairs=pairs)], indent=2)
@@ -159,26 +156,6 @@ def dataset_info(*, pairs: bool) -> dict[str, Any]:
     columns = {"messages": "messages", "chosen": "chosen", "rejected": "rejected"}
     dpo = {**sft, "file_name": "dpo.jsonl", "ranking": True, "columns": columns}
     return {"autorubric_sft": sft, "autorubric_dpo": dpo}
-
-
-def ruft_schema() -> pa.Schema:
-    """The schema of `selected.parquet`: no struct with a union of keys, fractional points, the same for zero rows."""
-    import pyarrow as pa
-
-    criterion = pa.struct([("criterion", pa.string()), ("points", pa.float64())])
-    names = [("criterion", pa.string()), ("points", pa.float64()), ("verdict", pa.string())]
-    judged = pa.struct([*names, ("value", pa.float64()), ("reason", pa.string())])
-    return pa.schema(
-        [
-            ("source", pa.string()),
-            ("query", pa.string()),
-            ("answer", pa.string()),
-            ("sample_id", pa.string()),
-            ("rubrics", pa.list_(criterion)),
-            ("rubric_score", pa.float64()),
-            ("rubric_judge_details", pa.list_(judged)),
-        ]
-    )
 
 
 def _judged(one: Any) -> Row:
@@ -210,15 +187,3 @@ def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]], indent: int | No
     with atomic_writer(path) as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False, indent=indent) + "\n")
-
-
-def _write_parquet(path: Path, rows: Iterator[Row]) -> None:
-    from itertools import islice
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = ruft_schema()
-    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema) as table:
-        while batch := list(islice(rows, _GROUP)):
-            table.write_table(pa.Table.from_pylist(batch, schema))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, MissingFileError
-from autorubric.files import iter_jsonl
-from autorubric.training.rewarder import spoken
-from autorubric.training.rubric_rows import rubric_from
+from autorubric.errors import InputError
+from autorubric.files import iter_jsonl, iter_parquet
+from autorubric.formats.record import read_prompt, text_of
+from autorubric.formats.record import turns_of as messages_of
+from autorubric.training.rubric_rows import plain, rubric_from
 
 Turn = dict[str, str]
 
@@ -55,7 +56,7 @@ class RubricQuery:
             >>> RubricQuery("q1", ({"role": "user", "content": "Why?"},), rubric).text
             'Why?'
         """
-        return text_of(self.turns)
+        return text_of(read_prompt(list(self.turns), "the query"))
 
 
 @dataclass(slots=True)
@@ -85,7 +86,7 @@ def read_queries(path: Path) -> QueryReading:
     if extension in (".json", ".yaml", ".yml"):
         return _of_dataset(RubricDataset.from_file(path), path)
     if extension == ".parquet":
-        return _of_rows(_parquet_rows(path), path)
+        return _of_rows(iter_parquet(path, what="Data"), path, [])
     if extension != ".jsonl":
         raise InputError(f"{path}: expected .json, .yaml, .jsonl or .parquet")
     problems: list[str] = []
@@ -93,19 +94,7 @@ def read_queries(path: Path) -> QueryReading:
     first = next(rows, None)
     if first is not None and any(key in first[1] for key in _DATASET_KEYS):
         return _of_dataset(RubricDataset.from_file(path), path)
-    found = _of_rows(itertools.chain([first] if first else [], rows), path)
-    found.problems += problems
-    return found
-
-
-def text_of(turns: Sequence[Turn]) -> str:
-    """Turns as one text; a plain query is its own text.
-
-    Example:
-        >>> text_of([{"role": "user", "content": "Why?"}])
-        'Why?'
-    """
-    return turns[0]["content"] if len(turns) == 1 else spoken(turns)
+    return _of_rows(itertools.chain([first] if first else [], rows), path, problems)
 
 
 def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
@@ -118,22 +107,15 @@ def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
         >>> turns_of("Why?", "row 1")
         ({'role': 'user', 'content': 'Why?'},)
     """
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, str) and value.strip():
-        return ({"role": "user", "content": value},)
-    if isinstance(value, list) and value:
-        turns = tuple(_turn(turn, where) for turn in value)
-        if turns[-1]["role"] == "assistant":
-            raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
-        return turns
-    raise InputError(f"{where}: the query is blank" if value in ("", [], None) else f"{where}: the query is no text")
-
-
-def _turn(turn: Any, where: str) -> Turn:
-    if not isinstance(turn, Mapping) or not isinstance(turn.get("content"), str) or not turn.get("role"):
-        raise InputError(f"{where}: a turn of a conversation is {{role, content}}")
-    return {"role": str(turn["role"]), "content": turn["content"]}
+    try:
+        turns = tuple(messages_of(read_prompt(plain(value), "the query")))
+    except InputError as error:
+        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
+    if not any(turn["content"].strip() for turn in turns):
+        raise InputError(f"{where}: the query is blank")
+    if turns[-1]["role"] == "assistant":
+        raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
+    return turns
 
 
 def first_of(row: Mapping[str, Any], names: Iterable[str]) -> Any:
@@ -151,8 +133,9 @@ def _blank(value: Any) -> bool:
     return isinstance(value, str | list | dict) and not (value.strip() if isinstance(value, str) else value)
 
 
-def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path) -> QueryReading:
-    found = QueryReading()
+def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path, problems: list[str]) -> QueryReading:
+    """The queries in rows; `problems` is what their reader found wrong, or will."""
+    found = QueryReading(problems=problems)
     lines: dict[str, int] = {}
     for number, row in rows:
         where = f"{path}:{number}"
@@ -167,6 +150,8 @@ def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path) -> Query
             )
             continue
         found.queries.append(query)
+    if not found.queries and not problems:
+        raise InputError(f"{path}: there are no rows in it; expected one for each query")
     return found
 
 
@@ -210,20 +195,3 @@ def _of_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
         only = RubricQuery(name, turns_of(dataset.prompt, str(path)), dataset.rubric, name, where=str(path))
         return QueryReading([only])
     return QueryReading(list(groups.values()))
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        with pq.ParquetFile(path) as table:
-            for batch in table.iter_batches(512):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
-    except FileNotFoundError:
-        raise MissingFileError(f"Data not found: {path}") from None
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: not a parquet file that can be read: {error}") from None

@@ -15,6 +15,7 @@ from autorubric.background import wait_for
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
+from autorubric.formats.record import text_of
 from autorubric.graders.case import Query
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
@@ -122,7 +123,7 @@ class Rewarder:
             guidelines = rubric.guidelines
             case = grader.case(sample.submission, rubric, sample.query, sample.reference, guidelines=guidelines)
             return await grader.grade_case(replace(case, item=sample.item))
-        query = sample.query if isinstance(sample.query, str) or sample.query is None else spoken(sample.query)
+        query = None if sample.query is None else text_of(sample.query)
         report: EvaluationReport = await rubric.grade(sample.submission, grader, query, sample.reference)
         return report
 
@@ -219,15 +220,3 @@ def rewards_now(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]
 
 async def _awaited(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]:
     return await source.rewards(samples)
-
-
-def spoken(messages: Query) -> str:
-    r"""A conversation as one text, for whoever takes no turns.
-
-    Example:
-        >>> spoken([{"role": "user", "content": "Why?"}])
-        'user: Why?'
-    """
-    if isinstance(messages, str):
-        return messages
-    return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in messages)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autorubric.checks.rules.tags import rule_of_tags
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
+from autorubric.formats.entries import Names, read_entries, with_tags
 
 _HOLDERS = ("rubric", "rubrics", "Rubrics", "criteria", "reward_model", "rubric_items")
+_LAYOUTS = {
+    "criterion": Names(("criterion",), ("points", "weight"), default=10.0),
+    "description": Names(("description",), ("weight",), "title", default=10.0),
+}
+"""Entries of RubricHub, verl and HealthBench, and those of RaR, by the key that tells them."""
 
 
 def rubric_from(value: Any, where: str) -> Rubric:
@@ -39,75 +44,50 @@ def rubric_from(value: Any, where: str) -> Rubric:
         return value
     if isinstance(value, str) and value.strip():
         value = parse_json(value, where)
-    value = _plain(value)
+    value = plain(value)
     if isinstance(value, Mapping):
         held = next((name for name in _HOLDERS if value.get(name)), None)
         if held is None:
             raise InputError(f"{where}: has no rubric; expected one of the keys {', '.join(_HOLDERS)}")
-        if held not in ("rubric", "criteria"):
+        around = {name: value[name] for name in ("guidelines", "metadata") if value.get(name)}
+        if isinstance(value[held], Mapping) and held in ("rubric", "criteria"):
+            return rubric_from({**around, **value[held]}, where)
+        if isinstance(value[held], Mapping | str):
             return rubric_from(value[held], where)
-        rest = {key: value[key] for key in ("guidelines", "metadata") if value.get(key)}
-        value = {**rest, "criteria": _listed(_plain(value[held]), where)}
-    elif not value:
-        raise InputError(f"{where}: has no rubric")
-    else:
-        value = _listed(value, where)
-    try:
-        return Rubric.from_dict(value)
-    except InputError as error:
-        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
+        return _rubric(held, value[held], around, where)
+    return _rubric("rubric", value, {}, where)
 
 
-def rubric_rows(rubric: Rubric) -> list[dict[str, Any]]:
-    """The criteria as RubricHub's release has them: `criterion` and `points`.
+def plain(value: Any) -> Any:
+    """JSON values only: arrays of parquet readers become lists.
 
     Example:
-        >>> rubric_rows(rubric_from([{"requirement": "Is brief", "weight": 2.5}], "row 1"))
-        [{'criterion': 'Is brief', 'points': 2.5}]
+        >>> plain({"tags": ("a", "b")})
+        {'tags': ['a', 'b']}
     """
-    return [{"criterion": criterion.requirement, "points": _points(criterion.weight)} for criterion in rubric]
-
-
-def _points(weight: float) -> int | float:
-    return int(weight) if weight.is_integer() else weight
-
-
-def _plain(value: Any) -> Any:
-    """A list in the place of an array, which is what parquet readers make of one."""
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
-def _listed(value: Any, where: str) -> list[Any]:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, Mapping):
-        return _listed(_plain(value.get("criteria") or value.get("rubric")), where)
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InputError(f"{where}: a rubric is a list of criteria, got {type(value).__name__}")
-    return [_criterion(_plain(entry), f"{where}: criterion {number}") for number, entry in enumerate(value, start=1)]
+        return {str(key): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _criterion(entry: Any, where: str) -> Any:
-    if not isinstance(entry, Mapping):
-        return entry
-    if "criterion" in entry:
-        record = {"requirement": entry["criterion"], "weight": entry.get("points", entry.get("weight"))}
-        known = {"criterion", "points", "weight", "tags"}
-    elif "description" in entry and "requirement" not in entry:
-        record = {"requirement": entry["description"], "weight": entry.get("weight"), "name": entry.get("title")}
-        known = {"description", "weight", "title", "tags"}
-    else:
-        return dict(entry)
-    record.update(_tagged(_plain(entry.get("tags")), where))
-    if extra := {key: value for key, value in entry.items() if key not in known and value is not None}:
-        record["metadata"] = extra
-    return {key: value for key, value in record.items() if value is not None}
-
-
-def _tagged(tags: Any, where: str) -> dict[str, Any]:
-    """The check or the tags of a criterion; structs of parquet carry null for every key that is not used."""
+def _rubric(key: str, entries: Any, around: Mapping[str, Any], where: str) -> Rubric:
+    if not entries:
+        raise InputError(f"{where}: has no rubric")
+    if isinstance(entries, str) or not isinstance(entries, Sequence):
+        raise InputError(f"{where}: a rubric is a list of criteria, got {type(entries).__name__}")
     try:
-        rule = rule_of_tags(tags)
+        layout = _layout(entries[0])
+        if layout is None:
+            return Rubric.from_dict({**around, "criteria": list(entries)} if around else list(entries))
+        return Rubric(list(read_entries(entries, key, layout, with_tags)), **around)
     except InputError as error:
         raise InputError(f"{where}: {problem}" for problem in error.problems) from None
-    if rule is not None:
-        return {"check": {"name": rule.function, "parameters": rule.parameters}}
-    return {"tags": list(tags)} if tags and not isinstance(tags, Mapping) else {}
+
+
+def _layout(entry: Any) -> Names | None:
+    """What the keys of an entry are called; None for this package's own criteria."""
+    if not isinstance(entry, Mapping) or "requirement" in entry:
+        return None
+    return next((names for key, names in _LAYOUTS.items() if key in entry), None)

@@ -9,7 +9,7 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.strict_json import dump_json
-from autorubric.training.rubric_rows import rubric_from
+from autorubric.training.rubric_rows import plain, rubric_from
 
 RUBRIC_COLUMNS = ("rubric", "rubrics", "Rubrics", "reward_model")
 
@@ -75,7 +75,7 @@ def rubric_of(value: Any, where: str) -> Rubric:
     """
     if isinstance(value, Rubric):
         return value
-    text = value if isinstance(value, str) else dump_json(_plain(value), None)
+    text = value if isinstance(value, str) else dump_json(plain(value), None)
     try:
         return _read(text)
     except InputError:
@@ -85,12 +85,3 @@ def rubric_of(value: Any, where: str) -> Rubric:
 @lru_cache(maxsize=4096)
 def _read(text: str) -> Rubric:
     return rubric_from(text, "rubric")
-
-
-def _plain(value: Any) -> Any:
-    """JSON values only: arrays of parquet readers become lists."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

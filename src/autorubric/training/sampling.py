@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from autorubric.llm.ending import no_call_left_behind
 from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
 from autorubric.llm.reading.structured import read_text
@@ -84,13 +85,8 @@ class SamplingRun:
 
     async def to_the_end(self) -> None:
         """Sample every answer that is not on record; where that is broken off, no call goes on behind it."""
-        try:
+        async with no_call_left_behind(self.executor):
             await self._all()
-        except BaseException:
-            if self.executor is not None:
-                self.executor.abandon("the run was broken off")
-                await self.executor.drain()
-            raise
 
     async def _all(self) -> None:
         room = asyncio.Semaphore(self.window)

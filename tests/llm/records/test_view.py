@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.errors import LedgerError
+from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import lock_holder, run_lock
 from autorubric.llm.records.rows import CallRow
@@ -116,12 +116,12 @@ def test_the_ledger_of_a_killed_process_is_read_with_its_write_ahead_log(tmp_pat
 def test_asking_for_the_holder_makes_no_file(tmp_path: Path) -> None:
     assert lock_holder(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(FileNotFoundError), ledger_view(tmp_path):
+    with pytest.raises(MissingFileError), ledger_view(tmp_path):
         pass
 
 
 @pytest.mark.parametrize("content", [b"not a database at all, just text" * 200, b""])
 def test_what_is_no_ledger_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(content)
-    with pytest.raises(LedgerError, match=r"ledger\.sqlite cannot be read"), ledger_view(tmp_path):
+    with pytest.raises(InputError, match=r"ledger\.sqlite cannot be read"), ledger_view(tmp_path):
         pass

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from autorubric.synthesis.gates.demands import demands_in
-from autorubric.synthesis.gates.words import alikeness, holds, numbers_in
+from autorubric.synthesis.gates.words import alikeness, holds
+from autorubric.wording import numbers_in
 
 
 @pytest.mark.parametrize(

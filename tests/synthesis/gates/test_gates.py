@@ -218,7 +218,13 @@ def test_a_form_that_judges_call_unasked_is_rejected_unless_that_form_is_allowed
 
 @pytest.mark.parametrize(
     "description",
-    ["Is deeper than the other response.", "Matches the reference answer.", "与参考答案一致。", "比其他回答更完整。"],
+    [
+        "Is deeper than the other response.",
+        "Matches the reference answer.",
+        "Warns as the previous answer does.",
+        "与参考答案一致。",
+        "比其他回答更完整。",
+    ],
 )
 def test_what_a_grader_cannot_see_is_rejected(description: str) -> None:
     assert said(context(evolved(description)), "answerable").outcome == "rejected"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from autorubric.errors import InputError
-from autorubric.files.keys import nearest
+from autorubric.files.keys import advice
 from autorubric.lint.rules import (
     checks,
     comparatives,
@@ -74,10 +74,7 @@ def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequ
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    right = nearest(name, known)
-    return f"there is no rule {name!r}; " + (
-        f"did you mean {right!r}?" if right else f"known are: {', '.join(known)}"
-    )
+    return f"there is no rule {name!r}; {advice(name, known)}"
 
 
 __all__ = ["RULES", "Hit", "Rule", "chosen_rules"]

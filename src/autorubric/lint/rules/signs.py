@@ -38,7 +38,7 @@ _BAD_STATE = any_of("wrong, incorrect, inaccurate, misleading, offensive, rude, 
 
 # Praise: what no one loses points for.
 _PRAISE = re.compile(
-    rf"{_SUBJECT}(?:(?:should|must|needs to) (?!not\b|never\b)"
+    rf"{_SUBJECT}(?:(?:should|must|needs to) (?!not\b|never\b|have (?:been|\w+ed)\b)"
     r"|(?:successfully |correctly |carefully |properly |explicitly |clearly )?"
     r"(?:avoids?|refrains? from|abstains? from)\b"
     r"|is (?:entirely |completely |fully )?(?:free (?:of|from)|devoid of)\b"

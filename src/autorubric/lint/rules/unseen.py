@@ -51,12 +51,14 @@ _OTHER_RESPONSE = _Kind(
     re.compile(
         rf"\b(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))"
         rf"|\b(?:response|answer) (?:[ab12]|one|two)\b(?! (?:or|of|questions?)\b)|\b(?:both|either) {_TEXT}\b"
-        rf"|\b(?:than|with|to) (?:the )?(?:competing|alternative|rival|baseline|second|first) {_TEXT}\b"
+        r"|\b(?:than|with|to|as|like) (?:the )?"
+        rf"(?:competing|alternative|rival|baseline|second|first|previous) {_TEXT}\b"
         rf"|另(?:外)?一(?:个|份|条|篇)?{_TEXT_ZH}|其他(?:模型|{_TEXT_ZH})|两个{_TEXT_ZH}"
         rf"|{_TEXT_ZH} ?[ab12甲乙](?![a-z0-9])"
     ),
     _hints(
-        "other , both , either , response , answer , competing, alternative, rival, baseline, second, first",
+        "other , both , either , response , answer , competing, alternative, rival, baseline, second, first, "
+        "previous",
         "另, 其他, 两个, 回, 答, 响应",
     ),
     "another response",
@@ -106,6 +108,18 @@ def _unseen(sheet: Sheet) -> Iterator[Hit]:
             if found and found not in asked:
                 yield Hit(position, f"{found!r} points at {kind.what}, which a judge does not see", kind.advice)
                 break
+
+
+def unseen_texts(criterion: str, query: str) -> str:
+    """The words in which a criterion speaks of a reference or of other responses; empty where the query does too.
+
+    Example:
+        >>> unseen_texts("Goes deeper than the other response.", "Why is the sky blue?")
+        'the other response'
+    """
+    own, asked = Wording(criterion).own, query.lower()
+    found = (_found(kind, own) for kind in (_REFERENCE, _OTHER_RESPONSE) if not _found(kind, asked))
+    return next(filter(None, found), "")
 
 
 def points_at_criteria(wording: Wording) -> bool:

@@ -42,7 +42,7 @@ def request_key(model: Model, request: Request) -> bytes:
         _any_order(model.identity()).encode(),
         b"%d" % request.draw,
         b"%d" % request.reask,
-        b"" if schema is None else _this_order((schema.name, schema.body)).encode(),
+        b"" if schema is None else schema.encoded,
     ]
     for role, content in request.messages:
         parts.append(role.encode())
@@ -59,4 +59,3 @@ def _as_dict(value: object) -> dict[str, Any]:
 
 
 _any_order = JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, default=_as_dict).encode
-_this_order = JSONEncoder(separators=(",", ":"), allow_nan=False, default=_as_dict).encode

@@ -9,6 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from autorubric.errors import InputError, LedgerError
+from autorubric.files.text import size_of_plain
 from autorubric.llm.records.accounts import Spent, Totals, spent, totals
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.rows import unseal
@@ -106,7 +108,13 @@ class LedgerView:
             if not page:
                 return
             for last, at, data, digest in page:  # noqa: B007 (the next page starts behind it)
-                yield at, unseal(kind.encode(), data, digest)
+                yield at, self._unsealed(kind, data, digest)
+
+    def _unsealed(self, kind: str, data: bytes, digest: bytes) -> Any:
+        try:
+            return unseal(kind.encode(), data, digest)
+        except LedgerError as error:
+            raise LedgerError(f"{self._place}: {error}") from error
 
     def pace(self) -> Pace:
         """How fast calls ended at the end of what is recorded."""
@@ -131,29 +139,26 @@ def ledger_view(directory: Path) -> Iterator[LedgerView]:
     """The ledger in `directory`, opened for reading only, write-ahead log included.
 
     Raises:
-        LedgerError: it is damaged, or another version wrote it.
-        FileNotFoundError: there is none.
+        MissingFileError: there is none.
+        InputError: it is damaged, or another version wrote it, or something else stands there. Whoever only looks
+            at a ledger has it for input.
     """
     path = directory / FILE_NAME
-    if not path.exists():
-        raise FileNotFoundError(path)
-    with damage_named(str(path)), closing(_opened(path)) as connection:
-        check_version(connection, str(path))
-        yield LedgerView(connection, str(path))
+    size_of_plain(path, what="Ledger")
+    try:
+        with damage_named(str(path)), closing(_opened(path)) as connection:
+            check_version(connection, str(path))
+            yield LedgerView(connection, str(path))
+    except LedgerError as error:
+        raise InputError(str(error)) from error
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    name = path.resolve().as_uri()
-    connection = sqlite3.connect(f"{name}?mode=ro", uri=True, timeout=10, isolation_level=None)
-    try:
-        connection.execute("SELECT count(*) FROM meta").fetchall()
-    except sqlite3.OperationalError:
-        connection.close()
-        # On a disk that is read-only the shared memory of the log cannot be made; without a log none is needed.
-        if path.with_name(f"{path.name}-wal").exists():
-            raise
-        return sqlite3.connect(f"{name}?immutable=1", uri=True, isolation_level=None)
-    return connection
+    # Where there is no log nobody has the file open. Then a look must not make one: on a disk that is read-only it
+    # could not, and the files that it leaves would be its own user's, in the way of the run's.
+    how = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
+    uri = f"{path.resolve().as_uri()}?mode=ro{how}"
+    return sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None)
 
 
 def seconds_since(moment: float) -> float:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_WORDS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
-)
-_DIGITS_ZH = {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9}
-_TENS_ZH = {"十": 10, "百": 100, "千": 1000, "万": 10000}
+from autorubric.wording import ENGLISH, whole_number
 
-NUMBER = rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+|(?:{'|'.join(_WORDS)}|a|an)\b|[一二两三四五六七八九十百千万]+)"
+NUMBER = rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+|(?:{'|'.join(ENGLISH)}|a|an)\b|[一二两三四五六七八九十百千万]+)"
 """A whole number in digits, as an English word up to twenty, or in Chinese."""
 
 _LEAST = r"at\s+least|no\s+(?:fewer|less)\s+than|not\s+(?:fewer|less)\s+than|a\s+minimum\s+of|minimum"
@@ -86,32 +81,6 @@ def bounds_of(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
         return None
     table = {"least": (n, None), "most": (None, n), "below": (None, n - 1), "above": (n + 1, None)}
     return Bounds(*table.get(sense, (n, n)))
-
-
-def whole_number(text: str) -> int:
-    """The number that a match of `NUMBER` stands for.
-
-    Example:
-        >>> [whole_number(text) for text in ("1,200", "Three", "an", "两百五十", "十二")]
-        [1200, 3, 1, 250, 12]
-    """
-    plain = text.lower().replace(",", "")
-    if plain.isdecimal():
-        return int(plain)
-    if plain in _WORDS:
-        return _WORDS.index(plain)
-    return 1 if plain in ("a", "an") else _chinese(plain)
-
-
-def _chinese(text: str) -> int:
-    total = digit = 0
-    for char in text:
-        if char in _DIGITS_ZH:
-            digit = _DIGITS_ZH[char]
-        else:
-            total += (digit or 1) * _TENS_ZH[char]
-            digit = 0
-    return total + digit
 
 
 def _sense(text: str | None) -> str:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from autorubric.errors import ConfigError
-from autorubric.files import nearest
+from autorubric.files import advice
 from autorubric.prompts import PromptSet
 from autorubric.prompts.template import PACKAGED, Template
 
@@ -57,9 +57,7 @@ def _with_addition(template: Template, text: str) -> Template:
 @cache
 def _profile(name: str) -> dict[str, Any]:
     if name not in DOMAINS:
-        near = nearest(name, DOMAINS)
-        hint = f"did you mean {near!r}?" if near else f"the domains are {', '.join(DOMAINS)}"
-        raise ConfigError(f"no domain is called {name!r}; {hint}")
+        raise ConfigError(f"no domain is called {name!r}; {advice(name, DOMAINS)}")
     import yaml
 
     text = files("autorubric.synthesis.domains").joinpath(f"{name}.yaml").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.files import atomic_writer
-from autorubric.synthesis.export import Exported, final_schema, parquet_rows, question_text
+from autorubric.files import atomic_writer, parquet_writer
+from autorubric.synthesis.export import Exported, final_schema, question_text
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
 from autorubric.synthesis.settings import SynthesisSettings
 from autorubric.synthesis.steps import FULL_STEP_FILES, read_rows
@@ -26,9 +26,9 @@ def export_full(directory: Path, settings: SynthesisSettings) -> Exported:
     rows = criteria = without = 0
     with (
         atomic_writer(directory / "final.jsonl") as lines,
-        parquet_rows(directory / "final.parquet", final_schema()) as table,
+        parquet_writer(directory / "final.parquet", final_schema()) as add,
         atomic_writer(directory / "final_full.jsonl") as full_lines,
-        parquet_rows(directory / "final_full.parquet", full_schema()) as full_table,
+        parquet_writer(directory / "final_full.parquet", full_schema()) as add_full,
     ):
         for row in read_rows(directory / FULL_STEP_FILES[-1]):
             if not row.get("gated"):
@@ -37,9 +37,9 @@ def export_full(directory: Path, settings: SynthesisSettings) -> Exported:
             full = full_row(row, settings)
             final = final_row_of(full, settings.max_criteria)
             lines.write(json.dumps(final, ensure_ascii=False) + "\n")
-            table.add(final)
+            add(final)
             full_lines.write(json.dumps(full, ensure_ascii=False) + "\n")
-            full_table.add(full)
+            add_full(full)
             rows += 1
             criteria += len(final["rubrics"])
     return Exported(rows, criteria, without)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from autorubric.lint.rules.unseen import unseen_texts
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.gates.decision import Decision, GateContext
 from autorubric.synthesis.gates.settings import GateSettings
-
-_UNSEEN = re.compile(
-    r"\b(?:the|a) reference (?:answer|response|solution|text)\b"
-    r"|\b(?:than|as|like) the (?:other|first|second|previous) (?:answer|response|submission)s?\b"
-    r"|\b(?:other|both|all) (?:answers|responses|submissions)\b"
-    r"|\bresponse [AB12]\b"
-    r"|(?:参考|标准)(?:答案|回答)|(?:其他|另一个|别的|两个)(?:回答|答案|回复)",
-    re.IGNORECASE,
-)
 
 
 def answerable(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[Decision]:
@@ -35,10 +26,10 @@ def answerable(candidates: Sequence[Candidate], context: GateContext, settings: 
 
 
 def _decision(one: Candidate, context: GateContext) -> Decision:
-    unseen = _UNSEEN.search(one.description)
-    if unseen and not _UNSEEN.search(context.query_text):
-        reason = f"it speaks of {unseen.group()!r}, which a grader does not see"
-        return Decision(one.id, "answerable", "rejected", {"words": unseen.group()}, reason)
+    unseen = unseen_texts(one.description, context.query_text)
+    if unseen:
+        reason = f"it speaks of {unseen!r}, which a grader does not see"
+        return Decision(one.id, "answerable", "rejected", {"words": unseen}, reason)
     licence = context.licence_of(one)
     if licence is None:
         return Decision(one.id, "answerable", "undecided", {}, "no licence judgment")

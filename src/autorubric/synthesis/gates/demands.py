@@ -6,7 +6,8 @@ import re
 from typing import NamedTuple
 
 from autorubric.synthesis.gates.settings import SurfaceKind
-from autorubric.synthesis.gates.words import holds, numbers_in
+from autorubric.synthesis.gates.words import holds
+from autorubric.wording import numbers_in
 
 _QUOTED = re.compile("[\"“「『]([^\"”」』]{1,120})[\"”」』]|(?<!\\w)['‘]([^'’]{2,120})['’](?!\\w)")
 _UNITS = (

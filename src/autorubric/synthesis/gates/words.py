@@ -6,6 +6,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from autorubric.wording import NUMBER_WORDS, negations_in, numbers_in
+
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|[\u3400-\u9fff]+")
 _STOP = frozenset(
     re.findall(
@@ -16,15 +18,6 @@ _STOP = frozenset(
     )
 )
 _ENDINGS = re.compile(r"(?:ies|ing|ed|es|s|ly)$")
-_NOT = re.compile(
-    r"\b(?:not?|never|without|avoid\w*|refrain\w*|neither|nor)\b|n't\b|不|没|未|无|避免|勿", re.IGNORECASE
-)
-_ENGLISH = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBER_WORDS = {
-    word: str(number) for words in (_ENGLISH, "零一二三四五六七八九十") for number, word in enumerate(words)
-}
-_NUMBER_WORDS["两"] = "2"
-_COUNTED = re.compile(rf"\d+(?:\.\d+)?|\b(?:{'|'.join(_ENGLISH)})\b|[零二两三四五六七八九十]")
 
 
 def alikeness(left: str, right: str) -> float:
@@ -41,21 +34,10 @@ def alikeness(left: str, right: str) -> float:
         >>> alikeness("说明每日剂量", "说明每日最大剂量")
         0.8
     """
-    if numbers_in(left) != numbers_in(right) or bool(_NOT.search(left)) != bool(_NOT.search(right)):
+    if numbers_in(left) != numbers_in(right) or bool(negations_in(left)) != bool(negations_in(right)):
         return 0.0
     mine, others = _parts(left), _parts(right)
     return len(mine & others) / min(len(mine), len(others)) if mine and others else 0.0
-
-
-def numbers_in(text: str) -> frozenset[str]:
-    """The numbers of a text, in digits, whichever way they are written.
-
-    Example:
-        >>> sorted(numbers_in("At least three examples in 200 words")), sorted(numbers_in("至少三个例子"))
-        (['200', '3'], ['3'])
-    """
-    found = _COUNTED.findall(unicodedata.normalize("NFKC", text).lower())
-    return frozenset(_NUMBER_WORDS.get(number, number) for number in found)
 
 
 def holds(text: str, quote: str) -> bool:
@@ -79,6 +61,6 @@ def _parts(text: str) -> frozenset[str]:
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
         if token[0] >= "\u3400":
             parts.update(token[at : at + 2] for at in range(max(1, len(token) - 1)))
-        elif token not in _STOP and token not in _NUMBER_WORDS and not token[0].isdigit():
+        elif token not in _STOP and token not in NUMBER_WORDS and not token[0].isdigit():
             parts.add(_ENDINGS.sub("", token) if len(token) > 4 else token)
     return frozenset(parts)

@@ -12,10 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.criterion import Criterion
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.keys import unknown_key
-from autorubric.files.strict_json import dump_json
 from autorubric.training.adapters.http import HttpRewards
 from autorubric.training.queries import RubricQuery
 from autorubric.training.reward import RewardRule
@@ -80,7 +78,7 @@ async def compute_score(
 
 
 def verl_row(query: RubricQuery) -> dict[str, Any]:
-    """A row of verl's RL dataset, with the columns of RubricHub's RuRL release.
+    """A row of verl's RL dataset, as `convert --to verl` writes it.
 
     `reward_model.ground_truth` is there though it is empty, since verl reads it of every row, and `extra_info`
     mirrors what the reward function needs. Tags are texts, so that every row has the same schema.
@@ -92,55 +90,23 @@ def verl_row(query: RubricQuery) -> dict[str, Any]:
         >>> row["reward_model"]["ground_truth"], row["extra_info"]["reward_model"] == row["reward_model"]
         ('', True)
         >>> row["reward_model"]["rubrics"]
-        [{'criterion': 'Is brief', 'points': 3.0, 'tags': ['verifier:llm']}]
+        [{'criterion': 'Is brief', 'points': 3, 'tags': []}]
     """
-    prompt = [dict(turn) for turn in query.turns]
-    rubrics = [
-        {"criterion": criterion.requirement, "points": criterion.weight, "tags": _tags(criterion)}
-        for criterion in query.rubric
-    ]
-    reward_model = {"ground_truth": "", "rubrics": rubrics, "style": "rubric"}
-    return {
-        "prompt": prompt,
-        "data_source": query.source,
-        "ability": query.source,
-        "reward_model": reward_model,
-        "extra_info": {"id": query.id, "prompt": prompt, "reward_model": reward_model},
-        "Rubrics": [{"criterion": entry["criterion"], "points": entry["points"]} for entry in rubrics],
-    }
+    from autorubric.formats import Record, format_named
+
+    turns = [dict(turn) for turn in query.turns]
+    record = Record(tuple(query.rubric), turns, query.id, domain=query.source, guidelines=query.rubric.guidelines)
+    return format_named("verl").write(record).row
 
 
 def write_verl(path: Path, queries: Iterable[RubricQuery]) -> None:
     """Write the parquet file that verl trains on, wholly or not at all."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from autorubric.files import parquet_writer
+    from autorubric.formats import format_named
 
-    from autorubric.files import atomic_writer
-
-    turns = pa.list_(pa.struct([("content", pa.string()), ("role", pa.string())]))
-    plain = [("criterion", pa.string()), ("points", pa.float64())]
-    rubrics = pa.list_(pa.struct([*plain, ("tags", pa.list_(pa.string()))]))
-    model = pa.struct([("ground_truth", pa.string()), ("rubrics", rubrics), ("style", pa.string())])
-    schema = pa.schema(
-        [
-            ("prompt", turns),
-            ("data_source", pa.string()),
-            ("ability", pa.string()),
-            ("reward_model", model),
-            ("extra_info", pa.struct([("id", pa.string()), ("prompt", turns), ("reward_model", model)])),
-            ("Rubrics", pa.list_(pa.struct(plain))),
-        ]
-    )
-    with atomic_writer(path, "wb") as file:
-        pq.write_table(pa.Table.from_pylist([verl_row(query) for query in queries], schema), file)
-
-
-def _tags(criterion: Criterion) -> list[str]:
-    check = criterion.check
-    if check is None:
-        return ["verifier:llm", *criterion.tags]
-    parameters = dump_json(check.get("parameters") or {}, None)
-    return ["verifier:rule", f"function:{check['name']}", f"parameters:{parameters}"]
+    with parquet_writer(path, format_named("verl").arrow_schema()) as add:
+        for query in queries:
+            add(verl_row(query))
 
 
 def _is_empty(value: Any) -> bool:

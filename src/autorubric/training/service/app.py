@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+_MOST_PROBLEMS = 100  # told in one answer
+_MOST_WORDS = 1000  # characters of one of them
 _BODY_SECONDS = 30.0  # a body that takes longer to arrive is not waited for
 
 
@@ -78,7 +80,8 @@ class RewardService:
                 Route("/v1/reward", self.reward, methods=["POST"]),
                 Route("/healthz", self.health, methods=["GET"]),
                 Route("/metrics", self.metrics, methods=["GET"]),
-            ]
+            ],
+            exception_handlers={404: self._not_found, 405: self._wrong_method, Exception: self._faulty},
         )
 
     async def reward(self, request: Request) -> Response:
@@ -116,6 +119,17 @@ class RewardService:
         activity = self.desk.executor.snapshot()
         text = self.figures.text(activity, self.admission.open, self.admission.room)
         return Response(text, media_type=CONTENT_TYPE)
+
+    async def _not_found(self, request: Request, error: Exception) -> Response:
+        return self._refused(Refused(404, "there is no such path; expected /v1/reward, /healthz or /metrics"))
+
+    async def _wrong_method(self, request: Request, error: Exception) -> Response:
+        words = f"{request.method[:20]} is not taken here; expected POST /v1/reward, GET /healthz or GET /metrics"
+        return self._refused(Refused(405, words, **getattr(error, "headers", None) or {}))
+
+    async def _faulty(self, request: Request, error: Exception) -> Response:
+        """The answer where the service itself is wrong; the server writes the traceback to its log."""
+        return self._refused(Refused(500, f"a fault of the service, please report it: {type(error).__name__}"))
 
     async def _rewards(self, call: RewardCall) -> list[Reward]:
         count = len(call.asked)
@@ -157,22 +171,33 @@ class RewardService:
         most = self._doors.most_bytes
         too_long = Refused(413, f"the body is longer than {most} bytes; send fewer submissions in one call")
         length = request.headers.get("content-length", "")
-        if length.isdigit() and int(length) > most:
+        if length.isdecimal() and (len(length) > 18 or int(length) > most):
             raise too_long
+        from starlette.requests import ClientDisconnect
+
         chunks, size = [], 0
         try:
             async with asyncio.timeout(_BODY_SECONDS):
                 async for chunk in request.stream():
                     size += len(chunk)
-                    if size > most:
+                    if size > 2 * most:
                         raise too_long
-                    chunks.append(chunk)
+                    if size <= most:
+                        chunks.append(chunk)
         except TimeoutError:
             raise Refused(408, f"the body did not arrive within {_BODY_SECONDS:g} s") from None
+        except ClientDisconnect:
+            raise Refused(400, "the caller left before the body was whole") from None
+        # A little more than is taken is read and dropped: a caller whose bytes are left unread may miss the answer.
+        if size > most:
+            raise too_long
         return b"".join(chunks)
 
     def _refused(self, error: Refused) -> Response:
-        value = {"error": {"status": error.status, "problems": list(error.problems)}}
+        problems = [problem[:_MOST_WORDS] for problem in error.problems[:_MOST_PROBLEMS]]
+        if more := len(error.problems) - len(problems):
+            problems.append(f"and {more:,} more")
+        value = {"error": {"status": error.status, "problems": problems}}
         # The rest of a body that is not read would be taken for the next request.
         headers = {**error.headers, "Connection": "close"} if error.status in (408, 413) else error.headers
         return self._response(error.status, value, headers)

@@ -8,13 +8,14 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError
 from autorubric.files import nearest, parse_json
-from autorubric.files.numbers import is_finite
 from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.rewarder import Sample
 from autorubric.training.samples import rubric_of
 
 Shape: TypeAlias = Literal["single", "batch", "openrlhf"]
 
+_MOST_NUMBER = 2**53 - 1  # the last whole number that every reader of JSON tells from the next
+_MOST_PROBLEMS = 100  # looked for in one call: no caller holds up the others
 _ITEM_KEYS = ("query", "submission", "rubric", "reference", "id", "length", "step")
 _CALL_KEYS = ("items", "deadline_seconds")
 _OPENRLHF_KEYS = ("query", "prompts", "labels")
@@ -96,6 +97,8 @@ def _batch(value: Mapping[str, Any]) -> RewardCall:
             asked.append(_asked(item, f"items[{number}]"))
         except InputError as error:
             problems += error.problems
+        if len(problems) >= _MOST_PROBLEMS:
+            raise InputError(problems, f"reading stopped after {_MOST_PROBLEMS} problems")
     if problems:
         raise InputError(problems)
     return RewardCall("batch", tuple(asked), _deadline(value))
@@ -117,6 +120,11 @@ def _asked(item: Any, where: str) -> Asked:
             problems.append(
                 f"{head}{key} is {_found(item, key)}; expected {'a text' if kind is str else 'a whole number'}"
             )
+    problems += (
+        f"{head}{key} is out of range; expected 0 to {_MOST_NUMBER:,}"
+        for key in ("length", "step")
+        if isinstance(item.get(key), int) and not 0 <= item[key] <= _MOST_NUMBER
+    )
     rubric = None
     try:
         rubric = rubric_of(item.get("rubric"), f"{head}rubric")
@@ -150,18 +158,18 @@ def _deadline(value: Mapping[str, Any]) -> float | None:
     given = value.get("deadline_seconds")
     if given is None:
         return None
-    if not is_finite(given) or given <= 0:
-        raise InputError(f"deadline_seconds is {given!r}; expected a number of seconds above 0")
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= _MOST_NUMBER:
+        raise InputError(f"deadline_seconds is {given!r:.60}; expected a number of seconds above 0")
     return float(given)
 
 
 def _unknown(value: Mapping[str, Any], known: tuple[str, ...], head: str) -> list[str]:
     problems = []
-    for key in value:
-        if key not in known and not (not head and key == "deadline_seconds"):
-            right = nearest(key, known)
-            advice = f"; did you mean {right!r}?" if right else f"; expected {', '.join(known)}"
-            problems.append(f"{head}unknown key {key[:60]!r}{advice}")
+    unknown = [key for key in value if key not in known and not (not head and key == "deadline_seconds")]
+    for key in unknown[:_MOST_PROBLEMS]:
+        right = nearest(key[:60], known)
+        advice = f"; did you mean {right!r}?" if right else f"; expected {', '.join(known)}"
+        problems.append(f"{head}unknown key {key[:60]!r}{advice}")
     return problems
 
 

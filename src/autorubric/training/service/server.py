@@ -124,10 +124,9 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((host, port))
             listening.listen(_BACKLOG)
-        except OSError as error:
-            raise InputError(
-                f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --host or --port"
-            ) from None
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else "is no name of a host"
+            raise InputError(f"cannot listen at {host}:{port}: {reason}; choose another --host or --port") from None
         yield listening
 
 

@@ -1,0 +1,125 @@
+"""Rows of a Parquet file, in and out, a group of rows in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.errors import InputError
+from autorubric.files.atomic import atomic_writer
+from autorubric.files.text import LARGEST_FILE, size_of_plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_ROWS_A_GROUP = 500
+_MOST_VALUES = 2**26
+_MOST_UNFOLDED = 4 * LARGEST_FILE
+
+
+def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a Parquet file with their numbers, counted from 1.
+
+    Args:
+        path: the file.
+        what: the noun for the message about a missing file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it is no Parquet file, damaged, or unpacks to more than is read at once.
+
+    Example:
+        >>> import pyarrow as pa, tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rows.parquet"
+        >>> with parquet_writer(path, pa.schema([("id", pa.string())])) as add:
+        ...     add({"id": "q1"})
+        >>> list(iter_parquet(path))
+        [(1, {'id': 'q1'})]
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    size_of_plain(path, what=what)
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            if not file.metadata.num_columns:
+                raise InputError(f"{path}: the table has no columns")
+            for batch in file.iter_batches(_rows_at_once(file.metadata, str(path))):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        words = f"a text behind row {number} is not UTF-8 ({error.reason}); write it anew as UTF-8"
+        raise InputError(f"{path}: {words}") from error
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        # The first line says what is wrong; those behind it are of the library's own insides.
+        words = (str(error) or type(error).__name__).splitlines()[0][:300]
+        place = f" behind row {number}" if number else ""
+        raise InputError(f"{path}: is no Parquet file that can be read{place}: {words}") from error
+
+
+@contextmanager
+def parquet_writer(path: str | Path, schema: pa.Schema) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that adds a row to a Parquet file, which appears whole when the block ends well, or not at all.
+
+    Raises:
+        InputError: a row does not fit the schema, or the file cannot be written.
+
+    Example:
+        >>> import pyarrow as pa, tempfile
+        >>> with parquet_writer(Path(tempfile.mkdtemp()) / "no.parquet", pa.schema([("n", pa.int32())])) as add:
+        ...     add({"n": "seven"})
+        Traceback (most recent call last):
+        autorubric.errors.InputError: a row does not fit the columns: Could not convert 'seven' with type str: ...
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    waiting: list[dict[str, Any]] = []
+    with atomic_writer(path, "wb") as file, pq.ParquetWriter(file, schema) as writer:
+
+        def write() -> None:
+            try:
+                writer.write_table(pa.Table.from_pylist(waiting, schema=schema))
+            except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+                raise InputError(f"a row does not fit the columns: {error}") from error
+            waiting.clear()
+
+        def add(row: dict[str, Any]) -> None:
+            waiting.append(row)
+            if len(waiting) >= _ROWS_A_GROUP:
+                write()
+
+        yield add
+        if waiting:
+            write()
+
+
+def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
+    """How many rows to unpack at a time, from what the file says of its columns before any of them is read.
+
+    A text that stands in a dictionary is stored once and unfolded for every row that uses it, so that a small file
+    could fill the memory.
+
+    Raises:
+        InputError: a column of a row group is larger than what is read at once.
+    """
+    largest = 1
+    for group in range(metadata.num_row_groups):
+        for column in map(metadata.row_group(group).column, range(metadata.num_columns)):
+            size, place = column.total_uncompressed_size, f"{path}: column {column.path_in_schema!r}"
+            if size > LARGEST_FILE:
+                most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
+                raise InputError(f"{place} unpacks to {size / 2**20:,.0f} MiB; {most}, write smaller row groups")
+            if column.num_values > _MOST_VALUES:
+                most = f"the most that is read at once is {_MOST_VALUES:,}"
+                raise InputError(f"{place} has {column.num_values:,} values; {most}, write smaller row groups")
+            if column.has_dictionary_page:
+                largest = max(largest, size)
+    return max(1, min(_ROWS_A_GROUP, _MOST_UNFOLDED // largest))

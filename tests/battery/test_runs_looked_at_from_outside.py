@@ -1,0 +1,106 @@
+"""`status` and `drift` in front of directories that are no runs, foreign, or damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.battery.bench import Bench, inventory
+
+LEDGER = "rewards/ledger/ledger.sqlite"
+
+
+def foreign(path: Path) -> None:
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    connection.close()
+
+
+def another_version(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE meta SET value = 99 WHERE name = 'version'")
+    connection.close()
+
+
+def replaced(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def replace(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return replace
+
+
+DAMAGE: dict[str, Callable[[Path], Any]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "a text": lambda path: path.write_text("my shopping list" * 100),
+    "its head alone": lambda path: path.write_bytes(path.read_bytes()[:100]),
+    "cut in two": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "pages of zeros": lambda path: path.write_bytes(path.read_bytes()[:4096] + bytes(24_576)),
+    "pages of noise": lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xa5" * 24_576),
+    "another program's": foreign,
+    "another version's": another_version,
+    "a folder": replaced(Path.mkdir),
+    "a pipe": replaced(os.mkfifo),
+    "a link to nowhere": replaced(lambda path: path.symlink_to("nowhere")),
+    "a link to itself": replaced(lambda path: path.symlink_to(path.name)),
+    "a device": replaced(lambda path: path.symlink_to("/dev/zero")),
+}
+
+
+@pytest.mark.parametrize("command", ["status", "drift"])
+@pytest.mark.parametrize("way", DAMAGE)
+def test_a_ledger_that_is_none_is_named_and_left_alone(bench: Bench, command: str, way: str) -> None:
+    DAMAGE[way](bench.folder / LEDGER)
+    bench.refuses((command, "rewards"), "rewards/ledger/ledger.sqlite")
+
+
+@pytest.mark.parametrize("command", ["status", "drift"])
+def test_looking_at_a_run_leaves_nothing_behind(bench: Bench, command: str) -> None:
+    before = inventory(bench.folder)
+    bench.accepts((command, "rewards"))
+    assert inventory(bench.folder) == before
+
+
+def test_a_damaged_reward_is_no_reward(bench: Bench) -> None:
+    with sqlite3.connect(bench.folder / LEDGER) as connection:
+        connection.execute("UPDATE observations SET data = zeroblob(60) WHERE id = 3")
+    connection.close()
+    bench.refuses(("drift", "rewards"), "rewards")
+
+
+WRONG: tuple[Any, ...] = (None, True, -1, 10**400, 1.5, "text", [], [[]], ["merge"], {"a": 1}, {"rows": "many"})
+
+
+@pytest.mark.parametrize("kind", ["service", "synthesis", "evaluation"])
+@pytest.mark.parametrize(
+    "key", ["kind", "status", "counts", "models", "steps", "total_items", "error", "eval_config"]
+)
+def test_a_manifest_of_wrong_values_is_no_fault_of_the_program(bench: Bench, kind: str, key: str) -> None:
+    sound = {"kind": kind, "status": "unfinished", "counts": {"rows": 3, "finished": 1, "failed": 0}}
+    for value in (*WRONG, {"rows": 3, "finished": [], "failed": {}}, {"rows": -3, "finished": 1e300, "failed": True}):
+        (bench.folder / "rewards" / "manifest.json").write_text(json.dumps({**sound, key: value}))
+        ended = bench.type("status", "rewards")
+        assert ended.status in (0, 2), (key, value, ended)
+        assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.write_bytes(b"\xff\0{")])
+def test_a_manifest_that_cannot_be_read_costs_only_what_it_said(bench: Bench, make: Callable[[Path], object]) -> None:
+    path = bench.folder / "rewards" / "manifest.json"
+    path.unlink()
+    make(path)
+    assert "rewards: unknown" in bench.accepts(("status", "rewards")).out
+
+
+def test_a_foreign_folder_an_empty_one_and_a_file_are_no_runs(bench: Bench) -> None:
+    (bench.folder / "empty").mkdir()
+    for name in ("empty", "prompts", "queries.jsonl", "queries.jsonl/under", "/proc", "/dev/null"):
+        bench.refuses(("status", name), f"{name} holds no run")
+        bench.refuses(("drift", name), f"{name} holds no run")

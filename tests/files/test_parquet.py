@@ -1,0 +1,48 @@
+"""Parquet rows, in and out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from autorubric.errors import InputError, MissingFileError
+from autorubric.files import iter_parquet, parquet_writer
+
+SCHEMA = pa.schema([("id", pa.string()), ("points", pa.int32())])
+
+
+def test_rows_of_several_groups_come_back_in_order_with_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    with parquet_writer(path, SCHEMA) as add:
+        for number in range(1203):
+            add({"id": f"q{number}", "points": number})
+    assert pq.ParquetFile(path).num_row_groups == 3  # 500, 500 and 203
+    rows = list(iter_parquet(path))
+    assert [number for number, _ in rows] == list(range(1, 1204))
+    assert rows[1202] == (1203, {"id": "q1202", "points": 1202})
+
+
+def test_no_row_at_all_leaves_a_file_with_the_schema(tmp_path: Path) -> None:
+    with parquet_writer(tmp_path / "none.parquet", SCHEMA):
+        pass
+    assert pq.read_schema(tmp_path / "none.parquet").equals(SCHEMA)
+    assert list(iter_parquet(tmp_path / "none.parquet")) == []
+
+
+def test_a_row_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b"before")
+    with pytest.raises(InputError, match="does not fit the columns"), parquet_writer(path, SCHEMA) as add:
+        add({"id": "q1", "points": 2**40})
+    assert path.read_bytes() == b"before" and list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_no_parquet_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(InputError, match=r"bad\.parquet: is no Parquet file"):
+        list(iter_parquet(tmp_path / "bad.parquet"))
+    with pytest.raises(MissingFileError, match="Data not found"):
+        list(iter_parquet(tmp_path / "none.parquet", what="Data"))

@@ -1,0 +1,78 @@
+"""Rows out of Parquet files: strict about what they unpack to, and never in memory all at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from autorubric.errors import InputError, MissingFileError
+from autorubric.files import parquet
+from autorubric.files.parquet import iter_parquet
+
+
+def table(path: Path, values: Any, **how: Any) -> Path:
+    pq.write_table(pa.table(values), path, **how)
+    return path
+
+
+def test_rows_of_several_batches_are_numbered_through(tmp_path: Path) -> None:
+    path = table(tmp_path / "rows.parquet", {"n": list(range(1234))})
+    assert [(number, row["n"] + 1) for number, row in iter_parquet(path)] == [(n, n) for n in range(1, 1235)]
+
+
+def test_a_table_without_rows_is_read(tmp_path: Path) -> None:
+    path = table(tmp_path / "none.parquet", {"n": pa.array([], pa.int64())})
+    assert list(iter_parquet(path)) == []
+
+
+def test_a_missing_file_is_named_by_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="Data not found: "):
+        next(iter_parquet(tmp_path / "none.parquet", what="Data"))
+
+
+def test_a_column_that_would_fill_the_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = table(tmp_path / "rows.parquet", {"text": ["x" * 2**20] * 4}, compression="zstd", use_dictionary=False)
+    assert path.stat().st_size < 2**20
+    monkeypatch.setattr(parquet, "LARGEST_FILE", 2**20)
+    with pytest.raises(InputError, match="column 'text' unpacks to 4 MiB; the most that is read at once is 1 MiB"):
+        next(iter_parquet(path))
+
+
+def test_a_list_without_end_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = table(tmp_path / "rows.parquet", {"list": [[0] * 5000]})
+    assert path.stat().st_size < 5000
+    monkeypatch.setattr(parquet, "_MOST_VALUES", 4999)
+    with pytest.raises(InputError, match="has 5,000 values; the most that is read at once is 4,999"):
+        next(iter_parquet(path))
+
+
+def test_a_text_that_is_stored_once_is_not_unfolded_for_all_rows_at_once(tmp_path: Path) -> None:
+    # 500 rows of this text at once would take 4 GB; they come 200 and some at a time.
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 600, pa.int8()), ["x" * 2**23])
+    path = table(tmp_path / "rows.parquet", {"text": text})
+    at_once = parquet._rows_at_once(pq.ParquetFile(path).metadata, str(path))
+    assert 200 < at_once <= 256
+
+
+def test_texts_that_are_not_utf_8_are_refused_behind_the_last_good_row(tmp_path: Path) -> None:
+    good, bad = (pa.array([data] * 500, pa.binary()) for data in (b"good", b"\xff"))
+    whole = pa.concat_arrays([good, bad])
+    text = pa.Array.from_buffers(pa.string(), len(whole), whole.buffers())
+    path = table(tmp_path / "rows.parquet", {"text": text})
+    rows = iter_parquet(path)
+    assert sum(1 for _ in zip(range(500), rows, strict=False)) == 500
+    with pytest.raises(InputError, match="behind row 500"):
+        next(rows)
+
+
+def test_what_the_reader_of_the_rows_raises_goes_through(tmp_path: Path) -> None:
+    path = table(tmp_path / "rows.parquet", {"n": [1]})
+    with pytest.raises(ValueError, match="mine"):
+        for _ in iter_parquet(path):
+            raise ValueError("mine")

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.errors import LedgerError
+from autorubric.llm.ending import no_call_left_behind
+from autorubric.llm.executor import Executor
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Failure, Message, Reply, Request, Usage
+
+
+class SleepingModel:
+    """Never answers, and notes how its calls ended."""
+
+    name = "test/sleeping"
+
+    def __init__(self) -> None:
+        self.started = asyncio.Event()
+        self.given_up = 0
+
+    def identity(self) -> tuple[Any, ...]:
+        return (self.name,)
+
+    def ceiling(self, request: Request) -> Usage | None:
+        return None
+
+    def cost(self, usage: Usage) -> float | None:
+        return None
+
+    async def complete(self, request: Request) -> Reply:
+        self.started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.given_up += 1
+            raise
+        raise AssertionError("nothing wakes it")
+
+    async def close(self) -> None: ...
+
+
+def test_an_error_gives_up_calls_in_flight_and_comes_out_without_its_group(tmp_path: Path) -> None:
+    async def run() -> None:
+        model = SleepingModel()
+        with Ledger.open(tmp_path) as ledger:
+            executor = Executor(ledger)
+            waiting = asyncio.create_task(executor.ask(model, Request((Message("user", "Why?"),), "judge", item="q")))
+            await model.started.wait()
+            with pytest.raises(LedgerError, match="disk"):
+                async with no_call_left_behind(executor):
+                    raise ExceptionGroup("tasks", [ExceptionGroup("inner", [LedgerError("the disk is full")])])
+            assert model.given_up == 1
+            outcome = await waiting
+            assert isinstance(outcome, Failure) and "broken off" in outcome.message
+
+    asyncio.run(run())
+
+
+def test_a_block_that_ends_well_leaves_the_executor_as_it_was() -> None:
+    async def run() -> None:
+        async with no_call_left_behind(None):
+            pass
+
+    asyncio.run(run())
