@@ -58,6 +58,12 @@ def test_a_deadline_beyond_every_float_is_refused() -> None:
         read_call(json.dumps(call).encode())
 
 
+def test_a_call_of_openrlhf_with_an_empty_prompt_is_refused() -> None:
+    call = {"query": ["Because."], "prompts": [""], "labels": ["{}"]}
+    with pytest.raises(InputError, match=r"prompts\[0\] is empty"):
+        read_call(json.dumps(call).encode())
+
+
 def test_a_neutral_value_beyond_every_float_is_refused() -> None:
     with pytest.raises(InputError, match="expected a finite number"):
         RewardRule(on_failure="neutral", neutral=HUGE)
