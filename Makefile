@@ -55,8 +55,11 @@ bench: $(VENV)/.dev
 soak: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.soak
 
+# atheris has wheels for some platforms only; where it cannot be had, the last line says that its part did not run.
 fuzz: $(VENV)/.dev
+	-$(PIP) -e '.[fuzz]'
 	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/prompts tests/graders tests/fuzz
+	$(BIN)/python -m fuzz
 
 clean:
-	rm -rf $(VENV) $(TRAINERS) demo-out bench-out build dist
+	rm -rf $(VENV) $(TRAINERS) demo-out bench-out fuzz-out build dist

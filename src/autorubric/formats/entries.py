@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from autorubric.checks import rule_of_tags
 from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
 from autorubric.errors import InputError
+from autorubric.files.numbers import is_finite
 from autorubric.formats.record import number, rest_of
 
 
@@ -132,7 +132,7 @@ def from_json_text(value: Any, key: str) -> Any:
         return value
     try:
         return json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{key} is text that is no JSON: {error}") from None
 
 
@@ -144,7 +144,7 @@ def _fields(entry: Mapping[str, Any], place: str, names: Names, problems: list[s
         found.append(f"{place}.{text_key} is {text!r:.60}; expected the text of a criterion")
     if weight is None and names.default is not None:
         weight = names.default
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+    if not is_finite(weight):
         found.append(f"{place}.{weight_key} is {weight!r:.60}; expected a finite number")
     title = entry.get(names.name) if names.name else None
     if title is not None and not isinstance(title, str):

@@ -107,7 +107,7 @@ def load(text: Any) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(text) if isinstance(text, str) else text
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{KEY} is text that is no JSON: {error}") from None
     return dict(_mapping(value, ""))
 

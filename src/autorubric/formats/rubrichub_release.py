@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from autorubric.checks import RUBRICHUB, validate_check
 from autorubric.core.criterion import Criterion
 from autorubric.errors import InputError
-from autorubric.formats.entries import POINTS, read_entries, with_tags
+from autorubric.formats.entries import POINTS, from_json_text, read_entries, with_tags
 from autorubric.formats.format import Format
 from autorubric.formats.record import Record, Row, number, read_prompt, read_text, rest_of, source_of, turns_of, whole
 
@@ -55,9 +55,9 @@ def read(row: Row) -> Record:
         ('Medical', (Criterion(weight=5.0, requirement='Says why.'),))
     """
     model = _mapping(row, "reward_model")
-    rubrics = model.get("rubrics")
+    rubrics = from_json_text(model.get("rubrics"), "reward_model.rubrics")
     criteria = read_entries(rubrics, "reward_model.rubrics", POINTS, with_tags)
-    problems = [f"{name} differs from its mirror in the row" for name, same in _mirrors(row, model) if not same]
+    problems = [f"{name} differs from its mirror in the row" for name, same in _mirrors(row, rubrics) if not same]
     if problems:
         raise InputError(problems)
     domain, source = read_text(row, "ability") or "", read_text(row, "data_source") or ""
@@ -133,20 +133,20 @@ def release_schema() -> pa.Schema:
     )
 
 
-def _mapping(row: Row, key: str) -> Mapping[str, Any]:
+def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = row.get(key)
     if not isinstance(value, Mapping):
         raise InputError(f"{key} is {value!r:.60}; expected an object")
     return value
 
 
-def _mirrors(row: Row, model: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    bare = [{"criterion": entry.get("criterion"), "points": entry.get("points")} for entry in model["rubrics"]]
-    inner = row.get("extra_info") or {}
-    mirrored = (inner.get("reward_model") or {}).get("rubrics")
+def _mirrors(row: Row, rubrics: list[Mapping[str, Any]]) -> list[tuple[str, bool]]:
+    bare = [{"criterion": entry.get("criterion"), "points": entry.get("points")} for entry in rubrics]
+    inner = _mapping(row, "extra_info") if row.get("extra_info") else {}
+    mirrored = _mapping(inner, "reward_model").get("rubrics") if inner.get("reward_model") else None
     return [
         ("Rubrics", row.get("Rubrics") in (None, bare)),
-        ("extra_info.reward_model.rubrics", mirrored in (None, model["rubrics"])),
+        ("extra_info.reward_model.rubrics", mirrored in (None, rubrics)),
         ("extra_info.prompt", inner.get("prompt") in (None, row.get("prompt"))),
     ]
 

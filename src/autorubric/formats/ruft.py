@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from autorubric.files.numbers import is_finite
 from autorubric.files.strict_json import dump_json
 from autorubric.formats.entries import POINTS, read_entries
 from autorubric.formats.format import Format
@@ -106,12 +107,12 @@ def _unfolded(details: Any) -> Any:
         return details
     try:
         return json.loads(details)
-    except ValueError:
+    except (ValueError, RecursionError):
         return details
 
 
 def _score(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return float(value) if is_finite(value) else None
 
 
 RUFT = Format(

@@ -6,7 +6,6 @@ where nothing could be said: a weight that is no number, a misspelt key, a row w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.rubric_shapes import unfold
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
+from autorubric.files.numbers import is_finite
 from autorubric.files.strict_json import parse_json
 from autorubric.lint.finding import Place
 from autorubric.lint.sheet import Draft, Option, Sheet
@@ -205,7 +205,7 @@ def _weight(entry: Mapping[str, Any], problems: list[str]) -> float:
             problems.append(unknown_key(wrong, _CRITERION_KEYS, "the criterion"))
         return 10.0
     value = entry[key]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not is_finite(value):
         problems.append(f"{key} is {value!r:.60}; expected a finite number")
         return 10.0
     return float(value)
@@ -221,7 +221,7 @@ def _options(entry: Mapping[str, Any], problems: list[str]) -> tuple[Option, ...
     found: list[Option] = []
     for number, one in enumerate(given, 1):
         value = one.get("value") if isinstance(one, Mapping) else None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(one.get("label"), str):
+        if not is_finite(value) or not isinstance(one.get("label"), str):
             problems.append(
                 f"option {number} is {one!r:.60}; expected a label that is text and a value that is a number"
             )

@@ -28,6 +28,7 @@ from autorubric.core.report_scoring import worst_value
 from autorubric.core.scoring import Cell, totals
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import AutorubricError, ConfigError, InputError
+from autorubric.files.numbers import is_finite
 from autorubric.training.overlong import SoftOverlong
 
 Formula: TypeAlias = Literal["positive", "signed", "clipped"]
@@ -88,7 +89,7 @@ class RewardRule:
     def _neutral_problems(self, neutral: float) -> list[str]:
         if self.on_failure != "neutral":
             return [f"neutral={neutral!r} is given, but on_failure={self.on_failure!r}"]
-        if isinstance(neutral, bool) or not isinstance(neutral, int | float) or not math.isfinite(neutral):
+        if not is_finite(neutral):
             return [f"neutral={neutral!r}; expected a finite number"]
         return []
 

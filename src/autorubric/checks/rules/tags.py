@@ -69,10 +69,10 @@ def _parameters(written: object) -> Mapping[str, Any]:
     if isinstance(written, str):
         try:
             value = json.loads(written)
-        except ValueError:
+        except (ValueError, RecursionError):
             try:
                 value = ast.literal_eval(written)
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
+            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
                 value = None
     if not isinstance(value, Mapping):
         raise InputError(f"tags: parameters are {written!r}; expected a mapping of names to values")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from autorubric.files.numbers import is_finite
 from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.negotiation import Terms
@@ -192,12 +193,15 @@ def _usage(raw: Mapping[str, Any]) -> Usage:
 def _stated_cost(usage: object) -> float | None:
     """Dollars where the endpoint says what it charges (OpenRouter does)."""
     cost = usage.get("cost") if isinstance(usage, Mapping) else None
-    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
+    return float(cost) if is_finite(cost) and cost >= 0 else None
+
+
+_MOST_TOKENS = 10**12  # more is no count, and sums of it would be too large for the ledger
 
 
 def _count(raw: object, name: str) -> int:
     value = raw.get(name) if isinstance(raw, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_TOKENS else 0
 
 
 _TOKENS_PER_MESSAGE = 16

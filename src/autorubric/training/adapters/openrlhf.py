@@ -63,6 +63,8 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
         raise InputError(f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels; expected as many")
     found = []
     for place, (query, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True)):
+        if not prompt:
+            raise InputError(f"prompts[{place}] is empty; expected the prompt that the query begins with")
         before, inside, response = query.partition(prompt)
         if not inside or len(before) > 40:
             raise InputError(f"labels[{place}]: the query does not begin with its prompt")
