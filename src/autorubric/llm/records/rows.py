@@ -73,9 +73,9 @@ def row_json(row: CallRow) -> bytes:
 
 def row_from(key: bytes, data: bytes) -> CallRow:
     """The row whose JSON `row_json` gave."""
-    asked, failed, value, cost_bound, token_bound, at = json_value(data)
+    asked, failed, value, *rest = json_value(data)
     outcome = unpacked_failure(value, *failed) if failed else unpacked_reply(value, fresh=False)
-    return CallRow(key, *asked, outcome, cost_bound, token_bound, at)
+    return CallRow(*(key, *asked, outcome, *rest))
 
 
 def columns(row: CallRow) -> tuple[Any, ...]:
