@@ -55,7 +55,7 @@ def _killed(work: Work, endpoint: LoopbackProcess) -> Path:
 
 
 def _damaged(work: Work, endpoint: LoopbackProcess, source: Path, name: str, wanted: dict[str, Any]) -> Iterator[Row]:
-    trials = TRIALS if name.startswith("ledger") else TRIALS_OF_VIEWS
+    trials = TRIALS if "sqlite" in name else TRIALS_OF_VIEWS
     for kind in ("a bit flipped", "bytes cut"):
         rng = random.Random(f"{name} {kind}")
         told = mended = wrong = asked = 0

@@ -13,26 +13,26 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import LoopbackProcess
 from benchmarks.soak.work import IN_FLIGHT, Row, Work, audited, grading, selection, synthesis
 
-WORKS = ((synthesis, 700, 100), (grading, 600, 100), (selection, 1000, 50))
-"""Each command, how many rows it has, and how often it is killed."""
+WORKS = ((synthesis, 700, 100, 1.4), (grading, 600, 100, 1.4), (selection, 1000, 50, 2.6))
+"""Each command, how many rows it has, how often it is killed, and within how many seconds."""
 
 
 def rows() -> Iterator[Row]:
     """One line for each command."""
-    for make, size, kills in WORKS:
+    for make, size, kills, longest in WORKS:
         with (
             LoopbackProcess("--latency", "lognormal:0.1,0.6", "--reply-chars", "600") as endpoint,
             tempfile.TemporaryDirectory() as folder,
         ):
-            yield _soaked(make(Path(folder), endpoint.base_url, size), endpoint, kills)
+            yield _soaked(make(Path(folder), endpoint.base_url, size), endpoint, kills, longest)
 
 
-def _soaked(work: Work, endpoint: LoopbackProcess, wanted: int) -> Row:
+def _soaked(work: Work, endpoint: LoopbackProcess, wanted: int, longest: float) -> Row:
     rng = random.Random(2026)
     kills, recorded, lost, shrank = 0, 0, [0], 0
     while kills < wanted:
         running = work.start()
-        time.sleep(rng.uniform(0.2, 1.4))
+        time.sleep(rng.uniform(0.2, longest))
         if running.poll() is not None:
             break
         running.kill()

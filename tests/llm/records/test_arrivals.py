@@ -16,7 +16,7 @@ import pytest
 
 from autorubric.errors import LedgerError
 from autorubric.llm.records import arrivals
-from autorubric.llm.records.arrivals import FILE_NAMES, Arrivals, take_over
+from autorubric.llm.records.arrivals import FILE_NAMES, Arrival, Arrivals, take_over
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Failure, Reply
@@ -105,21 +105,22 @@ def test_a_file_is_emptied_only_when_its_rows_are_committed(tmp_path: Path, monk
     monkeypatch.setattr(arrivals, "_FULL", 1000)
     rows = [a_row(number) for number in range(200)]
     kept = Arrivals(tmp_path)
-    found: list[CallRow] = []
+    found: list[Arrival] = []
     for number, row in enumerate(rows):
         kept.put(row)
         if number >= 20:
             kept.committed(1)  # twenty rows are always on their way
     kept.close(remove=False)
     take_over(tmp_path, found.extend)
-    assert [row.key for row in found[-20:]] == [row.key for row in rows[-20:]]
+    # Which of the two files is the newer one, the names do not say.
+    assert {row.key for row in rows[-20:]} <= {one.key for one in found}
     assert len(found) < 100
 
 
 def test_the_files_of_a_process_that_lives_are_left_alone(tmp_path: Path) -> None:
     kept = Arrivals(tmp_path)
     kept.put(a_row(1))
-    found: list[CallRow] = []
+    found: list[Arrival] = []
     take_over(tmp_path, found.extend)
     assert found == []
     kept.close(remove=False)
@@ -203,11 +204,11 @@ def test_an_error_while_rows_are_taken_over_leaves_them_where_they_are(tmp_path:
     kept.put(a_row(1))
     kept.close(remove=False)
 
-    def refuse(rows: list[CallRow]) -> None:
+    def refuse(left: list[Arrival]) -> None:
         raise LedgerError("no room")
 
     with pytest.raises(LedgerError, match="no room"):
         take_over(tmp_path, refuse)
-    found: list[CallRow] = []
+    found: list[Arrival] = []
     take_over(tmp_path, found.extend)
     assert len(found) == 1

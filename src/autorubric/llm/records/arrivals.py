@@ -7,15 +7,17 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 from zlib import crc32
 
 from autorubric.llm.records.rows import CallRow, row_from, row_json
 
 FILE_NAMES = ("arrivals.0", "arrivals.1")
 
-_HEAD = struct.Struct("<III")  # lengths of key and JSON, checksum of both
+_HEAD = struct.Struct("<III")  # lengths of key and JSON; checksum of what follows: time, key and JSON
+_AT = struct.Struct("<d")
 _FULL = 16 << 20
 """Bytes after which the other file is written: more than a write-ahead log of 4 MB holds of compressed replies."""
 
@@ -32,6 +34,17 @@ class Arrivals:
 
     Args:
         directory: the folder of the ledger.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric.llm.request import Reply
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     arrivals = Arrivals(Path(folder))
+        ...     with arrivals.in_order:
+        ...         arrivals.put(CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, Reply("MET")))
+        ...     arrivals.close(remove=False)  # all that a kill leaves
+        ...     take_over(Path(folder), lambda left: print([one.row().outcome.text for one in left]))
+        ['MET']
     """
 
     def __init__(self, directory: Path) -> None:
@@ -81,25 +94,30 @@ class Arrivals:
         self._size, self._filled_at = 0, self._put - 1
 
 
-def take_over(directory: Path, keep: Callable[[list[CallRow]], None]) -> None:
-    """Give the rows that a killed process left to `keep`, oldest first, and then remove its files.
+class Arrival(NamedTuple):
+    """A row that was left, and what tells it from all others without reading it."""
+
+    key: bytes
+    at: float
+    content: memoryview
+
+    def row(self) -> CallRow:
+        """The row, read."""
+        return row_from(self.key, bytes(self.content))
+
+
+def take_over(directory: Path, keep: Callable[[list[Arrival]], None]) -> None:
+    """Give what a killed process left to `keep`, file by file, and then remove the files.
 
     The files of a process that lives are left alone.
     """
-    with ExitStack() as stack:
-        found: list[CallRow] = []
-        paths = [path for path in (directory / name for name in FILE_NAMES) if path.exists()]
-        for path in tuple(paths):
-            file = stack.enter_context(path.open("rb"))
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                paths.remove(path)
-            else:
-                found += _rows(file.read())
-        if found:
-            keep(sorted(found, key=lambda row: row.at))
-        for path in paths:
+    for path in (directory / name for name in FILE_NAMES):
+        if not path.exists():
+            continue
+        with path.open("rb") as file, suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if found := list(_arrivals(memoryview(file.read()))):
+                keep(found)
             path.unlink(missing_ok=True)
 
 
@@ -116,18 +134,20 @@ def _owned(path: Path) -> int:
 
 
 def _framed(row: CallRow) -> bytes:
-    content = row_json(row)
-    return b"".join((_HEAD.pack(len(row.key), len(content), crc32(content, crc32(row.key))), row.key, content))
+    at, content = _AT.pack(row.at), row_json(row)
+    checksum = crc32(content, crc32(row.key, crc32(at)))
+    return b"".join((_HEAD.pack(len(row.key), len(content), checksum), at, row.key, content))
 
 
-def _rows(content: bytes) -> Iterator[CallRow]:
-    """The rows up to the first one that is not whole."""
+def _arrivals(left: memoryview) -> Iterator[Arrival]:
+    """What was left, up to the first row that is not whole."""
     end = 0
-    while end + _HEAD.size <= len(content):
-        key, rest, checksum = _HEAD.unpack_from(content, end)
+    while end + _HEAD.size <= len(left):
+        key, content, checksum = _HEAD.unpack_from(left, end)
         start = end + _HEAD.size
-        end = start + key + rest
-        body = content[start:end]
-        if key == 0 or len(body) < key + rest or crc32(body) != checksum:
+        end = start + _AT.size + key + content
+        if key == 0 or end > len(left) or crc32(left[start:end]) != checksum:
             return
-        yield row_from(body[:key], body[key:])
+        [at] = _AT.unpack_from(left, start)
+        start += _AT.size
+        yield Arrival(bytes(left[start : start + key]), at, left[start + key : end])

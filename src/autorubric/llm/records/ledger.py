@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import FailedCall, Spent, Totals, failed_calls, spent, totals
-from autorubric.llm.records.arrivals import Arrivals, take_over
+from autorubric.llm.records.arrivals import Arrival, Arrivals, take_over
 from autorubric.llm.records.commits import GroupCommit, unwritten_named, written_together
 from autorubric.llm.records.directory import private_file
 from autorubric.llm.records.rows import CALL_COLUMNS, CallRow, columns, packed, seal, unpacked_reply, unseal
@@ -269,13 +269,14 @@ class Ledger:
             self._arrivals.put(row)
             return self._commits.submit(write)
 
-    def _take_in(self, rows: list[CallRow]) -> None:
+    def _take_in(self, left: list[Arrival]) -> None:
         """Record what a killed process had not committed, or what damage has taken out of its last commits."""
         connection = self._writing
-        known = set(connection.execute(_SINCE, (rows[0].at,)).fetchall())
-        missing = [partial(_insert_call, row) for row in rows if (row.key, row.at) not in known]
-        with unwritten_named(connection):
-            written_together(missing, connection)
+        known = set(connection.execute(_SINCE, (min(one.at for one in left),)))
+        missing = [one.row() for one in left if (one.key, one.at) not in known]
+        if missing:
+            with unwritten_named(connection):
+                written_together([partial(_insert_call, row) for row in missing], connection)
 
     def _make_findable(self, results: list[_Inserted | None]) -> None:
         """Take the keys of a committed batch in; on the writing thread."""
