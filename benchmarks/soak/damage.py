@@ -15,6 +15,7 @@ from benchmarks.soak.work import WORKS, Row, Work
 
 TRIALS, TRIALS_OF_VIEWS = 16, 5
 PROMISE = "damage is an error or mended, never a wrong row"
+UNFINISHED = ("ledger/ledger.sqlite-wal", "ledger/arrivals.0")
 FINISHED = ("ledger/ledger.sqlite", "manifest.json")
 VIEWS = {
     "synthesize": ("step0_reference.jsonl", "step3_merged.jsonl", "step4_augmented.jsonl", "final.jsonl"),
@@ -31,7 +32,8 @@ def rows() -> Iterator[Row]:
         ):
             work = make(Path(folder), endpoint.base_url, 12)
             killed = _killed(work, endpoint)
-            yield from _damaged(work, endpoint, killed, "ledger/ledger.sqlite-wal", {})
+            for name in UNFINISHED:
+                yield from _damaged(work, endpoint, killed, name, {})
             shutil.copytree(killed, work.out)
             work.finish()
             finished, wanted = killed.with_name("finished"), work.results()
@@ -53,7 +55,7 @@ def _killed(work: Work, endpoint: LoopbackProcess) -> Path:
 
 
 def _damaged(work: Work, endpoint: LoopbackProcess, source: Path, name: str, wanted: dict[str, Any]) -> Iterator[Row]:
-    trials = TRIALS if name.startswith("ledger") else TRIALS_OF_VIEWS
+    trials = TRIALS if "sqlite" in name else TRIALS_OF_VIEWS
     for kind in ("a bit flipped", "bytes cut"):
         rng = random.Random(f"{name} {kind}")
         told = mended = wrong = asked = 0

@@ -1,4 +1,4 @@
-"""The two commands that the soak breaks off, and the audit of what they leave."""
+"""The commands that the soak breaks off, and the audit of what they leave."""
 
 from __future__ import annotations
 
@@ -122,6 +122,17 @@ def grading(folder: Path, base_url: str, items: int = 40, *more: str) -> Work:
     words = [sys.executable, "-m", "autorubric", "grade", str(source), "-o", str(out)]
     words += ["--judge", f"judge@{base_url}", "-j", str(IN_FLIGHT), *more]
     return Work("grade", words, out, out / "items.jsonl", "item_idx", items, items * CRITERIA)
+
+
+def selection(folder: Path, base_url: str, queries: int = 40, *more: str) -> Work:
+    """`autorubric select` with a sampled answer a query and two criteria to judge it by."""
+    source, out = folder / "final.jsonl", folder / "out"
+    rubric = [{"criterion": f"Names fact {number}.", "points": 1} for number in range(2)]
+    rows = [{"id": f"q{i}", "question": f"Query number {i}?", "rubrics": rubric} for i in range(queries)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [sys.executable, "-m", "autorubric", "select", str(source), "-o", str(out), "-k", "1"]
+    words += ["--sample", f"writer@{base_url}", "--judge", f"judge@{base_url}", "-j", str(IN_FLIGHT), *more]
+    return Work("select", words, out, out / "decisions.jsonl", "id", queries, queries * (1 + len(rubric)))
 
 
 WORKS = (synthesis, grading)

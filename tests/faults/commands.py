@@ -28,6 +28,7 @@ class Command:
         calls: calls that a whole run makes.
         whole: ids of the rows that came through without a failure, given the run directory.
         failed: ids of the rows that are listed with a failure.
+        scores: the score of each row, where rows have one; None where there is none.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Command:
     calls: int
     whole: Callable[[Path], list[str]]
     failed: Callable[[Path], list[str]]
+    scores: Callable[[Path], dict[str, float | None]]
 
 
 def names(rows: int = ROWS) -> list[str]:
@@ -68,6 +70,38 @@ def _graded(out: Path, *, failed: bool) -> list[str]:
     return [names()[row["item_idx"]] for row in found if bool(row["error"]) is failed]
 
 
+def _grades(out: Path) -> dict[str, float | None]:
+    return {names()[row["item_idx"]]: row["report"]["score"] for row in read_items(out / "items.jsonl")}
+
+
+def _select(folder: Path, flags: Flags, *answers: str) -> list[str]:
+    source = folder / "final.jsonl"
+    rubric = [{"criterion": "Names a cause.", "points": 2}, {"criterion": "Is short.", "points": 1}]
+    rows = [{"id": name, "question": f"How do tides arise? ({name})", "rubrics": rubric} for name in names()]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return ["select", str(source), *answers, "--judge", "openai/m", "-o", str(folder / "out"), *flags]
+
+
+def _select_given(folder: Path, flags: Flags) -> list[str]:
+    given = folder / "candidates.jsonl"
+    rows = [{"id": name, "answer": f"The moon pulls. ({name})"} for name in names()]
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return _select(folder, flags, "--candidates", str(given))
+
+
+def _select_sampled(folder: Path, flags: Flags) -> list[str]:
+    return _select(folder, flags, "--sample", "openai/m", "-k", "1")
+
+
+def _selected(out: Path, *, failed: bool) -> list[str]:
+    found = lines(out / "decisions.jsonl")
+    return [row["id"] for row in found if any(one["failure"] for one in row["candidates"]) is failed]
+
+
+def _candidates(out: Path) -> dict[str, float | None]:
+    return {row["id"]: one["score"] for row in lines(out / "decisions.jsonl") for one in row["candidates"]}
+
+
 COMMANDS = (
     Command(
         "synthesize",
@@ -75,6 +109,7 @@ COMMANDS = (
         ROWS * 7,  # reference, two responses, two candidate rubrics, merge, augment
         lambda out: [row["id"] for row in lines(out / "final.jsonl")],
         lambda out: [row["record_id"] for row in lines(out / "unfinished.jsonl")],
+        lambda out: {},
     ),
     Command(
         "grade",
@@ -82,5 +117,17 @@ COMMANDS = (
         ROWS * 2,
         lambda out: _graded(out, failed=False),
         lambda out: _graded(out, failed=True),
+        _grades,
+    ),
+    *(
+        Command(
+            name,
+            words,
+            ROWS * calls,
+            lambda out: _selected(out, failed=False),
+            lambda out: _selected(out, failed=True),
+            _candidates,
+        )
+        for name, words, calls in (("select", _select_given, 2), ("select --sample", _select_sampled, 3))
     ),
 )

@@ -6,110 +6,19 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from threading import Thread
-from typing import Any
 
 import pytest
 
-from autorubric.cli.app import run
-from autorubric.llm.http import pace, retry, traffic
-from autorubric.llm.records.accounts import FailedCall
-from autorubric.llm.records.ledger import Ledger
-from autorubric.testing import FAULTS, LoopbackEndpoint
+from autorubric.testing import FAULTS
 from tests.faults.commands import BAD, COMMANDS, Command, names
-
-KEY = "sk-planted-in-the-fault-matrix"
-RETRIES = 1
-FLAGS = ["--retry", str(RETRIES), "--timeout", "0.4", "-j", "4"]
-
-SENT_AGAIN = {
-    **dict.fromkeys(("429", "429-seconds", "429-date", "429-nan", "429-huge"), "rate_limit"),
-    **dict.fromkeys(("500", "502", "503", "529", "no-choices", "error-in-200"), "server"),
-    **dict.fromkeys(("reset", "truncated-body", "huge-body", "html"), "network"),
-    **dict.fromkeys(("hang", "endless-body"), "timeout"),
-}
-"""Faults that pass, by what they are called when they do not."""
-REFUSED = {"413": "rejected", "422": "rejected", "400-content-filter": "refusal"}
-"""Faults of one request that no second attempt mends."""
-ENDING = {"401": 2, "403": 2, "404": 2, "redirect": 2, "402": 1, "429-quota": 1}
-"""Faults that every request would meet, and the exit status: 2 where the command line is wrong."""
-UNUSABLE = ("wrong-schema", "broken-json", "prose", "refusal", "content-filter", "empty", "null", "length")
-"""Replies that were paid for and do not hold what was asked."""
+from tests.faults.scene import ENDING, REFUSED, RETRIES, SENT_AGAIN, UNUSABLE, Scene, in_one_row
 
 every_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-
-
-@dataclass
-class Scene:
-    """One endpoint, one run directory, and what commands have printed so far."""
-
-    folder: Path
-    endpoint: LoopbackEndpoint
-    meets: Callable[[dict[str, Any]], str | None]
-    read: Callable[[], Any]
-    told: str = ""
-
-    @property
-    def out(self) -> Path:
-        return self.folder / "out"
-
-    def fault(self, body: dict[str, Any]) -> str | None:
-        return self.meets(body)
-
-    def run(self, command: Command) -> int:
-        status = run(command.words(self.folder, FLAGS))
-        printed = self.read()
-        self.told += printed.out + printed.err
-        assert "Traceback" not in self.told
-        return status
-
-    def failures(self) -> list[FailedCall]:
-        with Ledger.open(self.out / "ledger") as ledger:
-            return list(ledger.failures())
-
-    def good_answers(self) -> int:
-        counts = self.endpoint.counts
-        return counts.requests - counts.by_fault.total()
-
-    def assert_finishes(self, command: Command) -> None:
-        """Without faults the same command completes every row, and what was answered is not asked again."""
-        self.meets = lambda body: None
-        assert self.run(command) == 0, self.told
-        assert command.whole(self.out) == names()
-        assert command.failed(self.out) == []
-        assert self.good_answers() == command.calls
-        self.assert_no_secret()
-
-    def assert_no_secret(self) -> None:
-        assert KEY not in self.told
-        for path in self.folder.rglob("*"):
-            assert path.is_dir() or KEY.encode() not in path.read_bytes(), path
-        assert self.endpoint.counts.elsewhere == 0
-
-
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Scene]:
-    # The waits are what test_retry and test_pace are about; here they would take minutes.
-    monkeypatch.setattr(retry.Backoff, "wait", lambda *_: 0.01)
-    monkeypatch.setattr(retry, "LONGEST_RETRY_AFTER", 0.1)
-    monkeypatch.setattr(pace, "EVIDENCE", 0.1)
-    monkeypatch.setattr(pace, "FIRST_RATE", 200.0)
-    monkeypatch.setattr(traffic, "LEAST_SPAN", 0.1)
-    made = Scene(tmp_path, LoopbackEndpoint(key=KEY), lambda body: None, capsys.readouterr)
-    endpoint = made.endpoint = LoopbackEndpoint(key=KEY, faults=made.fault)
-    with endpoint.in_thread():
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
-        yield made
-
-
-def in_one_row(fault: str) -> Callable[[dict[str, Any]], str | None]:
-    return lambda body: fault if BAD in str(body["messages"]) else None
 
 
 def test_the_tables_name_every_fault_there_is() -> None:
@@ -131,6 +40,7 @@ def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(
     assert {call.failure.attempts for call in failures} == {RETRIES + 1}
     assert scene.endpoint.counts.by_fault[fault] == len(failures) * (RETRIES + 1)
     assert command.failed(scene.out) == [BAD]
+    assert command.scores(scene.out).get(BAD) is None
     scene.assert_finishes(command)
 
 
@@ -143,6 +53,7 @@ def test_a_request_that_is_not_acceptable_is_sent_once(scene: Scene, command: Co
     assert {(call.failure.kind, call.failure.attempts) for call in failures} == {(REFUSED[fault], 1)}
     assert scene.endpoint.counts.by_fault[fault] == len(failures)
     assert command.failed(scene.out) == [BAD]
+    assert command.scores(scene.out).get(BAD) is None
     scene.assert_finishes(command)
 
 
@@ -178,6 +89,7 @@ def test_a_reply_that_cannot_be_used_is_a_failure_and_not_a_value(scene: Scene, 
     assert scene.run(command) == 1
     assert BAD not in command.whole(scene.out)
     assert command.failed(scene.out) == [BAD]
+    assert command.scores(scene.out).get(BAD) is None
     # A reply that cannot be read is asked for again twice.
     assert scene.endpoint.counts.by_fault[fault] <= 3 * command.calls // len(names())
 

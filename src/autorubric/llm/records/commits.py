@@ -7,7 +7,7 @@ import contextlib
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
@@ -70,6 +70,11 @@ class GroupCommit:
         if self._closing:
             raise LedgerError("the ledger is closed")
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether a batch could not be written."""
+        return self._broken is not None
+
     def close(self) -> None:
         """Commit what is queued and end the thread."""
         with self._changed:
@@ -108,20 +113,47 @@ class GroupCommit:
         return batch
 
     def _commit(self, batch: list[tuple[Write, _Waiter]]) -> tuple[list[Any], str | None]:
-        connection = self._connection
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            results = [write(connection) for write, _ in batch]
-            connection.execute("COMMIT")
-            self._after_commit(results)
-        except Exception as error:  # whatever it is, no waiter may hang and nothing may look recorded
-            with contextlib.suppress(sqlite3.Error):
-                connection.rollback()
-            return (
-                [],
-                f"the ledger cannot be written: {error}; what it holds is safe, mend this and run again",
-            )
+            with unwritten_named(self._connection):
+                results = written_together([write for write, _ in batch], self._connection)
+                self._after_commit(results)
+        except LedgerError as error:
+            return [], str(error)
         return results, None
+
+
+def written_together(writes: Sequence[Write], connection: sqlite3.Connection) -> list[Any]:
+    """The results of writes that were committed as one transaction.
+
+    Example:
+        >>> connection = sqlite3.connect(":memory:", isolation_level=None)
+        >>> written_together([lambda c: c.execute("CREATE TABLE t(x)").rowcount], connection)
+        [-1]
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    results = [write(connection) for write in writes]
+    connection.execute("COMMIT")
+    return results
+
+
+@contextlib.contextmanager
+def unwritten_named(connection: sqlite3.Connection) -> Iterator[None]:
+    """Turns whatever goes wrong with a transaction into a `LedgerError`, and takes the transaction back.
+
+    Example:
+        >>> connection = sqlite3.connect(":memory:", isolation_level=None)
+        >>> with unwritten_named(connection):
+        ...     connection.execute("DROP TABLE t")
+        Traceback (most recent call last):
+        autorubric.errors.LedgerError: the ledger cannot be written: no such table: t; what it holds is safe, ...
+    """
+    try:
+        yield
+    except Exception as error:  # whatever it is, no waiter may hang and nothing may look recorded
+        with contextlib.suppress(sqlite3.Error):
+            connection.rollback()
+        advice = "what it holds is safe, mend this and run again"
+        raise LedgerError(f"the ledger cannot be written: {error}; {advice}") from error
 
 
 def _acknowledge(waiters: list[_Waiter], results: list[Any], problem: str | None) -> None:

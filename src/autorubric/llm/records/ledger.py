@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import time
@@ -13,7 +14,8 @@ from typing import Any, NamedTuple
 
 from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import FailedCall, Spent, Totals, failed_calls, spent, totals
-from autorubric.llm.records.commits import GroupCommit
+from autorubric.llm.records.arrivals import Arrival, Arrivals, take_over
+from autorubric.llm.records.commits import GroupCommit, unwritten_named, written_together
 from autorubric.llm.records.directory import private_file
 from autorubric.llm.records.rows import CALL_COLUMNS, CallRow, columns, packed, seal, unpacked_reply, unseal
 from autorubric.llm.records.tables import connect, damage_named, prepare
@@ -27,6 +29,7 @@ _INDEX = """INSERT OR IGNORE INTO replies
     SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY key, id"""
 _FIND = "SELECT call, data, digest FROM replies LEFT JOIN payloads ON id = call WHERE key = ?"
 _FIND_CALL = "SELECT id, data, digest FROM payloads WHERE id = ?"
+_SINCE = "SELECT key, at FROM calls WHERE at >= ?"
 _MOST_UNINDEXED = 4096
 
 
@@ -43,7 +46,8 @@ class Ledger:
     """The record of a run's model calls: one SQLite file, one writing thread.
 
     `find` and the sums read on the caller's thread. A reply is a hit from the moment `record` returns, in
-    this session and in every later one. Damage is a `LedgerError`, never a wrong reply.
+    this session and in every later one; one that a killed process had not come to acknowledge is a hit in the next
+    session. Damage is a `LedgerError`, never a wrong reply.
 
     Example:
         >>> import asyncio
@@ -54,12 +58,22 @@ class Ledger:
         ('MET', None)
     """
 
-    def __init__(self, place: str, writing: sqlite3.Connection, reading: sqlite3.Connection, linger: float) -> None:
+    def __init__(
+        self,
+        place: str,
+        writing: sqlite3.Connection,
+        reading: sqlite3.Connection,
+        linger: float,
+        directory: Path | None = None,
+    ) -> None:
         self._place = place
         self._writing = writing
         self._reading = reading
+        self._arrivals = None if directory is None else Arrivals(directory)
         with damage_named(place):
             prepare(writing, place)
+            if directory is not None:
+                take_over(directory, self._take_in)
             self._indexed: int = writing.execute("SELECT value FROM meta WHERE name = 'indexed'").fetchall()[0][0]
             # An index by hash costs a page a key; so keys wait here, and are indexed thousands at a time.
             self._unindexed: dict[bytes, int] = dict(writing.execute(_UNINDEXED, (self._indexed,)).fetchall())
@@ -85,7 +99,7 @@ class Ledger:
         try:
             with damage_named(str(path)):
                 reading = connect(path)
-            return cls(str(path), writing, reading, linger)
+            return cls(str(path), writing, reading, linger, directory)
         except BaseException:
             if reading is not None:
                 reading.close()
@@ -118,12 +132,12 @@ class Ledger:
         Raises:
             LedgerError: it could not be written; the ledger takes no more rows then.
         """
-        await self._commits.submit(partial(_insert_call, row))
+        await self._submit(row)
 
     def record_late(self, row: CallRow) -> None:
         """Queue `row` without waiting for it, for a caller that is being cancelled."""
         # A failure to write shows at the next call; nobody is left here to hear of it.
-        self._commits.submit(partial(_insert_call, row)).add_done_callback(lambda done: done.exception())
+        self._submit(row).add_done_callback(lambda done: done.exception())
 
     def record_imports(self, rows: Iterable[ImportRow]) -> None:
         """Record values from another pipeline's files, in place of what was imported under the same names.
@@ -233,6 +247,8 @@ class Ledger:
     def close(self) -> None:
         """Commit what is queued and close the file; closing twice is harmless."""
         self._commits.close()
+        if self._arrivals is not None:
+            self._arrivals.close(remove=not self._commits.is_broken)
         # The writer goes last: the last connection to close folds the write-ahead log into the file.
         self._reading.close()
         self._writing.close()
@@ -245,9 +261,29 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def _make_findable(self, results: list[tuple[bytes, int] | None]) -> None:
+    def _submit(self, row: CallRow) -> asyncio.Future[Any]:
+        write = partial(_insert_call, row)
+        if self._arrivals is None:
+            return self._commits.submit(write)
+        with self._arrivals.in_order:
+            self._arrivals.put(row)
+            return self._commits.submit(write)
+
+    def _take_in(self, left: list[Arrival]) -> None:
+        """Record what a killed process had not committed, or what damage has taken out of its last commits."""
+        connection = self._writing
+        known = set(connection.execute(_SINCE, (min(one.at for one in left),)))
+        missing = [one.row() for one in left if (one.key, one.at) not in known]
+        if missing:
+            with unwritten_named(connection):
+                written_together([partial(_insert_call, row) for row in missing], connection)
+
+    def _make_findable(self, results: list[_Inserted | None]) -> None:
         """Take the keys of a committed batch in; on the writing thread."""
-        self._unindexed.update(result for result in results if result is not None)
+        calls = [result for result in results if result is not None]
+        self._unindexed.update((key, call) for key, call, is_reply in calls if is_reply)
+        if self._arrivals is not None:
+            self._arrivals.committed(len(calls))
         if len(self._unindexed) < _MOST_UNINDEXED:
             return
         connection = self._writing
@@ -260,11 +296,19 @@ class Ledger:
         self._unindexed.clear()
 
 
-def _insert_call(row: CallRow, connection: sqlite3.Connection) -> tuple[bytes, int] | None:
+class _Inserted(NamedTuple):
+    """A call that was written: its key, its number, and whether it brought a reply."""
+
+    key: bytes
+    call: int
+    is_reply: bool
+
+
+def _insert_call(row: CallRow, connection: sqlite3.Connection) -> _Inserted:
     call = connection.execute(_INSERT_CALL, columns(row)).lastrowid
     assert call is not None
     connection.execute("INSERT INTO payloads VALUES (?, ?, ?)", (call, *seal(row.key, packed(row.outcome))))
-    return (row.key, call) if isinstance(row.outcome, Reply) else None
+    return _Inserted(row.key, call, isinstance(row.outcome, Reply))
 
 
 def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:

@@ -57,6 +57,27 @@ CALL_COLUMNS = (
 )
 
 
+def row_json(row: CallRow) -> bytes:
+    """The JSON of a row, all but its key.
+
+    Example:
+        >>> row = CallRow(b"k", "q1", "judge", "local/tiny", 0, 0, Reply("MET", fresh=False), at=1.0)
+        >>> row_from(b"k", row_json(row)) == row
+        True
+    """
+    outcome = row.outcome
+    failed = (outcome.kind, outcome.status, outcome.attempts) if isinstance(outcome, Failure) else None
+    asked = (row.item, row.role, row.model, row.draw, row.reask)
+    return json_bytes([asked, failed, packed(outcome), row.cost_bound, row.token_bound, row.at])
+
+
+def row_from(key: bytes, data: bytes) -> CallRow:
+    """The row whose JSON `row_json` gave."""
+    asked, failed, value, *rest = json_value(data)
+    outcome = unpacked_failure(value, *failed) if failed else unpacked_reply(value, fresh=False)
+    return CallRow(*(key, *asked, outcome, *rest))
+
+
 def columns(row: CallRow) -> tuple[Any, ...]:
     """The values of `CALL_COLUMNS` for one row, each one that SQLite takes."""
     outcome = row.outcome

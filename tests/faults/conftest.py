@@ -1,0 +1,28 @@
+"""A scene whose waits take no time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autorubric.llm.http import pace, retry, traffic
+from autorubric.testing import LoopbackEndpoint
+from tests.faults.scene import KEY, Scene
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Scene]:
+    # The waits are what test_retry and test_pace are about; here they would take minutes.
+    monkeypatch.setattr(retry.Backoff, "wait", lambda *_: 0.01)
+    monkeypatch.setattr(retry, "LONGEST_RETRY_AFTER", 0.1)
+    monkeypatch.setattr(pace, "EVIDENCE", 0.1)
+    monkeypatch.setattr(pace, "FIRST_RATE", 200.0)
+    monkeypatch.setattr(traffic, "LEAST_SPAN", 0.1)
+    made = Scene(tmp_path, LoopbackEndpoint(key=KEY), lambda body: None, capsys.readouterr)
+    endpoint = made.endpoint = LoopbackEndpoint(key=KEY, faults=made.fault)
+    with endpoint.in_thread():
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+        yield made

@@ -1,0 +1,214 @@
+"""What a killed process had been answered and had not committed, and what damage has taken out of its log."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from autorubric.errors import LedgerError
+from autorubric.llm.records import arrivals
+from autorubric.llm.records.arrivals import FILE_NAMES, Arrival, Arrivals, take_over
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.rows import CallRow
+from autorubric.llm.request import Failure, Reply
+
+
+def a_row(number: int) -> CallRow:
+    text = random.Random(number).randbytes(200).hex()  # nothing that compresses to little
+    return CallRow(number.to_bytes(16, "big"), f"q{number} \ud83d", "judge", "m", 0, 0, Reply(text, cost=0.5))
+
+
+def missing(directory: Path, rows: Iterable[CallRow]) -> list[str]:
+    """Items whose reply is not found as it was, once the ledger is opened."""
+    with Ledger.open(directory) as ledger:
+        found = [(row, ledger.find(row.key)) for row in rows]
+        count = ledger.count
+    assert count == len(found), "calls are lost or doubled"
+    return [row.item for row, reply in found if reply is None or reply.text != row.outcome.text]  # type: ignore[union-attr]
+
+
+async def left_by_a_kill(rows: list[CallRow], folder: Path, *, committed: int = 0) -> Path:
+    """A copy of the files of a ledger that has acknowledged `committed` of the rows and got them all."""
+    run, killed = folder / "run", folder / "killed"
+    for row in rows[:committed]:
+        with Ledger.open(run) as ledger:
+            await ledger.record(row)
+    with Ledger.open(run, linger=60.0) as ledger:
+        waiting = [asyncio.ensure_future(ledger.record(row)) for row in rows[committed:]]
+        await asyncio.sleep(0)
+        assert not any(task.done() for task in waiting)
+        shutil.copytree(run, killed)
+        ledger.close()
+        await asyncio.gather(*waiting)
+    return killed
+
+
+async def test_what_had_arrived_is_found_though_it_was_never_committed(tmp_path: Path) -> None:
+    rows = [a_row(number) for number in range(20)]
+    killed = await left_by_a_kill(rows, tmp_path, committed=3)
+    assert missing(killed, rows) == []
+    assert [path.name for path in killed.iterdir()] == ["ledger.sqlite"]
+    assert missing(killed, rows) == []
+
+
+async def test_a_failure_that_had_arrived_is_counted_and_is_no_hit(tmp_path: Path) -> None:
+    row = CallRow(b"k" * 16, "q", "judge", "m", 0, 0, Failure("timeout", "no answer", attempts=3), token_bound=7)
+    killed = await left_by_a_kill([row], tmp_path)
+    with Ledger.open(killed) as ledger:
+        assert ledger.find(row.key) is None
+        assert [call.failure.attempts for call in ledger.failures()] == [3]
+        assert ledger.spent().tokens == 7
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_damage_of_the_write_ahead_log_costs_no_reply(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    rows = [a_row(number) for number in range(60)]
+    with Ledger.open(tmp_path / "run", linger=0.0) as ledger:
+        for row in rows:
+            await ledger.record(row)
+        shutil.copytree(tmp_path / "run", tmp_path / "killed")
+    log = tmp_path / "killed" / "ledger.sqlite-wal"
+    content = bytearray(log.read_bytes())
+    content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    log.write_bytes(content)
+    assert missing(tmp_path / "killed", rows) == []
+
+
+async def test_no_damage_of_what_had_arrived_makes_a_wrong_reply(tmp_path: Path) -> None:
+    rows = [a_row(number) for number in range(12)]
+    killed = await left_by_a_kill(rows, tmp_path)
+    good = (killed / FILE_NAMES[0]).read_bytes()
+    texts = {row.key: row.outcome.text for row in rows}  # type: ignore[union-attr]
+    for place in range(0, len(good), 41):
+        bad = bytearray(good)
+        bad[place] ^= 0x10
+        spoilt = tmp_path / f"spoilt {place}"
+        spoilt.mkdir()
+        for content in (bytes(bad), good[:place]):
+            (spoilt / FILE_NAMES[0]).write_bytes(content)
+            with Ledger.open(spoilt) as ledger:
+                found = [(key, ledger.find(key)) for key in texts]
+            assert all(reply is None or reply.text == texts[key] for key, reply in found)
+
+
+def test_a_file_is_emptied_only_when_its_rows_are_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals, "_FULL", 1000)
+    rows = [a_row(number) for number in range(200)]
+    kept = Arrivals(tmp_path)
+    found: list[Arrival] = []
+    for number, row in enumerate(rows):
+        kept.put(row)
+        if number >= 20:
+            kept.committed(1)  # twenty rows are always on their way
+    kept.close(remove=False)
+    take_over(tmp_path, found.extend)
+    # Which of the two files is the newer one, the names do not say.
+    assert {row.key for row in rows[-20:]} <= {one.key for one in found}
+    assert len(found) < 100
+
+
+def test_the_files_of_a_process_that_lives_are_left_alone(tmp_path: Path) -> None:
+    kept = Arrivals(tmp_path)
+    kept.put(a_row(1))
+    found: list[Arrival] = []
+    take_over(tmp_path, found.extend)
+    assert found == []
+    kept.close(remove=False)
+    take_over(tmp_path, found.extend)
+    assert [row.key for row in found] == [a_row(1).key]
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_where_nothing_can_be_kept_the_commit_alone_counts(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        for name in FILE_NAMES:
+            (tmp_path / name).mkdir()
+        await ledger.record(a_row(1))
+        assert ledger.find(a_row(1).key) is not None
+
+
+async def test_what_arrived_while_the_disk_was_full_waits_for_a_disk_with_room(tmp_path: Path) -> None:
+    rows = [a_row(number) for number in range(150)]  # 400 bytes each
+    killed = await left_by_a_kill(rows, tmp_path)
+    with Ledger.open(tmp_path / "other") as ledger:
+        await ledger.record(a_row(0))
+    for name in FILE_NAMES:
+        shutil.move(killed / name, tmp_path / "other" / name)
+    words = [sys.executable, "-c", OPENED_ON_A_FULL_DISK, str(tmp_path / "other")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert "the ledger cannot be written" in done.stdout, done.stderr
+    with Ledger.open(tmp_path / "other") as ledger:
+        assert [ledger.find(row.key) is not None for row in rows] == [True] * 150
+
+
+OPENED_ON_A_FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from autorubric.errors import LedgerError
+from autorubric.llm.records.ledger import Ledger
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))  # the index of the log takes 32 kB
+try:
+    Ledger.open(Path(sys.argv[1]))
+except LedgerError as error:
+    print(error)
+"""
+
+# Says what has arrived before it can be committed, which it never is.
+ARRIVES = """
+import asyncio, os, sys
+from pathlib import Path
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.rows import CallRow
+from autorubric.llm.request import Reply
+
+async def main(ledger):
+    waiting = []
+    for number in range(50):
+        row = CallRow(number.to_bytes(16, "big"), "q", "judge", "m", 0, 0, Reply(str(number)))
+        waiting.append(asyncio.ensure_future(ledger.record(row)))
+    await asyncio.sleep(0)
+    os.write(1, b"arrived\\n")
+    await asyncio.gather(*waiting)
+
+asyncio.run(main(Ledger.open(Path(sys.argv[1]), linger=60.0)))
+"""
+
+
+def test_a_killed_process_loses_no_reply_that_it_had_got(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    words = [sys.executable, "-c", ARRIVES, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"arrived\n"
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    with Ledger.open(tmp_path) as ledger:
+        found = [ledger.find(number.to_bytes(16, "big")) for number in range(50)]
+    assert [reply and reply.text for reply in found] == [str(number) for number in range(50)]
+
+
+def test_an_error_while_rows_are_taken_over_leaves_them_where_they_are(tmp_path: Path) -> None:
+    kept = Arrivals(tmp_path)
+    kept.put(a_row(1))
+    kept.close(remove=False)
+
+    def refuse(left: list[Arrival]) -> None:
+        raise LedgerError("no room")
+
+    with pytest.raises(LedgerError, match="no room"):
+        take_over(tmp_path, refuse)
+    found: list[Arrival] = []
+    take_over(tmp_path, found.extend)
+    assert len(found) == 1
