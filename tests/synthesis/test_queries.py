@@ -59,6 +59,16 @@ def test_a_wrong_column_is_named_with_the_ones_there_are(tmp_path: Path) -> None
     assert "did you mean --question-column prompt?" in message
 
 
+def test_a_wrong_column_of_responses_is_one_problem_and_not_one_a_row(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "q.jsonl", *({"question": f"Why {number}?", "answers": ["So.", "Thus."]} for number in range(3))
+    )
+    told = refused(QueryFile(path, responses_column="nope"))
+    assert told == (
+        f"{path}: no column 'nope'; the rows have 'question', 'answers'; did you mean --responses-column answers?"
+    )
+
+
 def test_an_id_is_not_offered_as_the_column_of_the_query(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question_id": 81, "turns": ["Hello"]})
     assert "did you mean --question-column turns?" in refused(QueryFile(path))

@@ -16,6 +16,7 @@ from autorubric.synthesis.plan import letters
 _LIKELY = {
     "question": ("question", "query", "prompt", "instruction", "turns"),
     "id": ("id", "question_id", "prompt_id", "key", "uid"),
+    "responses": ("answers", "responses", "completions"),
 }
 _SPEAKERS = ("user", "assistant", "system")
 FROM_INPUT = "input"
@@ -112,6 +113,8 @@ class QueryFile:
             raise InputError(_no_column(self.path, "question", self.question_column, columns))
         if self.id_column and columns and _head(self.id_column) not in columns:
             raise InputError(_no_column(self.path, "id", self.id_column, columns))
+        if self.responses_column and columns and _head(self.responses_column) not in columns:
+            raise InputError(_no_column(self.path, "responses", self.responses_column, columns))
         if problems and not self.skip_bad_rows:
             raise InputError([*problems, *repeated], "mend these rows, or pass --skip-bad-rows to go on without them")
         if repeated:
