@@ -179,7 +179,9 @@ def test_a_failed_judgment_is_no_verdict_and_is_asked_again_by_the_next_run(
     assert s.synthesize() == 1
     (step,) = s.rows("step5_gated.jsonl")
     columns = list(zip(*step["merged_verdicts"]["votes"]["m1"], strict=True))
-    assert [column for column in columns if None in column] == [(columns[0][0] or True, None)]
+    # Of one response the second judge's verdict is missing; the first judge's stands.
+    [(first, second)] = [column for column in columns if None in column]
+    assert first is not None and second is None
     assert "merged_verdicts_error" in step
     assert "merged_verdicts" in s.rows("unfinished.jsonl")[0]["failures"]
     broken.mended = True
