@@ -18,7 +18,7 @@ from autorubric.errors import LedgerError
 from autorubric.llm.records import arrivals
 from autorubric.llm.records.arrivals import FILE_NAMES, Arrival, Arrivals, take_over
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.rows import CallRow, SealedRow
 from autorubric.llm.request import Failure, Reply
 
 
@@ -107,7 +107,7 @@ def test_a_file_is_emptied_only_when_its_rows_are_committed(tmp_path: Path, monk
     kept = Arrivals(tmp_path)
     found: list[Arrival] = []
     for number, row in enumerate(rows):
-        kept.put(row)
+        kept.put(SealedRow.of(row))
         if number >= 20:
             kept.committed(1)  # twenty rows are always on their way
     kept.close(remove=False)
@@ -119,7 +119,7 @@ def test_a_file_is_emptied_only_when_its_rows_are_committed(tmp_path: Path, monk
 
 def test_the_files_of_a_process_that_lives_are_left_alone(tmp_path: Path) -> None:
     kept = Arrivals(tmp_path)
-    kept.put(a_row(1))
+    kept.put(SealedRow.of(a_row(1)))
     found: list[Arrival] = []
     take_over(tmp_path, found.extend)
     assert found == []
@@ -170,7 +170,7 @@ ARRIVES = """
 import asyncio, os, sys
 from pathlib import Path
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.rows import CallRow, SealedRow
 from autorubric.llm.request import Reply
 
 async def main(ledger):
@@ -201,7 +201,7 @@ def test_a_killed_process_loses_no_reply_that_it_had_got(tmp_path: Path) -> None
 
 def test_an_error_while_rows_are_taken_over_leaves_them_where_they_are(tmp_path: Path) -> None:
     kept = Arrivals(tmp_path)
-    kept.put(a_row(1))
+    kept.put(SealedRow.of(a_row(1)))
     kept.close(remove=False)
 
     def refuse(left: list[Arrival]) -> None:

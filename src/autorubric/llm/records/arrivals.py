@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from autorubric.llm.records.rows import CallRow, row_from, row_json
+from autorubric.llm.records.rows import SealedRow
 
 FILE_NAMES = ("arrivals.0", "arrivals.1")
 
-_HEAD = struct.Struct("<III")  # lengths of key and JSON; checksum of what follows: time, key and JSON
+_HEAD = struct.Struct("<III")  # lengths of key and content; checksum of what follows: time, key and content
 _AT = struct.Struct("<d")
 _FULL = 16 << 20
 """Bytes after which the other file is written: more than a write-ahead log of 4 MB holds of compressed replies."""
@@ -37,14 +37,16 @@ class Arrivals:
 
     Example:
         >>> import tempfile
+        >>> from autorubric.llm.records.rows import CallRow
         >>> from autorubric.llm.request import Reply
+        >>> row = SealedRow.of(CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, Reply("MET")))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     arrivals = Arrivals(Path(folder))
         ...     with arrivals.in_order:
-        ...         arrivals.put(CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, Reply("MET")))
+        ...         arrivals.put(row)
         ...     arrivals.close(remove=False)  # all that a kill leaves
-        ...     take_over(Path(folder), lambda left: print([one.row().outcome.text for one in left]))
-        ['MET']
+        ...     take_over(Path(folder), lambda left: print([one.row() == row for one in left]))
+        [True]
     """
 
     def __init__(self, directory: Path) -> None:
@@ -58,7 +60,7 @@ class Arrivals:
         self.in_order = threading.Lock()
         """Held by whoever puts a row and queues it: rows are committed in the order in which they are put."""
 
-    def put(self, row: CallRow) -> None:
+    def put(self, row: SealedRow) -> None:
         """Keep a row from now on; hold `in_order`."""
         self._put += 1
         if self._closed:
@@ -101,9 +103,9 @@ class Arrival(NamedTuple):
     at: float
     content: memoryview
 
-    def row(self) -> CallRow:
+    def row(self) -> SealedRow:
         """The row, read."""
-        return row_from(self.key, bytes(self.content))
+        return SealedRow.from_bytes(self.key, bytes(self.content))
 
 
 def take_over(directory: Path, keep: Callable[[list[Arrival]], None]) -> None:
@@ -133,8 +135,8 @@ def _owned(path: Path) -> int:
     return file
 
 
-def _framed(row: CallRow) -> bytes:
-    at, content = _AT.pack(row.at), row_json(row)
+def _framed(row: SealedRow) -> bytes:
+    at, content = _AT.pack(row.at), row.to_bytes()
     checksum = crc32(content, crc32(row.key, crc32(at)))
     return b"".join((_HEAD.pack(len(row.key), len(content), checksum), at, row.key, content))
 

@@ -7,18 +7,18 @@ import contextlib
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from autorubric.errors import LedgerError
 
-Write: TypeAlias = Callable[[sqlite3.Connection], Any]
+T = TypeVar("T")
 _Waiter: TypeAlias = "asyncio.Future[Any] | Future[Any]"
 
 
 class GroupCommit:
-    """Runs writes on its own thread, and answers each one once it is on the disk.
+    """Writes batches on its own thread, and answers for each thing once it is on the disk.
 
     The first write of a batch waits `linger` seconds for company, or until `rows` writes are there; writes
     that come during a commit form the next batch. When a batch fails, every write of it and every later one
@@ -26,6 +26,7 @@ class GroupCommit:
 
     Args:
         connection: the one connection that writes; used by the thread only, until `close` returns.
+        write: puts what was submitted into the tables, and returns a result for each.
         after_commit: called on the thread with the results of each committed batch, before they are
             acknowledged.
         rows: the largest batch.
@@ -35,32 +36,34 @@ class GroupCommit:
     def __init__(
         self,
         connection: sqlite3.Connection,
+        write: Callable[[list[Any]], list[Any]],
         after_commit: Callable[[list[Any]], None],
         *,
         rows: int = 256,
         linger: float = 0.05,
     ) -> None:
         self._connection = connection
+        self._write = write
         self._after_commit = after_commit
         self._rows = rows
         self._linger = linger
         self._changed = threading.Condition()
-        self._queue: list[tuple[Write, _Waiter]] = []
+        self._queue: list[tuple[Any, _Waiter]] = []
         self._closing = False
         self._broken: str | None = None
         self._thread = threading.Thread(target=self._run, name="autorubric-ledger", daemon=True)
         self._thread.start()
 
-    def submit(self, write: Write) -> asyncio.Future[Any]:
-        """A future for the result of `write`, done once the write is durable."""
+    def submit(self, thing: Any) -> asyncio.Future[Any]:
+        """A future for the result of writing `thing`, done once that is durable."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._add(write, future)
+        self._add(thing, future)
         return future
 
-    def write(self, write: Write) -> Any:
-        """The result of `write`, when it is durable; blocks until then."""
+    def write(self, thing: Any) -> Any:
+        """The result of writing `thing`, when it is durable; blocks until then."""
         future: Future[Any] = Future()
-        self._add(write, future)
+        self._add(thing, future)
         return future.result()
 
     def check(self) -> None:
@@ -82,10 +85,10 @@ class GroupCommit:
             self._changed.notify()
         self._thread.join()
 
-    def _add(self, write: Write, waiter: _Waiter) -> None:
+    def _add(self, thing: Any, waiter: _Waiter) -> None:
         with self._changed:
             self.check()
-            self._queue.append((write, waiter))
+            self._queue.append((thing, waiter))
             if len(self._queue) in {1, self._rows}:
                 self._changed.notify()
 
@@ -101,7 +104,7 @@ class GroupCommit:
             if problem is not None:
                 return
 
-    def _next_batch(self) -> list[tuple[Write, _Waiter]]:
+    def _next_batch(self) -> list[tuple[Any, _Waiter]]:
         def full() -> bool:
             return self._closing or len(self._queue) >= self._rows
 
@@ -112,28 +115,28 @@ class GroupCommit:
             batch, self._queue = self._queue[: self._rows], self._queue[self._rows :]
         return batch
 
-    def _commit(self, batch: list[tuple[Write, _Waiter]]) -> tuple[list[Any], str | None]:
+    def _commit(self, batch: list[tuple[Any, _Waiter]]) -> tuple[list[Any], str | None]:
         try:
             with unwritten_named(self._connection):
-                results = written_together([write for write, _ in batch], self._connection)
+                results = together(self._connection, lambda: self._write([thing for thing, _ in batch]))
                 self._after_commit(results)
         except LedgerError as error:
             return [], str(error)
         return results, None
 
 
-def written_together(writes: Sequence[Write], connection: sqlite3.Connection) -> list[Any]:
-    """The results of writes that were committed as one transaction.
+def together(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
+    """The result of work whose writes were committed as one transaction.
 
     Example:
         >>> connection = sqlite3.connect(":memory:", isolation_level=None)
-        >>> written_together([lambda c: c.execute("CREATE TABLE t(x)").rowcount], connection)
-        [-1]
+        >>> together(connection, lambda: connection.execute("CREATE TABLE t(x)").rowcount)
+        -1
     """
     connection.execute("BEGIN IMMEDIATE")
-    results = [write(connection) for write in writes]
+    result = work()
     connection.execute("COMMIT")
-    return results
+    return result
 
 
 @contextlib.contextmanager

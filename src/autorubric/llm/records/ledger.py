@@ -6,24 +6,26 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import FailedCall, Spent, Totals, failed_calls, spent, totals
 from autorubric.llm.records.arrivals import Arrival, Arrivals, take_over
-from autorubric.llm.records.commits import GroupCommit, unwritten_named, written_together
+from autorubric.llm.records.commits import GroupCommit, together, unwritten_named
 from autorubric.llm.records.directory import private_file
-from autorubric.llm.records.rows import CALL_COLUMNS, CallRow, columns, packed, seal, unpacked_reply, unseal
+from autorubric.llm.records.inserts import insert_rows
+from autorubric.llm.records.rows import CallRow, SealedRow, seal, unpacked_reply, unseal
 from autorubric.llm.records.tables import connect, damage_named, prepare
 from autorubric.llm.request import Reply
 
+Write: TypeAlias = Callable[[sqlite3.Connection], None]
+
 FILE_NAME = "ledger.sqlite"
 
-_INSERT_CALL = f"INSERT INTO calls({CALL_COLUMNS}) VALUES ({', '.join('?' * 18)})"
 _UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id DESC"
 _INDEX = """INSERT OR IGNORE INTO replies
     SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY key, id"""
@@ -78,7 +80,7 @@ class Ledger:
             # An index by hash costs a page a key; so keys wait here, and are indexed thousands at a time.
             self._unindexed: dict[bytes, int] = dict(writing.execute(_UNINDEXED, (self._indexed,)).fetchall())
         self._first_fresh = self.count + 1
-        self._commits = GroupCommit(writing, self._make_findable, linger=linger)
+        self._commits = GroupCommit(writing, self._write, self._make_findable, linger=linger)
 
     @classmethod
     def open(cls, directory: Path, *, linger: float = 0.05) -> Ledger:
@@ -262,12 +264,13 @@ class Ledger:
         self.close()
 
     def _submit(self, row: CallRow) -> asyncio.Future[Any]:
-        write = partial(_insert_call, row)
+        # Sealed here: on the writing thread, every step of it would take turns with this one.
+        sealed = SealedRow.of(row)
         if self._arrivals is None:
-            return self._commits.submit(write)
+            return self._commits.submit(sealed)
         with self._arrivals.in_order:
-            self._arrivals.put(row)
-            return self._commits.submit(write)
+            self._arrivals.put(sealed)
+            return self._commits.submit(sealed)
 
     def _take_in(self, left: list[Arrival]) -> None:
         """Record what a killed process had not committed, or what damage has taken out of its last commits."""
@@ -276,7 +279,20 @@ class Ledger:
         missing = [one.row() for one in left if (one.key, one.at) not in known]
         if missing:
             with unwritten_named(connection):
-                written_together([partial(_insert_call, row) for row in missing], connection)
+                together(connection, lambda: insert_rows(connection, missing))
+
+    def _write(self, things: list[SealedRow | Write]) -> list[_Inserted | None]:
+        """Put a batch into the tables; on the writing thread."""
+        rows = [thing for thing in things if isinstance(thing, SealedRow)]
+        calls = iter(insert_rows(self._writing, rows))
+        results: list[_Inserted | None] = []
+        for thing in things:
+            if isinstance(thing, SealedRow):
+                results.append(_Inserted(thing.key, next(calls), thing.is_reply))
+            else:
+                thing(self._writing)
+                results.append(None)
+        return results
 
     def _make_findable(self, results: list[_Inserted | None]) -> None:
         """Take the keys of a committed batch in; on the writing thread."""
@@ -302,13 +318,6 @@ class _Inserted(NamedTuple):
     key: bytes
     call: int
     is_reply: bool
-
-
-def _insert_call(row: CallRow, connection: sqlite3.Connection) -> _Inserted:
-    call = connection.execute(_INSERT_CALL, columns(row)).lastrowid
-    assert call is not None
-    connection.execute("INSERT INTO payloads VALUES (?, ?, ?)", (call, *seal(row.key, packed(row.outcome))))
-    return _Inserted(row.key, call, isinstance(row.outcome, Reply))
 
 
 def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:

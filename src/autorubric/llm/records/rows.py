@@ -1,4 +1,4 @@
-"""One paid call as the ledger stores it: plain columns for sums, a sealed payload for the reply."""
+"""One paid call as the ledger keeps it: plain columns for sums, a sealed payload for the reply."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import zstandard
 
@@ -55,27 +55,59 @@ CALL_COLUMNS = (
     "key, item, role, model, draw, reask, status, http_status, attempts, prompt_tokens, completion_tokens, "
     "cached_tokens, reasoning_tokens, cost, cost_bound, token_bound, latency, at"
 )
+_STATUS = CALL_COLUMNS.split(", ").index("status")
+_OK = "ok"
 
 
-def row_json(row: CallRow) -> bytes:
-    """The JSON of a row, all but its key.
+class SealedRow(NamedTuple):
+    """A row in the form in which it is kept.
+
+    Attributes:
+        columns: the values of `CALL_COLUMNS`, each one that SQLite takes.
+        data: the sealed reply or failure.
+        digest: what shows that the data are those of this key.
 
     Example:
-        >>> row = CallRow(b"k", "q1", "judge", "local/tiny", 0, 0, Reply("MET", fresh=False), at=1.0)
-        >>> row_from(b"k", row_json(row)) == row
+        >>> row = SealedRow.of(CallRow(b"k", "q1", "judge", "local/tiny", 0, 0, Reply("MET"), at=1.0))
+        >>> SealedRow.from_bytes(b"k", row.to_bytes()) == row
         True
     """
-    outcome = row.outcome
-    failed = (outcome.kind, outcome.status, outcome.attempts) if isinstance(outcome, Failure) else None
-    asked = (row.item, row.role, row.model, row.draw, row.reask)
-    return json_bytes([asked, failed, packed(outcome), row.cost_bound, row.token_bound, row.at])
 
+    columns: tuple[Any, ...]
+    data: bytes
+    digest: bytes
 
-def row_from(key: bytes, data: bytes) -> CallRow:
-    """The row whose JSON `row_json` gave."""
-    asked, failed, value, *rest = json_value(data)
-    outcome = unpacked_failure(value, *failed) if failed else unpacked_reply(value, fresh=False)
-    return CallRow(*(key, *asked, outcome, *rest))
+    @classmethod
+    def of(cls, row: CallRow) -> SealedRow:
+        """The sealed form of a row."""
+        return cls(columns(row), *seal(row.key, packed(row.outcome)))
+
+    @property
+    def key(self) -> bytes:
+        """The key of the request."""
+        key: bytes = self.columns[0]
+        return key
+
+    @property
+    def at(self) -> float:
+        """Seconds since the epoch when the call ended."""
+        at: float = self.columns[-1]
+        return at
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether the call brought a reply."""
+        return bool(self.columns[_STATUS] == _OK)
+
+    def to_bytes(self) -> bytes:
+        """All but the key: one line of JSON, and the data."""
+        return json_bytes(self.columns[1:]) + b"\n" + self.data
+
+    @classmethod
+    def from_bytes(cls, key: bytes, content: bytes) -> SealedRow:
+        """The row whose bytes `to_bytes` gave."""
+        line, _, data = content.partition(b"\n")
+        return cls((key, *json_value(line)), data, _digest(key, data))
 
 
 def columns(row: CallRow) -> tuple[Any, ...]:
@@ -91,7 +123,7 @@ def columns(row: CallRow) -> tuple[Any, ...]:
         _text(row.model),
         row.draw,
         row.reask,
-        outcome.kind if isinstance(outcome, Failure) else "ok",
+        outcome.kind if isinstance(outcome, Failure) else _OK,
         outcome.status if isinstance(outcome, Failure) else None,
         outcome.attempts,
         *tokens,
