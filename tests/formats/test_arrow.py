@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -73,6 +74,13 @@ def test_the_release_has_its_columns_and_all_36_parameters() -> None:
     assert parameters.field("num_words").type == pa.float64()
     assert parameters.field("keywords").type == pa.list_(pa.string())
     assert schema.field("extra_info").type.field("reward_model").type == model
+
+
+def test_domains_too_long_for_a_file_s_name_are_told_apart(tmp_path: Path) -> None:
+    domains = ["剂量" * 200 + end for end in ("甲", "乙")]
+    counts = write_release(tmp_path, [replace(PLAIN, domain=domain) for domain in domains])
+    assert list(counts.values()) == [1, 1]
+    assert all((tmp_path / name).is_file() for name in counts)
 
 
 def test_a_rule_of_the_release_comes_back_as_a_check(tmp_path: Path) -> None:

@@ -140,6 +140,14 @@ def test_trl_rows_without_a_rubric_are_named() -> None:
         function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]] * 2, rubrics=[RUBRIC, []])
 
 
+def test_trl_columns_of_unequal_length_are_counted() -> None:
+    function = trl.reward_function(rewarder())
+    with pytest.raises(InputError, match=r"2 prompts, 2 completions, 1 rubrics, .*expected as many"):
+        function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]] * 2, rubrics=[RUBRIC])
+    with pytest.raises(InputError, match="1 completion_ids; expected as many"):
+        function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]], rubrics=[RUBRIC] * 2)
+
+
 def verl_call(text: str, **settings: Any) -> dict[str, float]:
     query = RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "here"), "chat")
     row = verl.verl_row(query)
@@ -200,6 +208,8 @@ def test_openrlhf_s_queries_are_cut_at_their_prompt_and_special_tokens_go() -> N
     assert reply["extra_logs"] == {"rubric_coverage": [1.0, 1.0], "rubric_judge_failed": [0.0, 0.0]}
     with pytest.raises(InputError, match="does not begin with its prompt"):
         openrlhf.remote_samples(["other"], ["prompt"], [label])
+    with pytest.raises(InputError, match=r"(?s)labels\[0\].*\na label is JSON that holds the row's rubric"):
+        openrlhf.remote_samples(["prompt a"], ["prompt"], ["42 apples"])
     with pytest.raises(InputError, match="as many"):
         openrlhf.remote_samples(["a"], [], [label])
 

@@ -56,7 +56,10 @@ class Flag:
     @property
     def only_full(self) -> bool:
         """Whether it sets something that the full method alone has."""
-        return self.setting.startswith("full.")
+        return self.setting.startswith(_ONLY_FULL)
+
+
+_ONLY_FULL = ("full.", "roles.judges.", "judge_max_tokens", "license")
 
 
 def _role_flags() -> Iterable[Flag]:

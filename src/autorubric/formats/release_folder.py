@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from hashlib import blake2b
 from pathlib import Path
 
 from autorubric.errors import InputError
@@ -14,11 +15,14 @@ from autorubric.formats.record import Record, Row
 from autorubric.formats.rubrichub_release import RURL
 
 _MOST_DOMAINS = 64
+_LONGEST_NAME = 200
 _STEM = "rurbichub_v1"  # spelt as published
 
 
 def release_file(domain: str) -> str:
     """The name of a domain's file in the folder, spelt as published.
+
+    One that is too long for a file's name is cut, and its digest tells it from others that begin alike.
 
     Example:
         >>> release_file("chat"), release_file("Instruction Following"), release_file("")
@@ -26,6 +30,9 @@ def release_file(domain: str) -> str:
     """
     words = re.findall(r"\w+", domain) or ["General"]
     name = "_".join(word[0].upper() + word[1:] for word in words)
+    if len(name.encode()) > _LONGEST_NAME:
+        digest = blake2b(name.encode(), digest_size=4).hexdigest()
+        name = f"{name.encode()[:_LONGEST_NAME].decode(errors='ignore')}_{digest}"
     return f"RuRL/{_STEM}_{name}.parquet"
 
 

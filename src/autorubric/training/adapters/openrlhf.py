@@ -68,7 +68,7 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
         before, inside, response = query.partition(prompt)
         if not inside or len(before) > 40:
             raise InputError(f"labels[{place}]: the query does not begin with its prompt")
-        value = parse_json(label, f"labels[{place}]")
+        value = _label(label, f"labels[{place}]")
         asked = value.get("query") if isinstance(value, Mapping) else None
         rubric = rubric_of(value, f"labels[{place}]")
         found.append(Sample(_without_special(response), rubric, asked or prompt))
@@ -93,6 +93,15 @@ def remote_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
             "rubric_judge_failed": [float(reward.failure is not None) for reward in rewards],
         },
     }
+
+
+def _label(text: str, where: str) -> Any:
+    try:
+        return parse_json(text, where)
+    except InputError as error:
+        raise InputError(
+            error.problems, "a label is JSON that holds the row's rubric, and may hold its query"
+        ) from None
 
 
 def _without_special(text: str) -> str:

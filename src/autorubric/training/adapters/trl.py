@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
+from autorubric.errors import InputError
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
 from autorubric.training.samples import completion_text, conversation, rubric_column, rubric_of
 
@@ -69,6 +70,13 @@ def _samples(
 ) -> list[Sample]:
     rubrics = columns[rubric_column(columns, names[0])]
     references = columns[names[1]] if names[1] else [None] * len(prompts)
+    sizes = {len(prompts), len(completions), len(rubrics), len(references)}
+    if len(sizes) > 1 or (completion_ids is not None and len(completion_ids) != len(prompts)):
+        raise InputError(
+            f"{len(prompts)} prompts, {len(completions)} completions, {len(rubrics)} rubrics, {len(references)} "
+            f"references, {len(prompts) if completion_ids is None else len(completion_ids)} completion_ids; "
+            "expected as many of each"
+        )
     lengths = [None if completion_ids is None else len(completion_ids[place]) for place in range(len(prompts))]
     return [
         Sample(
