@@ -84,8 +84,9 @@ def test_every_rubric_goes_to_a_file_of_its_own_and_back(name: str, kind: str, t
 
 
 def test_the_losses_are_those_that_the_way_back_shows(tmp_path: Path) -> None:
-    done = convert(HEALTHBENCH, tmp_path / "final.parquet", "rubrichub")
-    # Every row has tags; 107 of 250 are conversations, which one question cannot hold.
+    # Every row has tags; 107 of 250 are conversations, which a text holds as JSON where readers know of it.
+    assert dict(convert(HEALTHBENCH, tmp_path / "final.parquet", "rubrichub").lost) == {"criteria.tags": 250}
+    done = convert(HEALTHBENCH, tmp_path / "ruft.jsonl", "ruft")
     assert dict(done.lost) == {"criteria.tags": 250, "prompt": 107}
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.errors import InputError
+from autorubric.formats import read_records
+from autorubric.formats.rubrichub import RUBRICHUB
 from autorubric.training.candidates import Candidate, read_candidates
 from autorubric.training.queries import RubricQuery, read_queries
 from autorubric.training.rubric_rows import rubric_from
@@ -39,6 +41,16 @@ def test_final_jsonl_and_final_parquet_hold_the_same_queries(tmp_path: Path) -> 
     from_table = read_queries(tmp_path / "final.parquet").queries
     assert [(q.id, q.text, q.rubric) for q in from_lines] == [(q.id, q.text, q.rubric) for q in from_table]
     assert from_lines[0].rubric[0].weight == 3
+
+
+def test_a_conversation_of_the_final_file_is_asked_as_one(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    turns.append({"role": "user", "content": "And then?"})
+    final = lines(tmp_path / "final.jsonl", [{"question": json.dumps(turns), "id": "1", "rubrics": RUBRICS}])
+    assert [query.turns for query in read_queries(final).queries] == [tuple(turns)]
+    [(_, record)] = read_records(final)
+    assert record.prompt == turns
+    assert json.loads(RUBRICHUB.write(record).row["question"]) == turns
 
 
 def test_a_verl_row_and_a_healthbench_row_are_read_as_conversations(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -74,6 +76,34 @@ def read_prompt(value: Any, key: str) -> Prompt:
     if len(turns) == 1 and turns[0].keys() == {"role", "content"} and turns[0]["role"] == "user":
         return str(turns[0]["content"])
     return turns
+
+
+def question_text(prompt: Prompt) -> str:
+    """A prompt as a column of text holds it: its text, or a conversation's messages as JSON.
+
+    Example:
+        >>> question_text("Why?"), question_text([{"role": "system", "content": "Be brief."}])
+        ('Why?', '[{"role": "system", "content": "Be brief."}]')
+    """
+    return prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False)
+
+
+def read_question(value: Any, key: str) -> Prompt:
+    """A prompt from a text, a list of messages, or such a list as JSON, as `question_text` gives it.
+
+    Raises:
+        InputError: it is none of them.
+
+    Example:
+        >>> read_question('[{"role": "system", "content": "Be brief."}]', "question")
+        [{'role': 'system', 'content': 'Be brief.'}]
+        >>> read_question("[1, 2] is a list", "question")
+        '[1, 2] is a list'
+    """
+    if isinstance(value, str) and value.startswith("[{"):
+        with suppress(ValueError, RecursionError, InputError):
+            return read_prompt(json.loads(value), key)
+    return read_prompt(value, key)
 
 
 def turns_of(prompt: Prompt) -> list[dict[str, str]]:

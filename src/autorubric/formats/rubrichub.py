@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from autorubric.formats.entries import POINTS, read_entries
 from autorubric.formats.format import Format
-from autorubric.formats.record import Record, Row, number, read_prompt, read_text, rest_of, text_of, whole
+from autorubric.formats.record import Record, Row, number, question_text, read_question, read_text, rest_of, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,14 +31,14 @@ def read(row: Row) -> Record:
     """
     return Record(
         read_entries(row.get("rubrics"), "rubrics", POINTS),
-        read_prompt(row.get("question"), "question"),
+        read_question(row.get("question"), "question"),
         read_text(row, "id") or "",
         metadata=rest_of(row, ("question", "id", "rubrics")),
     )
 
 
 def write(record: Record) -> Row:
-    """The row of a record; a conversation becomes one text.
+    """The row of a record; a conversation stands there as JSON.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -46,7 +46,7 @@ def write(record: Record) -> Row:
         {'question': 'Why?', 'id': 'q1', 'rubrics': [{'criterion': 'Says why.', 'points': 5}]}
     """
     rubrics = [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria]
-    return {"question": text_of(record.prompt), "id": record.id, "rubrics": rubrics}
+    return {"question": question_text(record.prompt), "id": record.id, "rubrics": rubrics}
 
 
 def whole_points(row: Row) -> Row:

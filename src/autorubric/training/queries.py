@@ -12,7 +12,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, iter_parquet
-from autorubric.formats.record import read_prompt, text_of
+from autorubric.formats.record import read_prompt, read_question, text_of
 from autorubric.formats.record import turns_of as messages_of
 from autorubric.training.rubric_rows import plain, rubric_from
 
@@ -99,7 +99,7 @@ def read_queries(path: Path) -> QueryReading:
 
 
 def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
-    """A query as turns.
+    """A query as turns; a conversation may stand as JSON, as in `final.jsonl`.
 
     Raises:
         InputError: it is blank, or no text and no conversation.
@@ -109,7 +109,7 @@ def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
         ({'role': 'user', 'content': 'Why?'},)
     """
     try:
-        turns = tuple(messages_of(read_prompt(plain(value), "the query")))
+        turns = tuple(messages_of(read_question(plain(value), "the query")))
     except InputError as error:
         raise InputError(f"{where}: {problem}" for problem in error.problems) from None
     if not any(turn["content"].strip() for turn in turns):
