@@ -102,6 +102,51 @@ def test_labels_may_come_from_another_file_with_a_part_of_the_items(
     assert "4 labelled items" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("question", [["--corrected"], ["--criteria"], ["--label-next", "3"]])
+def test_every_question_finds_labels_elsewhere_whatever_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], question: list[str]
+) -> None:
+    made = graded(tmp_path)
+    labels = RubricDataset.from_file(made.with_suffix(".json"))
+    labels.items = labels.items[8::-1]
+    assert labels.rubric is not None
+    labels.rubric = Rubric(labels.rubric.rubric[::-1])
+    for item in labels.items:
+        item.ground_truth = (item.ground_truth or [])[::-1]
+    labels.to_file(tmp_path / "turned.json")
+    # The same labels without a turn: those of the last three items are not there.
+    straight = RubricDataset.from_file(made.with_suffix(".json"))
+    for item in straight.items[9:]:
+        item.ground_truth = None
+    straight.to_file(tmp_path / "straight.json")
+    printed = []
+    for name in ("turned", "straight"):
+        capsys.readouterr()
+        assert run(["agree", str(made), *question, "--dataset", str(tmp_path / f"{name}.json"), "--json"]) == 0
+        said = capsys.readouterr()
+        printed.append(said.out)
+        left = "3 of 12 graded items are not in the dataset of labels and count as unlabelled"
+        assert (left in said.err) == (name == "turned")
+    assert printed[0] == printed[1]
+
+
+@pytest.mark.parametrize("question", [["--corrected"], ["--criteria"], ["--label-next", "3"]])
+def test_every_question_refuses_labels_of_other_texts_and_other_criteria(
+    one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], question: list[str]
+) -> None:
+    dataset = RubricDataset.from_file(one.with_suffix(".json"))
+    for item in dataset.items:
+        item.submission, item.id = f"Another {item.submission}", None
+    dataset.to_file(tmp_path / "texts.json")
+    assert run(["agree", str(one), *question, "--dataset", str(tmp_path / "texts.json")]) == 2
+    assert "none of the 12 graded items is in the dataset" in capsys.readouterr().err
+    dataset = RubricDataset.from_file(one.with_suffix(".json"))
+    dataset.rubric = Rubric([Criterion(name="Warm", requirement="Is warm."), Criterion(requirement="Is kind.")])
+    dataset.to_file(tmp_path / "criteria.json")
+    assert run(["agree", str(one), *question, "--dataset", str(tmp_path / "criteria.json")]) == 2
+    assert "item t0: the report judges 'Short', which its rubric in the dataset" in capsys.readouterr().err
+
+
 def test_two_runs_are_compared(one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = graded(tmp_path, "other")
     capsys.readouterr()

@@ -295,7 +295,9 @@ def test_labels_in_another_order_or_for_a_part_of_the_items_find_their_reports(g
 def test_labels_of_other_criteria_are_named(graded: Make) -> None:
     made = graded([BRIEF]).add(["MET"], ["MET"])
     other = graded([LIES]).add(["MET"], ["MET"]).dataset
-    with pytest.raises(InputError, match="item 0: the report judges 'Brief', which the labels' rubric does not have"):
+    with pytest.raises(
+        InputError, match="item 0: the report judges 'Brief', which its rubric in the dataset does not have"
+    ):
         compute_metrics(made.run, other)
 
 

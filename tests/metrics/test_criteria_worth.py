@@ -234,5 +234,9 @@ def test_a_run_that_does_not_fit_its_dataset_is_refused() -> None:
         criteria_worth(short, dataset)
     own = Rubric([Criterion(requirement=f"own {n}") for n in range(3)])
     other = replace(dataset, items=[replace(item, rubric=own if n == 2 else None) for n, item in enumerate(dataset)])
-    with pytest.raises(InputError, match="items 2 have other criteria than item 0"):
+    with pytest.raises(InputError, match="item 2: the report judges 'Causes', which its rubric in the dataset"):
         criteria_worth(reports, other)
+    entries = [CriterionReport(**criterion.model_dump(), verdict=MET, reason=None) for criterion in own]
+    of_own = [*reports[:2], EvaluationReport(score=1.0, report=entries), *reports[3:]]
+    with pytest.raises(InputError, match="items 2 have other criteria than item 0"):
+        criteria_worth(of_own, other)

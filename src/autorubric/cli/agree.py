@@ -67,6 +67,8 @@ def agree(
 
     options = {"cannot_assess": cannot_assess, "na_mode": na, "confidence_level": confidence, "seed": seed}
     result, truth = _read(run, dataset)
+    if dataset is not None and (criteria or corrected or label_next or labels):
+        truth = _relabelled(run, truth)
     shown: Shown
     if criteria:
         shown = worth(result, truth, confidence)
@@ -110,3 +112,15 @@ def _read(run: Path, dataset: Path | None) -> tuple[Any, RubricDataset]:
     if not result.item_results:
         raise InputError(f"{run}: no item has been graded yet")
     return result, RubricDataset.from_file(run / DATASET_FILE if dataset is None else dataset)
+
+
+def _relabelled(run: Path, labels: RubricDataset) -> RubricDataset:
+    """What the run graded with these labels; what does not fit is said on the standard error."""
+    from autorubric.dataset import RubricDataset
+    from autorubric.evaluation.experiment import DATASET_FILE
+    from autorubric.metrics.relabelling import relabelled
+
+    made, notes = relabelled(RubricDataset.from_file(run / DATASET_FILE), labels)
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    return made

@@ -23,7 +23,7 @@ from autorubric.metrics.group_variance import GroupVariance, expected_group_vari
 from autorubric.metrics.interval import Estimate, checked_confidence
 from autorubric.metrics.item_response import ItemResponse, fit_item_response
 from autorubric.metrics.jeffreys import rate_interval
-from autorubric.metrics.judged_table import Array, GradedRun, JudgedTable, Report, judged_table
+from autorubric.metrics.judged_table import Array, GradedRun, JudgedTable, Report, graded_items, judged_table
 from autorubric.metrics.worth_advice import Advice, Signs, Thresholds, advise
 
 _DEFAULT_THRESHOLDS = Thresholds()
@@ -155,13 +155,12 @@ def rubric_worth(
         >>> round(worth.effective, 2), round(worth.group.silent, 2)
         (2.24, 0.0)
     """
-    table = judged_table(reports, dataset)
-    scores = _scores(reports, len(dataset))
-    prompts = [dataset.get_item_prompt(index) for index in range(len(dataset))]
+    graded = graded_items(reports, dataset)
+    scores = [math.nan if g.report.score is None else g.report.score for g in graded]
     return RubricWorth(
         criteria_worth(reports, dataset, thresholds=thresholds, confidence=confidence),
-        effective_criteria(table.values),
-        expected_group_variance(scores, prompts, rollouts),
+        effective_criteria(judged_table(reports, dataset).values),
+        expected_group_variance(scores, [dataset.get_item_prompt(g.index) for g in graded], rollouts),
     )
 
 
@@ -236,18 +235,6 @@ def _worth(
 
 def _judged(table: JudgedTable, column: int) -> int:
     return int((~np.isnan(table.values[:, column])).sum())
-
-
-def _scores(reports: GradedRun | Sequence[Report | None], items: int) -> Array:
-    scores = np.full(items, math.nan)
-    if isinstance(reports, Sequence):
-        pairs = list(enumerate(reports))
-    else:
-        pairs = [(result.item_idx, result.report) for result in reports.item_results]
-    for index, report in pairs:
-        if report is not None and report.score is not None:
-            scores[index] = report.score
-    return scores
 
 
 def _pass_rate(table: JudgedTable, column: int, confidence: float) -> Estimate:
