@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import InputError
-from autorubric.metrics.abstentions import Modes, coverage_of, settled
+from autorubric.metrics.abstentions import Modes, coverage_of, settled, settled_votes
 from autorubric.metrics.arrays import Ints, defined
 from autorubric.metrics.between_judges import between_judges
 from autorubric.metrics.cohen_kappa import kappas
@@ -106,7 +106,9 @@ def _mean_alpha(table: Table, modes: Modes, judges: Ints) -> float | None:
     alphas = []
     for column in table.columns:
         votes = table.points.votes[judges][:, table.points.column == column.index]
-        alpha = between_judges(votes, column, len(modes.labels(column))).krippendorff_alpha
+        alpha = between_judges(
+            settled_votes(votes, column, modes), column, len(modes.labels(column))
+        ).krippendorff_alpha
         if alpha is not None:
             alphas.append(alpha)
     return float(np.mean(alphas)) if alphas else None
