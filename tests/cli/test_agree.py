@@ -77,7 +77,50 @@ def test_the_table_has_other_forms(one: Path, capsys: pytest.CaptureFixture[str]
 def test_a_row_for_each_judge(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["agree", str(one), "--by", "judge", "--csv"]) == 0
     [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert (row["judge"], row["n"], row["accuracy"], row["asked"]) == ("check", "24", "0.750", "full")
+    assert (row["judge"], row["n"], row["accuracy"], row["asked"]) == ("check", "24", "0.75", "full")
+
+
+def test_csv_has_every_place_of_a_number_and_a_column_for_each_end_of_an_interval(
+    one: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["agree", str(one), "--csv"]) == 0
+    table = io.StringIO(capsys.readouterr().out)
+    rows = list(csv.DictReader(table))
+    assert run(["agree", str(one), "--json"]) == 0
+    whole = {found["name"]: found for found in json.loads(capsys.readouterr().out)["per_criterion"]}
+    for row in rows:
+        found = whole[row["criterion"]]
+        assert float(row["kappa"]) == found["kappa"] and float(row["AC"]) == found["gwet"]
+        assert float(row["accuracy low"]) == found["accuracy_ci"]["lower"]
+        assert float(row["kappa high"]) == found["kappa_ci"]["upper"]
+    # One judge alone: there is no panel without it, and the cell is empty.
+    assert run(["agree", str(one), "--by", "judge", "--csv"]) == 0
+    [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert row["panel without it"] == ""
+
+
+def test_items_with_rubrics_of_their_own_have_a_kappa_by_kind_judge_and_tag_and_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = RubricDataset("Explain.")
+    for number in range(80):
+        short = number % 2 == 0
+        check = {"name": "word_count", "parameters": {"at_most": 3}}
+        rubric = Rubric([Criterion(name="Short", requirement=f"{number}: short", tags=["form"], check=check)])
+        # Four labels in five are the opposite of what the check finds.
+        text = f"Text {number}." if short else f"This is the text {number}."
+        dataset.add_item(text, "", ["MET" if short == (number % 5 == 0) else "UNMET"], rubric)
+    dataset.to_file(tmp_path / "own.json")
+    assert run(["grade", str(tmp_path / "own.json"), "-o", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    # 40 of each label and a fifth agrees: κ = (0.2 - 0.5) / (1 - 0.5) = -0.6.
+    for by in ("criterion", "judge", "tag"):
+        assert run(["agree", str(tmp_path / "run"), "--by", by, "--csv"]) == 0
+        [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
+        assert float(row["kappa"]) == pytest.approx(-0.6)
+        assert not row.get("mean kappa")
+    assert run(["agree", str(tmp_path / "run")]) == 0
+    assert "Do not rely on the binary criteria: their kappa is below 0.41" in capsys.readouterr().out
 
 
 def test_the_same_command_prints_the_same(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
