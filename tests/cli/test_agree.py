@@ -199,7 +199,23 @@ def test_two_runs_are_compared(one: Path, tmp_path: Path, capsys: pytest.Capture
 
 def test_criteria_are_shown_with_what_to_do(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["agree", str(one), "--criteria"]) == 0
-    assert "what to do" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    # Of the two criteria one is the other turned round.
+    assert "what to do" in out and "2 criteria amount to 1.0 independent ones" in out
+
+
+def test_the_worth_of_the_rubric_for_groups_of_rollouts_is_shown(
+    one: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["agree", str(one), "--criteria", "--rollouts", "4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # Scores are 10/12 and 2/12, six of each: ±1/3 about their mean, (12/9) / 11 unbiased, 3/4 of it around the mean
+    # of a group of four; and 2·C(6, 4) of C(12, 4) groups are all alike.
+    assert found["group"]["expected"] == pytest.approx(12 / 9 / 11 * 3 / 4)
+    assert found["group"]["silent"] == pytest.approx(30 / 495)
+    assert found["effective"] == pytest.approx(1.0)
+    assert [each["name"] for each in found["criteria"]] == ["Long", "Short"]
+    assert run(["agree", str(one), "--criteria", "--rollouts", "1"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,15 @@ def test_judges_that_differ_ask_for_sharper_words() -> None:
     assert rows["vague"].advice == "sharpen"
 
 
+def test_a_criterion_that_all_meet_has_no_difficulty() -> None:
+    table = RNG.random((40, 4)) < 0.5
+    table[:, 2] = True
+    dataset, reports = run_of(table, [1.0] * 4)
+    rows = {row.name: row for row in criteria_worth(reports, dataset)}
+    assert (rows["c2"].slope, rows["c2"].difficulty) == (None, None)
+    assert None not in (rows["c0"].slope, rows["c1"].slope, rows["c3"].slope)
+
+
 def test_failures_and_abstentions_are_no_verdicts() -> None:
     dataset, reports = example_run()
     first = reports[0]

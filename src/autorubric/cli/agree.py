@@ -19,6 +19,7 @@ _Dataset = Annotated[
 _By = Annotated[str, typer.Option("--by", help="A row for each criterion, judge or tag.")]
 _Against = Annotated[Path | None, typer.Option("--against", help="Another run on the same items, to compare with.")]
 _Criteria = Annotated[bool, typer.Option("--criteria", help="What each criterion is worth; needs no labels.")]
+_Rollouts = Annotated[int, typer.Option(min=2, max=1_000_000, help="Submissions in a group, for --criteria.")]
 _Corrected = Annotated[
     bool, typer.Option("--corrected", help="The scores, corrected with the labels for the judge's errors.")
 ]
@@ -54,6 +55,7 @@ def agree(
     cannot_assess: _Abstain = "exclude",
     na: _Na = "exclude",
     confidence: _Confidence = 0.95,
+    rollouts: _Rollouts = 8,
     replicates: _Replicates = 1000,
     seed: _Seed = 0,
 ) -> int:
@@ -71,7 +73,7 @@ def agree(
         truth = _relabelled(run, truth)
     shown: Shown
     if criteria:
-        shown = worth(result, truth, confidence)
+        shown = worth(result, truth, rollouts, confidence)
     elif against is not None:
         shown = comparison(result, _read(against, None)[0], truth, replicates, options)
     elif corrected:

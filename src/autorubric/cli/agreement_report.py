@@ -19,7 +19,7 @@ from autorubric.metrics.criterion_results import CriterionMetricsUnion
 from autorubric.metrics.results import MetricsResult, TagMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.summary import shown, worst_first
-from autorubric.metrics.worth import criteria_worth
+from autorubric.metrics.worth import rubric_worth
 
 _TRUST = 0.61
 _DISTRUST = 0.41
@@ -263,24 +263,33 @@ def comparison(run: Any, other: Any, dataset: RubricDataset, replicates: int, op
     return Shown(rows, found.model_dump(mode="json"), [head, ""], ["", verdict_on(found.accuracy), *notes])
 
 
-def worth(run: Any, dataset: RubricDataset, confidence: float) -> Shown:
-    """What each criterion of a run is worth, worst first."""
-    found = criteria_worth(run, dataset, confidence=confidence)
+def worth(run: Any, dataset: RubricDataset, rollouts: int, confidence: float) -> Shown:
+    """What each criterion of a run is worth, worst first, and what the rubric is worth for training."""
+    found = rubric_worth(run, dataset, rollouts=rollouts, confidence=confidence)
     rows = [
         {
             "criterion": each.name,
             "n": each.n,
             "what to do": each.advice,
-            "pass rate": shown(each.pass_rate.value),
-            "discrimination": shown(each.discrimination.value),
-            "share of score": shown(each.score_share),
+            "pass rate": each.pass_rate.value,
+            "discrimination": each.discrimination.value,
+            "difficulty": each.difficulty,
+            "share of score": each.score_share,
+            "judges differ": each.disagreement,
             "most like": each.partner,
+            "correlation": each.redundancy.value,
             "why": each.reason,
         }
-        for each in found
+        for each in found.criteria
     ]
-    return Shown(rows, [_jsonable(each) for each in found])
-
-
-def _jsonable(found: Any) -> Any:
-    return json.loads(json.dumps(asdict(found), default=str))
+    effective = "–" if found.effective is None else f"{found.effective:.1f}"
+    return Shown(
+        rows,
+        {**asdict(found), "group": found.group._asdict()},
+        [
+            f"{len(rows)} criteria amount to {effective} independent ones",
+            f"groups of {rollouts} submissions of one prompt: expected variance of the score "
+            f"{shown(found.group.expected)}, all scores equal in {shown(found.group.silent)} of the groups",
+            "",
+        ],
+    )

@@ -41,7 +41,8 @@ class CriterionWorth:
         pass_rate: the share that meet it, or the mean option value.
         saturated: whether the interval of the pass rate lies beyond the threshold, so that it tells nothing apart.
         discrimination: the corrected item-total correlation: its points with those of all other criteria.
-        slope: the discrimination of the item-response model; below 0 poor submissions fare better on it.
+        slope: the discrimination of the item-response model; below 0 poor submissions fare better on it. None for
+            a criterion that all meet or none, fewer than three criteria or ten submissions.
         difficulty: of the same model: the ability, in standard deviations, at which half fare well on it.
         partner: the criterion whose verdicts are most like its own.
         redundancy: the correlation (φ for binary criteria) with the partner.
@@ -211,7 +212,9 @@ def _worth(
     table: JudgedTable, column: int, signs: Signs, figures: _Figures, thresholds: Thresholds
 ) -> CriterionWorth:
     advice, reason = advise(signs, thresholds)
-    model, shares = figures.model, figures.shares
+    shares = figures.shares
+    # What all meet or none has no place on the scale of abilities: the model's figures would be its priors alone.
+    model = None if math.isnan(figures.alike[column, column]) else figures.model
     return CriterionWorth(
         name=table.names[column],
         index=column,
