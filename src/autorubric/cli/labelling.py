@@ -48,7 +48,7 @@ def corrected(run: Any, dataset: RubricDataset, confidence: float) -> Shown:
 def to_label(run: Any, dataset: RubricDataset, k: int, labels: Sequence[CellLabel], seed: int) -> Shown:
     """The k pairs of item and criterion to label next, in the columns that `labels_in` reads back."""
     batch = 1 + max((label.batch for label in labels), default=-1)
-    asked = label_next(run, dataset, k, labels=labels, seed=seed + batch)
+    asked = label_next(run, k, dataset, labels=labels, seed=seed + batch)
     rows = [
         dict(
             zip(

@@ -97,18 +97,20 @@ class JudgedTable:
         return np.asarray(weights / total) if total else weights
 
 
-def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDataset) -> list[Graded]:
+def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> list[Graded]:
     """The items of a dataset that have a report with criteria, in the run's order.
 
     The items of a run are found in the dataset as `autorubric.metrics.joining.join` finds them.
 
     Args:
         run: a run, or one report (or None) for each item of the dataset.
-        dataset: what was graded.
+        dataset: what was graded; None for the items that the run itself has, judged by the criteria of its reports.
 
     Raises:
         InputError: the run has other items than the dataset, or a report has other criteria than its item.
     """
+    if dataset is None:
+        return _of_run(run)
     pairs = list(_reports_by_item(run, dataset))
     outside = [place for place, (index, _) in enumerate(pairs) if index is None]
     if outside:
@@ -132,7 +134,26 @@ def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDatase
     return found
 
 
-def judged_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset) -> JudgedTable:
+def _of_run(run: GradedRun | Sequence[Report | None]) -> list[Graded]:
+    """The items as the run has them."""
+    results = () if isinstance(run, Sequence) else run.item_results
+    items = [getattr(result, "item", None) for result in results]
+    if None in items or not items:
+        raise InputError("the reports do not say what items they are about; give the dataset that was graded")
+    found = []
+    for result, item in zip(results, items, strict=True):
+        if item is not None and result.report.report is not None:
+            criteria = tuple(_without_word(criterion_of(entry)) for entry in result.report.report)
+            found.append(Graded(result.item_idx, item, criteria, result.report))
+    return found
+
+
+def _without_word(criterion: Criterion) -> Criterion:
+    """The criterion itself of a report's entry, which may carry a verdict."""
+    return Criterion(**{name: getattr(criterion, name) for name in Criterion.model_fields})
+
+
+def judged_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> JudgedTable:
     """The run as arrays; its items share one rubric.
 
     Raises:
