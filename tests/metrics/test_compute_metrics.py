@@ -149,6 +149,24 @@ def test_a_length_penalty_lowers_the_true_score_too(graded: Make) -> None:
     assert any("length penalty" in warning for warning in found.warnings)
 
 
+@pytest.mark.parametrize("penalty", [0.0, 0.1])
+def test_the_mean_of_a_panels_options_is_what_its_score_is_made_of(graded: Make, penalty: float) -> None:
+    made = graded([IN_ORDER]).add(["Mid"], ["Mid"]).add(["Low"], ["Low"])
+    run = made.run
+    # Two judges said Mid and one High: 2/3 on average, which is Mid when it has to be an option.
+    [entry] = run.item_results[0].report.report
+    mean = entry.final_multi_choice_verdict.model_copy(update={"aggregated_value": 2 / 3})
+    run.item_results[0].report.report = [entry.model_copy(update={"final_multi_choice_verdict": mean})]
+    run.item_results[0].report.score = 2 / 3 - penalty
+    if penalty:
+        run.grader_config = {"normalize": True, "cannot_assess": {}, "length_penalty": {"free_budget": 1}}
+    found = compute_metrics(run, made.dataset)
+    # The label scores 1/2, and the penalty takes as much of it: the error is 1/6 on one of two items either way.
+    assert found.bias.mean_bias == pytest.approx(1 / 12)
+    assert [w for w in found.warnings if "verdicts make them" in w] == []
+    assert found.per_criterion[0].accuracy == 1.0
+
+
 WORDS = st.sampled_from(["MET", "UNMET", "CANNOT_ASSESS"])
 
 

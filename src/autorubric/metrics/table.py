@@ -14,7 +14,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.column import ABSENT, Column
 from autorubric.metrics.joining import Joined, Pair
-from autorubric.metrics.verdicts import entry_code, label_code, vote_code
+from autorubric.metrics.verdicts import entry_code, label_code, panel_mean, vote_code
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Table:
         judges: their ids.
         judge_scores: judges × rows; NaN for none.
         escalated: whether some votes are superseded, so that judges may be absent.
+        means: of each point, what the options of a panel come to on average, which is what its score counts; NaN
+            where the value of the category counts. Empty for none.
     """
 
     columns: tuple[Column, ...]
@@ -71,6 +73,7 @@ class Table:
     judges: tuple[str, ...] = ()
     judge_scores: Floats = field(default_factory=lambda: np.empty((0, 0)))
     escalated: bool = False
+    means: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def rows(self) -> int:
@@ -93,6 +96,7 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
     places: list[int] = []
     truth: list[int] = []
     judged: list[int] = []
+    means: list[float] = []
     votes = _Votes(judges) if len(judges) > 1 else None
     for row, pair in enumerate(joined.pairs):
         found = columns.of(pair.rubric)
@@ -100,6 +104,7 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
         places += [column.index for column in found]
         truth += map(label_code, pair.item.ground_truth or (), found)
         judged += map(entry_code, pair.entries, found)
+        means += map(panel_mean, pair.entries)
         if votes is not None:
             votes.add(pair.entries, found)
     words = _codes(judged)
@@ -114,6 +119,7 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
         judges,
         _judge_scores(joined.pairs, judges),
         votes is not None and votes.superseded,
+        np.array(means, float),
     )
 
 
