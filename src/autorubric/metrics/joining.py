@@ -151,13 +151,15 @@ def in_rubric_order(entries: Sequence[Entry], rubric: Rubric) -> Sequence[Entry]
         True
     """
     order = places_of([criterion_of(entry) for entry in entries], rubric.rubric)
-    if order is None:
-        return None
-    return entries if order == list(range(len(order))) else [entries[place] for place in order]
+    if isinstance(order, range):
+        return entries
+    return None if order is None else [entries[place] for place in order]
 
 
-def places_of(said: Sequence[Criterion], criteria: Sequence[Criterion]) -> list[int] | None:
-    """For each criterion its place in another order of the same ones; None where the others are not the same.
+def places_of(said: Sequence[Criterion], criteria: Sequence[Criterion]) -> list[int] | range | None:
+    """For each criterion its place in another order of the same ones: a range where the order is the same.
+
+    None where the others are not the same ones.
 
     Example:
         >>> brief, polite = Criterion(requirement="Is brief"), Criterion(requirement="Is polite")
@@ -169,7 +171,7 @@ def places_of(said: Sequence[Criterion], criteria: Sequence[Criterion]) -> list[
     if all(a is b or a.requirement == b.requirement for a, b in zip(said, criteria, strict=True)) or all(
         a.name is not None and a.name == b.name for a, b in zip(said, criteria, strict=True)
     ):
-        return list(range(len(said)))
+        return range(len(said))
     places = {criterion.requirement: place for place, criterion in enumerate(said)}
     ordered = [places[criterion.requirement] for criterion in criteria if criterion.requirement in places]
     return ordered if len(set(ordered)) == len(criteria) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -104,7 +105,10 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
         places += [column.index for column in found]
         truth += map(label_code, pair.item.ground_truth or (), found)
         judged += map(entry_code, pair.entries, found)
-        means += map(panel_mean, pair.entries)
+        means += [
+            math.nan if column.kind == "binary" else panel_mean(entry)
+            for entry, column in zip(pair.entries, found, strict=True)
+        ]
         if votes is not None:
             votes.add(pair.entries, found)
     words = _codes(judged)
