@@ -145,7 +145,7 @@ def test_labels_may_come_from_another_file_with_a_part_of_the_items(
     assert "4 labelled items" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("question", [["--corrected"], ["--criteria"], ["--label-next", "3"]])
+@pytest.mark.parametrize("question", [[], ["--corrected"], ["--criteria"], ["--label-next", "3"]])
 def test_every_question_finds_labels_elsewhere_whatever_their_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], question: list[str]
 ) -> None:
@@ -173,7 +173,7 @@ def test_every_question_finds_labels_elsewhere_whatever_their_order(
     assert printed[0] == printed[1]
 
 
-@pytest.mark.parametrize("question", [["--corrected"], ["--criteria"], ["--label-next", "3"]])
+@pytest.mark.parametrize("question", [[], ["--corrected"], ["--criteria"], ["--label-next", "3"]])
 def test_every_question_refuses_labels_of_other_texts_and_other_criteria(
     one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], question: list[str]
 ) -> None:
@@ -187,7 +187,11 @@ def test_every_question_refuses_labels_of_other_texts_and_other_criteria(
     dataset.rubric = Rubric([Criterion(name="Warm", requirement="Is warm."), Criterion(requirement="Is kind.")])
     dataset.to_file(tmp_path / "criteria.json")
     assert run(["agree", str(one), *question, "--dataset", str(tmp_path / "criteria.json")]) == 2
-    assert "item t0: the report judges 'Short', which its rubric in the dataset" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        f"{tmp_path / 'criteria.json'}: item t0: the report judges 'Short', which its rubric in the dataset" in said
+    )
+    assert "Give the labels of what was graded" in said
 
 
 def test_two_runs_are_compared(one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,6 +227,7 @@ def test_the_worth_of_the_rubric_for_groups_of_rollouts_is_shown(
     [
         (["--by", "colour"], "--by 'colour' is not one of criterion, judge, tag"),
         (["--json", "--csv"], "--json and --csv exclude each other"),
+        (["--criteria", "--by", "judge"], "--by and --criteria are different questions"),
         (["--criteria", "--corrected"], "--criteria and --corrected are different questions"),
         (["--dataset", "none.json"], "none.json"),
         (["--cannot-assess", "drop"], "cannot_assess='drop' is not one of"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,11 @@ def test_runs_without_an_item_in_common_are_refused(graded: Callable[..., Any]) 
     first.item_results, second.item_results = first.item_results[:2], second.item_results[2:]
     with pytest.raises(InputError, match="no labelled criterion in common"):
         compare_judges(first, second, one.dataset)
+    strange = one.run
+    for result in strange.item_results:
+        result.item = replace(result.item, submission=f"Another {result.item.submission}")
+    with pytest.raises(InputError, match="run b: none of the 4 graded items is in the dataset"):
+        compare_judges(first, strange, one.dataset)
 
 
 def test_bca_intervals_are_those_of_scipy_up_to_chance() -> None:

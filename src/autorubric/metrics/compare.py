@@ -109,7 +109,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     """
     drawing = Bootstrap(n_replicates, confidence_level, seed)
     modes = Modes(cannot_assess, na_mode)
-    first, second = _in_common(evidence(a, dataset, modes), evidence(b, dataset, modes))
+    first, second = _in_common(_of_run("a", a, dataset, modes), _of_run("b", b, dataset, modes))
     made = _differences(first, second, drawing)
     named = {found.name: found for found in made[: len(FIGURES)]}
     adjusted = holm([found.p_value for found in made[len(FIGURES) :]])
@@ -125,6 +125,13 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         n_replicates=n_replicates,
         warnings=list(dict.fromkeys((*first.warnings, *second.warnings))),
     )
+
+
+def _of_run(name: str, run: GradedItems, dataset: RubricDataset, modes: Modes) -> Evidence:
+    try:
+        return evidence(run, dataset, modes)
+    except InputError as error:
+        raise InputError(f"run {name}: {problem}" for problem in error.problems) from None
 
 
 def _differences(first: Evidence, second: Evidence, drawing: Bootstrap) -> list[Difference]:
