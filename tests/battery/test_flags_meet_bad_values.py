@@ -29,7 +29,7 @@ JUDGING: dict[str, type] = {
 NUMBERS: dict[str, dict[str, type]] = {
     "synthesize": SYNTHESIZE_NUMBERS,
     "grade": {"limit": int, "fail-under": float} | JUDGING,
-    "agree": {"confidence": float, "replicates": int, "seed": int},
+    "agree": {"confidence": float, "replicates": int, "rollouts": int, "seed": int},
     "select": {"limit": int, "threshold": float, "margin": float} | JUDGING,
     "sample": {"k": int, "sample-temperature": float, "sample-max-tokens": int},
     "serve": {"port": int, "queue": int, "deadline": float, "max-body-mb": float, "grace": float}
@@ -40,7 +40,7 @@ NUMBERS: dict[str, dict[str, type]] = {
 BELOW: dict[str, tuple[str, ...]] = {
     "synthesize": tuple(SYNTHESIZE_NUMBERS),
     "grade": ("quorum", "few-shot", "limit", "budget-tokens", "budget-usd", "concurrency", "fail-under", "timeout"),
-    "agree": ("confidence", "replicates", "seed"),
+    "agree": ("confidence", "replicates", "rollouts", "seed"),
     "sample": ("k", "sample-max-tokens"),
     "select": ("threshold", "margin", "budget-usd", "budget-tokens", "limit"),
     "serve": ("port", "queue", "deadline", "max-body-mb", "grace", "second-share", "budget-usd", "timeout"),

@@ -77,7 +77,50 @@ def test_the_table_has_other_forms(one: Path, capsys: pytest.CaptureFixture[str]
 def test_a_row_for_each_judge(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["agree", str(one), "--by", "judge", "--csv"]) == 0
     [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert (row["judge"], row["n"], row["accuracy"], row["asked"]) == ("check", "24", "0.750", "full")
+    assert (row["judge"], row["n"], row["accuracy"], row["asked"]) == ("check", "24", "0.75", "full")
+
+
+def test_csv_has_every_place_of_a_number_and_a_column_for_each_end_of_an_interval(
+    one: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["agree", str(one), "--csv"]) == 0
+    table = io.StringIO(capsys.readouterr().out)
+    rows = list(csv.DictReader(table))
+    assert run(["agree", str(one), "--json"]) == 0
+    whole = {found["name"]: found for found in json.loads(capsys.readouterr().out)["per_criterion"]}
+    for row in rows:
+        found = whole[row["criterion"]]
+        assert float(row["kappa"]) == found["kappa"] and float(row["AC"]) == found["gwet"]
+        assert float(row["accuracy low"]) == found["accuracy_ci"]["lower"]
+        assert float(row["kappa high"]) == found["kappa_ci"]["upper"]
+    # One judge alone: there is no panel without it, and the cell is empty.
+    assert run(["agree", str(one), "--by", "judge", "--csv"]) == 0
+    [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert row["panel without it"] == ""
+
+
+def test_items_with_rubrics_of_their_own_have_a_kappa_by_kind_judge_and_tag_and_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = RubricDataset("Explain.")
+    for number in range(80):
+        short = number % 2 == 0
+        check = {"name": "word_count", "parameters": {"at_most": 3}}
+        rubric = Rubric([Criterion(name="Short", requirement=f"{number}: short", tags=["form"], check=check)])
+        # Four labels in five are the opposite of what the check finds.
+        text = f"Text {number}." if short else f"This is the text {number}."
+        dataset.add_item(text, "", ["MET" if short == (number % 5 == 0) else "UNMET"], rubric)
+    dataset.to_file(tmp_path / "own.json")
+    assert run(["grade", str(tmp_path / "own.json"), "-o", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    # 40 of each label and a fifth agrees: κ = (0.2 - 0.5) / (1 - 0.5) = -0.6.
+    for by in ("criterion", "judge", "tag"):
+        assert run(["agree", str(tmp_path / "run"), "--by", by, "--csv"]) == 0
+        [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
+        assert float(row["kappa"]) == pytest.approx(-0.6)
+        assert not row.get("mean kappa")
+    assert run(["agree", str(tmp_path / "run")]) == 0
+    assert "Do not rely on the binary criteria: their kappa is below 0.41" in capsys.readouterr().out
 
 
 def test_the_same_command_prints_the_same(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +145,55 @@ def test_labels_may_come_from_another_file_with_a_part_of_the_items(
     assert "4 labelled items" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("question", [[], ["--corrected"], ["--criteria"], ["--label-next", "3"]])
+def test_every_question_finds_labels_elsewhere_whatever_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], question: list[str]
+) -> None:
+    made = graded(tmp_path)
+    labels = RubricDataset.from_file(made.with_suffix(".json"))
+    labels.items = labels.items[8::-1]
+    assert labels.rubric is not None
+    labels.rubric = Rubric(labels.rubric.rubric[::-1])
+    for item in labels.items:
+        item.ground_truth = (item.ground_truth or [])[::-1]
+    labels.to_file(tmp_path / "turned.json")
+    # The same labels without a turn: those of the last three items are not there.
+    straight = RubricDataset.from_file(made.with_suffix(".json"))
+    for item in straight.items[9:]:
+        item.ground_truth = None
+    straight.to_file(tmp_path / "straight.json")
+    printed = []
+    for name in ("turned", "straight"):
+        capsys.readouterr()
+        assert run(["agree", str(made), *question, "--dataset", str(tmp_path / f"{name}.json"), "--json"]) == 0
+        said = capsys.readouterr()
+        printed.append(said.out)
+        left = "3 of 12 graded items are not in the dataset of labels and count as unlabelled"
+        assert (left in said.err) == (name == "turned")
+    assert printed[0] == printed[1]
+
+
+@pytest.mark.parametrize("question", [[], ["--corrected"], ["--criteria"], ["--label-next", "3"]])
+def test_every_question_refuses_labels_of_other_texts_and_other_criteria(
+    one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], question: list[str]
+) -> None:
+    dataset = RubricDataset.from_file(one.with_suffix(".json"))
+    for item in dataset.items:
+        item.submission, item.id = f"Another {item.submission}", None
+    dataset.to_file(tmp_path / "texts.json")
+    assert run(["agree", str(one), *question, "--dataset", str(tmp_path / "texts.json")]) == 2
+    assert "none of the 12 graded items is in the dataset" in capsys.readouterr().err
+    dataset = RubricDataset.from_file(one.with_suffix(".json"))
+    dataset.rubric = Rubric([Criterion(name="Warm", requirement="Is warm."), Criterion(requirement="Is kind.")])
+    dataset.to_file(tmp_path / "criteria.json")
+    assert run(["agree", str(one), *question, "--dataset", str(tmp_path / "criteria.json")]) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"{tmp_path / 'criteria.json'}: item t0: the report judges 'Short', which its rubric in the dataset" in said
+    )
+    assert "Give the labels of what was graded" in said
+
+
 def test_two_runs_are_compared(one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = graded(tmp_path, "other")
     capsys.readouterr()
@@ -111,7 +203,23 @@ def test_two_runs_are_compared(one: Path, tmp_path: Path, capsys: pytest.Capture
 
 def test_criteria_are_shown_with_what_to_do(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["agree", str(one), "--criteria"]) == 0
-    assert "what to do" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    # Of the two criteria one is the other turned round.
+    assert "what to do" in out and "2 criteria amount to 1.0 independent ones" in out
+
+
+def test_the_worth_of_the_rubric_for_groups_of_rollouts_is_shown(
+    one: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["agree", str(one), "--criteria", "--rollouts", "4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # Scores are 10/12 and 2/12, six of each: ±1/3 about their mean, (12/9) / 11 unbiased, 3/4 of it around the mean
+    # of a group of four; and 2·C(6, 4) of C(12, 4) groups are all alike.
+    assert found["group"]["expected"] == pytest.approx(12 / 9 / 11 * 3 / 4)
+    assert found["group"]["silent"] == pytest.approx(30 / 495)
+    assert found["effective"] == pytest.approx(1.0)
+    assert [each["name"] for each in found["criteria"]] == ["Long", "Short"]
+    assert run(["agree", str(one), "--criteria", "--rollouts", "1"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -119,6 +227,7 @@ def test_criteria_are_shown_with_what_to_do(one: Path, capsys: pytest.CaptureFix
     [
         (["--by", "colour"], "--by 'colour' is not one of criterion, judge, tag"),
         (["--json", "--csv"], "--json and --csv exclude each other"),
+        (["--criteria", "--by", "judge"], "--by and --criteria are different questions"),
         (["--criteria", "--corrected"], "--criteria and --corrected are different questions"),
         (["--dataset", "none.json"], "none.json"),
         (["--cannot-assess", "drop"], "cannot_assess='drop' is not one of"),

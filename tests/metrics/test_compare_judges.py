@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,24 @@ def test_criteria_have_the_p_value_of_holm(graded: Callable[..., Any]) -> None:
     assert adjusted == [pytest.approx(min(1, 2 * p) if p == min(raw) else max(p, 2 * min(raw))) for p in raw]
 
 
+def test_the_mean_kappa_of_both_is_over_the_same_criteria(graded: Callable[..., Any]) -> None:
+    clear, hard = (Criterion(name=name, requirement=name) for name in ("clear", "hard"))
+    a, b = graded([clear, hard]), graded([clear, hard])
+    for number in range(24):
+        label, other = ("MET", "UNMET") if number % 2 else ("UNMET", "MET")
+        # All labels on "clear" are MET: the κ of a, who always says so, is undefined, and that of b is 0.
+        # On "hard" a misses a quarter and b none.
+        a.add(["MET", label], ["MET", other if number % 4 == 0 else label])
+        b.add(["MET", label], ["UNMET" if number % 5 == 0 else "MET", label])
+    found = compare_judges(a.run, b.run, a.dataset, seed=1)
+    hard_one = next(each for each in found.per_criterion if each.name == "hard")
+    # 18 of 24 agree; labels 12 and 12, a says UNMET 6 times: p_e = 0.5, κ = (0.75 - 0.5) / 0.5.
+    assert [hard_one.a, hard_one.b] == pytest.approx([0.5, 1.0])
+    assert found.mean_kappa.model_dump(exclude={"name", "n", "p_holm"}) == hard_one.model_dump(
+        exclude={"name", "n", "p_holm"}
+    )
+
+
 def test_only_what_both_judged_is_compared(graded: Callable[..., Any]) -> None:
     one, other = run(graded, 0.1, 1), run(graded, 0.1, 2)
     other.said[0] = ["failed", "MET"]
@@ -81,6 +100,11 @@ def test_runs_without_an_item_in_common_are_refused(graded: Callable[..., Any]) 
     first.item_results, second.item_results = first.item_results[:2], second.item_results[2:]
     with pytest.raises(InputError, match="no labelled criterion in common"):
         compare_judges(first, second, one.dataset)
+    strange = one.run
+    for result in strange.item_results:
+        result.item = replace(result.item, submission=f"Another {result.item.submission}")
+    with pytest.raises(InputError, match="run b: none of the 4 graded items is in the dataset"):
+        compare_judges(first, strange, one.dataset)
 
 
 def test_bca_intervals_are_those_of_scipy_up_to_chance() -> None:
@@ -126,3 +150,4 @@ def test_items_with_rubrics_of_their_own_are_compared_point_by_point(graded: Cal
     found = compare_judges(made[0].run, made[1].run, made[0].dataset, n_replicates=200, seed=1)
     # Five of the second judge's twenty verdicts are wrong.
     assert (found.accuracy.a, found.accuracy.b, found.per_criterion) == (1.0, 0.75, [])
+    assert (found.mean_kappa.a, found.mean_kappa.difference, found.mean_kappa.p_value) == (None, None, None)

@@ -149,6 +149,24 @@ def test_a_length_penalty_lowers_the_true_score_too(graded: Make) -> None:
     assert any("length penalty" in warning for warning in found.warnings)
 
 
+@pytest.mark.parametrize("penalty", [0.0, 0.1])
+def test_the_mean_of_a_panels_options_is_what_its_score_is_made_of(graded: Make, penalty: float) -> None:
+    made = graded([IN_ORDER]).add(["Mid"], ["Mid"]).add(["Low"], ["Low"])
+    run = made.run
+    # Two judges said Mid and one High: 2/3 on average, which is Mid when it has to be an option.
+    [entry] = run.item_results[0].report.report
+    mean = entry.final_multi_choice_verdict.model_copy(update={"aggregated_value": 2 / 3})
+    run.item_results[0].report.report = [entry.model_copy(update={"final_multi_choice_verdict": mean})]
+    run.item_results[0].report.score = 2 / 3 - penalty
+    if penalty:
+        run.grader_config = {"normalize": True, "cannot_assess": {}, "length_penalty": {"free_budget": 1}}
+    found = compute_metrics(run, made.dataset)
+    # The label scores 1/2, and the penalty takes as much of it: the error is 1/6 on one of two items either way.
+    assert found.bias.mean_bias == pytest.approx(1 / 12)
+    assert [w for w in found.warnings if "verdicts make them" in w] == []
+    assert found.per_criterion[0].accuracy == 1.0
+
+
 WORDS = st.sampled_from(["MET", "UNMET", "CANNOT_ASSESS"])
 
 
@@ -295,7 +313,9 @@ def test_labels_in_another_order_or_for_a_part_of_the_items_find_their_reports(g
 def test_labels_of_other_criteria_are_named(graded: Make) -> None:
     made = graded([BRIEF]).add(["MET"], ["MET"])
     other = graded([LIES]).add(["MET"], ["MET"]).dataset
-    with pytest.raises(InputError, match="item 0: the report judges 'Brief', which the labels' rubric does not have"):
+    with pytest.raises(
+        InputError, match="item 0: the report judges 'Brief', which its rubric in the dataset does not have"
+    ):
         compute_metrics(made.run, other)
 
 
@@ -337,6 +357,43 @@ def test_agreement_among_judges_is_in_the_criterion(graded: Make) -> None:
     expected = krippendorff.alpha([[0, 1, 2], [0, 2, 2]], level_of_measurement="ordinal", value_domain=[0, 1, 2])
     assert found.krippendorff_alpha == pytest.approx(expected)
     assert found.n_judges == 2
+
+
+def test_agreement_among_judges_has_no_regard_to_the_labels_and_counts_missing_votes(graded: Make) -> None:
+    import krippendorff
+
+    made = graded([BRIEF])
+    unsure, met, unmet = "CANNOT_ASSESS", "MET", "UNMET"
+    rows = [(met, met, met), (met, unmet, met), (unmet, unmet, unmet), (unsure, met, unmet), (met, met, unsure)]
+    for a, b, c in rows:
+        # The panel says what a says, and the labels can say nothing of the first two: neither is a word of b and c.
+        made.add([unsure if len(made.labels) < 2 else met], {"a": [a], "b": [b], "c": [c]})
+    coded = np.array([[{met: 0.0, unmet: 1.0}.get(word, np.nan) for word in row] for row in rows]).T
+    [found] = compute_metrics(made.run, made.dataset).per_criterion
+    assert found.n_samples == 2
+    assert found.krippendorff_alpha == pytest.approx(krippendorff.alpha(coded, level_of_measurement="nominal"))
+    # Without a as well: b and c alone.
+    without = compute_metrics(made.run, made.dataset, per_judge=True).without_judge[0].alpha_without
+    assert without == pytest.approx(krippendorff.alpha(coded[1:], level_of_measurement="nominal"))
+    [found] = compute_metrics(made.run, made.dataset, cannot_assess="as_category").per_criterion
+    third = np.where(np.isnan(coded), 2.0, coded)
+    assert found.krippendorff_alpha == pytest.approx(krippendorff.alpha(third, level_of_measurement="nominal"))
+    influence = compute_metrics(made.run, made.dataset, cannot_assess="as_category", per_judge=True).without_judge[0]
+    expected = krippendorff.alpha(third[1:], level_of_measurement="nominal")
+    assert influence.alpha_without == pytest.approx(expected)
+
+
+def test_options_in_order_keep_their_weights_where_other_abstentions_are_a_category(graded: Make) -> None:
+    made = graded([scale(("Low", 0.0), ("Mid", 0.5), ("High", 1.0), na=True)])
+    for label, said in (("Low", "Low"), ("Mid", "High"), ("High", "High"), ("Low", "Mid")):
+        made.add([label], [said])
+    figures = [
+        compute_metrics(made.run, made.dataset, na_mode=mode).per_criterion[0] for mode in ("exclude", "as_category")
+    ]
+    # Places Low 0, Mid 1, High 2: truth 0 1 2 0, judged 0 2 2 1.
+    expected = sk.cohen_kappa_score([0, 1, 2, 0], [0, 2, 2, 1], weights="quadratic")
+    assert [found.kappa for found in figures] == pytest.approx([expected, expected])
+    assert figures[0] == figures[1]
 
 
 def noisy(made: Any, n: int, seed: int = 0) -> Any:

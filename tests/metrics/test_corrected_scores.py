@@ -1,5 +1,7 @@
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ class Result:
 
 @dataclass
 class Run:
-    item_results: list[Result]
+    item_results: Sequence[Any]
 
 
 def essays(labelled: int, items: int) -> tuple[RubricDataset, list[Report | None]]:
@@ -99,7 +101,9 @@ def test_items_with_rubrics_of_their_own_have_a_score_but_no_criteria() -> None:
     dataset, reports = example_run()
     own = Rubric([Criterion(requirement=f"own {n}") for n in range(3)])
     items = [replace(item, rubric=own) if n == 5 else item for n, item in enumerate(dataset)]
-    found = corrected_scores(reports, replace(dataset, items=items))
+    entries = [CriterionReport(**c.model_dump(), verdict=CriterionVerdict.MET, reason=None) for c in own]
+    of_own = [*reports[:5], EvaluationReport(score=1.0, report=entries)]
+    found = corrected_scores(of_own, replace(dataset, items=items))
     assert found.criteria == {} and found.score.labelled == 4
 
 
@@ -122,6 +126,20 @@ def test_a_run_without_ground_truth_or_of_another_dataset_is_refused() -> None:
         corrected_scores(reports, bare)
     report = reports[0]
     assert isinstance(report, EvaluationReport)
-    with pytest.raises(InputError, match="the run has item 9, but the dataset has 6 items"):
+    with pytest.raises(InputError, match="1 of the run's 1 items are not in the dataset: 0"):
         corrected_scores(Run([Result(9, report)]), dataset)
     assert not math.isnan(report.score or 0.0)
+
+
+@dataclass
+class Of:
+    item_idx: int
+    report: Report | None
+    item: DataItem
+
+
+def test_a_run_finds_its_items_in_a_dataset_of_another_order() -> None:
+    dataset, reports = essays(60, 200)
+    run = Run([Of(n, report, item) for n, (report, item) in enumerate(zip(reports, dataset, strict=True))])
+    turned = replace(dataset, items=dataset.items[::-1])
+    assert corrected_scores(run, turned) == corrected_scores(run, dataset)

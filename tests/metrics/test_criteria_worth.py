@@ -189,6 +189,15 @@ def test_judges_that_differ_ask_for_sharper_words() -> None:
     assert rows["vague"].advice == "sharpen"
 
 
+def test_a_criterion_that_all_meet_has_no_difficulty() -> None:
+    table = RNG.random((40, 4)) < 0.5
+    table[:, 2] = True
+    dataset, reports = run_of(table, [1.0] * 4)
+    rows = {row.name: row for row in criteria_worth(reports, dataset)}
+    assert (rows["c2"].slope, rows["c2"].difficulty) == (None, None)
+    assert None not in (rows["c0"].slope, rows["c1"].slope, rows["c3"].slope)
+
+
 def test_failures_and_abstentions_are_no_verdicts() -> None:
     dataset, reports = example_run()
     first = reports[0]
@@ -234,5 +243,9 @@ def test_a_run_that_does_not_fit_its_dataset_is_refused() -> None:
         criteria_worth(short, dataset)
     own = Rubric([Criterion(requirement=f"own {n}") for n in range(3)])
     other = replace(dataset, items=[replace(item, rubric=own if n == 2 else None) for n, item in enumerate(dataset)])
-    with pytest.raises(InputError, match="items 2 have other criteria than item 0"):
+    with pytest.raises(InputError, match="item 2: the report judges 'Causes', which its rubric in the dataset"):
         criteria_worth(reports, other)
+    entries = [CriterionReport(**criterion.model_dump(), verdict=MET, reason=None) for criterion in own]
+    of_own = [*reports[:2], EvaluationReport(score=1.0, report=entries), *reports[3:]]
+    with pytest.raises(InputError, match="items 2 have other criteria than item 0"):
+        criteria_worth(of_own, other)

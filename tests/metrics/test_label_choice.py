@@ -1,3 +1,6 @@
+from types import SimpleNamespace
+from typing import Any, cast
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -41,17 +44,29 @@ def test_a_systematic_draw_takes_each_pair_with_its_probability() -> None:
     assert counts / rounds == pytest.approx(chances, abs=0.012)
 
 
+def test_a_run_says_itself_what_its_labels_are_asked_for() -> None:
+    dataset, reports = example_run()
+    results = [
+        SimpleNamespace(item_idx=n, item=item, report=report)
+        for n, (item, report) in enumerate(zip(dataset, reports, strict=True))
+    ]
+    run = cast("Any", SimpleNamespace(item_results=results))
+    assert label_next(run, 4, seed=1) == label_next(reports, 4, dataset, seed=1)
+    with pytest.raises(InputError, match="do not say what items they are about; give the dataset"):
+        label_next(reports, 4)
+
+
 def test_labelled_pairs_are_not_asked_for_again() -> None:
     dataset, reports = example_run()
-    first = label_next(reports, dataset, 4, seed=1)
+    first = label_next(reports, 4, dataset, seed=1)
     labels = [CellLabel(r.item, r.criterion, "MET", r.probability) for r in first]
-    second = label_next(reports, dataset, 9, labels=labels, seed=2)
+    second = label_next(reports, 9, dataset, labels=labels, seed=2)
     # Items 4 and 5 have no ground truth: six pairs, four of them labelled now.
     assert {(r.item, r.criterion) for r in [*first, *second]} == {(i, c) for i in (4, 5) for c in range(3)}
     assert [r.probability for r in second] == [1.0, 1.0]
     everything = [*labels, *(CellLabel(r.item, r.criterion, "MET", 1.0, batch=1) for r in second)]
     with pytest.raises(InputError, match="nothing left to ask for"):
-        label_next(reports, dataset, 1, labels=everything)
+        label_next(reports, 1, dataset, labels=everything)
 
 
 def test_with_every_label_the_score_is_the_mean_of_the_truth() -> None:
@@ -68,7 +83,7 @@ def test_the_sampled_score_is_unbiased_over_draws_and_batches() -> None:
     for seed in range(1500):
         labels: list[CellLabel] = []
         for batch in (0, 1):
-            asked = label_next(reports, dataset, 2, labels=labels, seed=2 * seed + batch)
+            asked = label_next(reports, 2, dataset, labels=labels, seed=2 * seed + batch)
             labels += [
                 CellLabel(r.item, r.criterion, truth[r.item, r.criterion], r.probability, batch) for r in asked
             ]
@@ -102,7 +117,7 @@ def test_labels_that_fit_no_pair_are_named() -> None:
         with_labels(table, labels)
     assert len(caught.value.problems) == 3
     with pytest.raises(InputError, match="k=0"):
-        label_next(reports, dataset, 0)
+        label_next(reports, 0, dataset)
     with pytest.raises(InputError, match="there are no labels"):
         sampled_score(reports, dataset, [])
 

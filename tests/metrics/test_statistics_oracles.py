@@ -197,3 +197,11 @@ def test_errors_of_values() -> None:
     assert mae([1.0, 0.0], [0.5, 1.0]) == pytest.approx(0.75)
     assert rmse([], []) is None
     assert mae([], []) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_order_on_both_sides_is_a_correlation_of_one_and_not_nearly_one(seed: int) -> None:
+    values = np.random.default_rng(seed).integers(0, 4, 3 + seed) / 3.0
+    if len(set(values)) > 1:
+        assert spearman(values, values**3) == (1.0, 0.0)
+        assert spearman(values, -values) == (-1.0, 0.0)

@@ -57,5 +57,5 @@ def test_graded_essays_are_all_labelled_so_nothing_is_to_correct_or_to_ask_for(e
     items = essays.items[:6]
     for item in items:
         item.ground_truth = None
-    asked = label_next(run, essays, 5)
+    asked = label_next(run, 5, essays)
     assert len(asked) == 5 and {request.item for request in asked} <= set(range(6))

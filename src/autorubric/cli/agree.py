@@ -19,6 +19,7 @@ _Dataset = Annotated[
 _By = Annotated[str, typer.Option("--by", help="A row for each criterion, judge or tag.")]
 _Against = Annotated[Path | None, typer.Option("--against", help="Another run on the same items, to compare with.")]
 _Criteria = Annotated[bool, typer.Option("--criteria", help="What each criterion is worth; needs no labels.")]
+_Rollouts = Annotated[int, typer.Option(min=2, max=1_000_000, help="Submissions in a group, for --criteria.")]
 _Corrected = Annotated[
     bool, typer.Option("--corrected", help="The scores, corrected with the labels for the judge's errors.")
 ]
@@ -54,6 +55,7 @@ def agree(
     cannot_assess: _Abstain = "exclude",
     na: _Na = "exclude",
     confidence: _Confidence = 0.95,
+    rollouts: _Rollouts = 8,
     replicates: _Replicates = 1000,
     seed: _Seed = 0,
 ) -> int:
@@ -61,17 +63,21 @@ def agree(
     form = _form(json, csv, md)
     if by not in ("criterion", "judge", "tag"):
         raise InputError(f"--by {by!r} is not one of criterion, judge, tag")
-    _one_question(criteria=criteria, against=against, corrected=corrected, label_next=label_next or labels)
+    _one_question(
+        by=by != "criterion", criteria=criteria, against=against, corrected=corrected, label_next=label_next or labels
+    )
     from autorubric.cli import labelling
     from autorubric.cli.agreement_report import Shown, agreement, comparison, worth
 
     options = {"cannot_assess": cannot_assess, "na_mode": na, "confidence_level": confidence, "seed": seed}
-    result, truth = _read(run, dataset)
+    result, truth = _read(run)
+    if dataset is not None:
+        truth = _relabelled(truth, dataset)
     shown: Shown
     if criteria:
-        shown = worth(result, truth, confidence)
+        shown = worth(result, truth, rollouts, confidence)
     elif against is not None:
-        shown = comparison(result, _read(against, None)[0], truth, replicates, options)
+        shown = comparison(result, _read(against)[0], truth, replicates, options)
     elif corrected:
         shown = labelling.corrected(result, truth, confidence)
     elif label_next or labels:
@@ -100,8 +106,8 @@ def _form(json: bool, csv: bool, md: bool) -> str:
     return chosen[0] if chosen else "text"
 
 
-def _read(run: Path, dataset: Path | None) -> tuple[Any, RubricDataset]:
-    """The run, and the dataset with its labels: the one named, or the run's own copy."""
+def _read(run: Path) -> tuple[Any, RubricDataset]:
+    """The run, and its own copy of the dataset."""
     from autorubric.dataset import RubricDataset
     from autorubric.evaluation import EvalResult
     from autorubric.evaluation.experiment import DATASET_FILE
@@ -109,4 +115,20 @@ def _read(run: Path, dataset: Path | None) -> tuple[Any, RubricDataset]:
     result = EvalResult.from_experiment(run)
     if not result.item_results:
         raise InputError(f"{run}: no item has been graded yet")
-    return result, RubricDataset.from_file(run / DATASET_FILE if dataset is None else dataset)
+    return result, RubricDataset.from_file(run / DATASET_FILE)
+
+
+def _relabelled(graded: RubricDataset, path: Path) -> RubricDataset:
+    """What was graded with the labels of a file; what does not fit is said on the standard error."""
+    from autorubric.dataset import RubricDataset
+    from autorubric.metrics.relabelling import relabelled
+
+    labels = RubricDataset.from_file(path)
+    try:
+        made, notes = relabelled(graded, labels)
+    except InputError as error:
+        advice = "Give the labels of what was graded, with the same texts and criteria."
+        raise InputError([f"{path}: {problem}" for problem in error.problems], advice) from None
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    return made

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
@@ -16,13 +16,40 @@ from autorubric.files.spreadsheet import defused
 from autorubric.metrics.compare import compare_judges, verdict_on
 from autorubric.metrics.compute import compute_metrics
 from autorubric.metrics.criterion_results import CriterionMetricsUnion
-from autorubric.metrics.results import MetricsResult
+from autorubric.metrics.results import MetricsResult, TagMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.summary import shown, worst_first
-from autorubric.metrics.worth import criteria_worth
+from autorubric.metrics.worth import rubric_worth
 
 _TRUST = 0.61
 _DISTRUST = 0.41
+
+
+class Ranged(NamedTuple):
+    """A figure with its interval, as a cell of a table; None for what is undefined.
+
+    Attributes:
+        value: the figure.
+        low: the lower end of its interval.
+        high: the upper end.
+
+    Example:
+        >>> str(Ranged(0.5, 0.25, 0.75)), str(Ranged(None))
+        ('0.500 [0.250, 0.750]', '–')
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, value: float | None, interval: ConfidenceInterval | None) -> Ranged:
+        """A figure and its interval, if it has one."""
+        return cls(value) if interval is None else cls(value, interval.lower, interval.upper)
+
+    def __str__(self) -> str:
+        ends = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        return shown(self.value) + ends
 
 
 @dataclass(frozen=True)
@@ -30,7 +57,8 @@ class Shown:
     """A table with what is said above and below it.
 
     Attributes:
-        rows: one mapping a row, all with the same keys.
+        rows: one mapping a row, all with the same keys. People see three places of a number; CSV has all of them,
+            and of a figure with an interval three columns.
         whole: everything, for JSON.
         above: lines before the table.
         below: lines after it.
@@ -61,7 +89,7 @@ class Shown:
         if self.rows:
             yield list(self.rows[0])
         for row in self.rows:
-            yield ["–" if value is None else str(value) for value in row.values()]
+            yield [shown(cell) if cell is None or isinstance(cell, float) else str(cell) for cell in row.values()]
 
     def _aligned(self) -> Iterator[str]:
         cells = list(self._cells())
@@ -77,10 +105,19 @@ class Shown:
 
     def _csv(self) -> str:
         out = io.StringIO()
-        writer = csv.DictWriter(out, list(self.rows[0]) if self.rows else [])
+        rows = [dict(_columns(row)) for row in self.rows]
+        writer = csv.DictWriter(out, list(rows[0]) if rows else [])
         writer.writeheader()
-        writer.writerows({name: defused(value) for name, value in row.items()} for row in self.rows)
+        writer.writerows({name: defused(value) for name, value in row.items()} for row in rows)
         return out.getvalue()
+
+
+def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, Ranged):
+            yield from ((name, value.value), (f"{name} low", value.low), (f"{name} high", value.high))
+        else:
+            yield name, value
 
 
 def agreement(run: Any, dataset: RubricDataset, by: str, replicates: int, options: Mapping[str, Any]) -> Shown:
@@ -114,14 +151,16 @@ def agreement(run: Any, dataset: RubricDataset, by: str, replicates: int, option
 
 def sentences(found: MetricsResult) -> Iterator[str]:
     """What the intervals support, and nothing more."""
-    for figures in worst_first(found):
-        interval = figures.kappa_ci
-        if interval is None or figures.is_degenerate:
+    named = [(repr(c.name), None if c.is_degenerate else c.kappa_ci) for c in worst_first(found)]
+    named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
+    for name, interval in named:
+        if interval is None:
             continue
+        its = "its" if found.pooled_by_scale is None else "their"
         if interval.upper < _DISTRUST:
-            yield f"Do not rely on {figures.name!r}: its kappa is below {_DISTRUST} at best ({interval.upper:.2f})."
+            yield f"Do not rely on {name}: {its} kappa is below {_DISTRUST} at best ({interval.upper:.2f})."
         elif interval.lower >= _TRUST:
-            yield f"{figures.name!r} can be relied on: its kappa is {interval.lower:.2f} or more."
+            yield f"{name[0].upper()}{name[1:]} can be relied on: {its} kappa is {interval.lower:.2f} or more."
     bias = found.bias
     if bias.ci is not None and bias.ci.lower > 0:
         yield f"Scores are too high, by {bias.ci.lower:.3f} or more on average."
@@ -135,9 +174,9 @@ def _criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:
             {
                 "criteria": scale.scale_type,
                 "n": scale.n_points,
-                "accuracy": shown(scale.exact_accuracy, scale.accuracy_ci),
-                "kappa": shown(scale.kappa, scale.kappa_ci),
-                "AC1": shown(scale.gwet),
+                "accuracy": Ranged.of(scale.exact_accuracy, scale.accuracy_ci),
+                "kappa": Ranged.of(scale.kappa, scale.kappa_ci),
+                "AC1": scale.gwet,
                 "abstained": scale.n_abstain,
             }
             for scale in found.pooled_by_scale
@@ -150,11 +189,11 @@ def _criterion_row(figures: CriterionMetricsUnion) -> dict[str, Any]:
     return {
         "criterion": figures.name,
         "n": figures.n_samples,
-        "kappa": shown(figures.kappa, figures.kappa_ci),
-        "AC": shown(figures.gwet),
-        "accuracy": shown(figures.accuracy, figures.accuracy_ci),
-        "commonest label": shown(figures.base_rate),
-        "coverage": shown(coverage.coverage if coverage else None),
+        "kappa": Ranged.of(figures.kappa, figures.kappa_ci),
+        "AC": figures.gwet,
+        "accuracy": Ranged.of(figures.accuracy, figures.accuracy_ci),
+        "commonest label": figures.base_rate,
+        "coverage": coverage.coverage if coverage else None,
         "weight": f"{figures.weight:g}",
     }
 
@@ -168,11 +207,12 @@ def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
         {
             "judge": judge.judge_id,
             "n": judge.n_pairs,
-            "accuracy": shown(judge.criterion_accuracy),
-            "mean kappa": shown(judge.mean_kappa),
-            "AC1": shown(judge.gwet),
-            "score bias": shown(judge.bias.mean_bias if judge.bias else None, judge.bias.ci if judge.bias else None),
-            "panel without it": shown(change.get(judge.judge_id)),
+            "accuracy": judge.criterion_accuracy,
+            "mean kappa": judge.mean_kappa,
+            "kappa": judge.micro_kappa,
+            "AC1": judge.gwet,
+            "score bias": Ranged.of(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
+            "panel without it": change.get(judge.judge_id),
             "asked": judge.coverage,
         }
         for judge in judges
@@ -187,11 +227,18 @@ def _tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
             "tag": tag.tag,
             "criteria": tag.n_criteria,
             "n": tag.n_samples,
-            "mean kappa": shown(tag.mean_kappa, tag.mean_kappa_ci),
-            "accuracy": shown(tag.accuracy, tag.accuracy_ci),
+            "mean kappa": Ranged.of(tag.mean_kappa, tag.mean_kappa_ci),
+            "kappa": Ranged.of(tag.micro_kappa, tag.micro_kappa_ci),
+            "accuracy": Ranged.of(tag.accuracy, tag.accuracy_ci),
         }
-        for tag in sorted(found.per_tag, key=lambda tag: (tag.mean_kappa is None, tag.mean_kappa or 0.0))
+        for tag in sorted(found.per_tag, key=_least_kappa)
     ]
+
+
+def _least_kappa(tag: TagMetrics) -> tuple[bool, float]:
+    """The mean κ, or that of all pairs where criteria are pooled; what has none comes last."""
+    kappa = tag.micro_kappa if tag.mean_kappa is None else tag.mean_kappa
+    return kappa is None, kappa or 0.0
 
 
 def comparison(run: Any, other: Any, dataset: RubricDataset, replicates: int, options: Mapping[str, Any]) -> Shown:
@@ -203,11 +250,11 @@ def comparison(run: Any, other: Any, dataset: RubricDataset, replicates: int, op
         {
             "figure": names[place] if place < len(names) else f"kappa of {figure.name}",
             "n": figure.n,
-            "a": shown(figure.a),
-            "b": shown(figure.b),
-            "a − b": shown(figure.difference, figure.ci),
-            "p": shown(figure.p_value),
-            "p (Holm)": shown(figure.p_holm),
+            "a": figure.a,
+            "b": figure.b,
+            "a − b": Ranged.of(figure.difference, figure.ci),
+            "p": figure.p_value,
+            "p (Holm)": figure.p_holm,
         }
         for place, figure in enumerate(figures)
     ]
@@ -216,24 +263,33 @@ def comparison(run: Any, other: Any, dataset: RubricDataset, replicates: int, op
     return Shown(rows, found.model_dump(mode="json"), [head, ""], ["", verdict_on(found.accuracy), *notes])
 
 
-def worth(run: Any, dataset: RubricDataset, confidence: float) -> Shown:
-    """What each criterion of a run is worth, worst first."""
-    found = criteria_worth(run, dataset, confidence=confidence)
+def worth(run: Any, dataset: RubricDataset, rollouts: int, confidence: float) -> Shown:
+    """What each criterion of a run is worth, worst first, and what the rubric is worth for training."""
+    found = rubric_worth(run, dataset, rollouts=rollouts, confidence=confidence)
     rows = [
         {
             "criterion": each.name,
             "n": each.n,
             "what to do": each.advice,
-            "pass rate": shown(each.pass_rate.value),
-            "discrimination": shown(each.discrimination.value),
-            "share of score": shown(each.score_share),
+            "pass rate": each.pass_rate.value,
+            "discrimination": each.discrimination.value,
+            "difficulty": each.difficulty,
+            "share of score": each.score_share,
+            "judges differ": each.disagreement,
             "most like": each.partner,
+            "correlation": each.redundancy.value,
             "why": each.reason,
         }
-        for each in found
+        for each in found.criteria
     ]
-    return Shown(rows, [_jsonable(each) for each in found])
-
-
-def _jsonable(found: Any) -> Any:
-    return json.loads(json.dumps(asdict(found), default=str))
+    effective = "–" if found.effective is None else f"{found.effective:.1f}"
+    return Shown(
+        rows,
+        {**asdict(found), "group": found.group._asdict()},
+        [
+            f"{len(rows)} criteria amount to {effective} independent ones",
+            f"groups of {rollouts} submissions of one prompt: expected variance of the score "
+            f"{shown(found.group.expected)}, all scores equal in {shown(found.group.silent)} of the groups",
+            "",
+        ],
+    )

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autorubric.cli.agreement_report import Shown
+from autorubric.cli.agreement_report import Ranged, Shown
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
@@ -48,7 +48,7 @@ def corrected(run: Any, dataset: RubricDataset, confidence: float) -> Shown:
 def to_label(run: Any, dataset: RubricDataset, k: int, labels: Sequence[CellLabel], seed: int) -> Shown:
     """The k pairs of item and criterion to label next, in the columns that `labels_in` reads back."""
     batch = 1 + max((label.batch for label in labels), default=-1)
-    asked = label_next(run, dataset, k, labels=labels, seed=seed + batch)
+    asked = label_next(run, k, dataset, labels=labels, seed=seed + batch)
     rows = [
         dict(
             zip(
@@ -66,7 +66,7 @@ def to_label(run: Any, dataset: RubricDataset, k: int, labels: Sequence[CellLabe
 def labelled_score(run: Any, dataset: RubricDataset, labels: Sequence[CellLabel], confidence: float) -> Shown:
     """The mean score that labels collected with `--label-next` give."""
     estimate = sampled_score(run, dataset, labels, confidence=confidence)
-    rows = [{"figure": "mean score", "n": estimate.n, "labels": len(labels), "value": _text(estimate)}]
+    rows = [{"figure": "mean score", "n": estimate.n, "labels": len(labels), "value": _ranged(estimate)}]
     notes = [f"note: {estimate.reason}"] if estimate.reason else []
     return Shown(rows, {"labels": len(labels), **asdict(estimate)}, (), ["", *notes] if notes else ())
 
@@ -105,15 +105,14 @@ def _label(row: Mapping[str, str]) -> Iterator[CellLabel]:
     yield CellLabel(int(row["item"]), int(row["criterion"]), verdict, float(row["probability"]), int(row["batch"]))
 
 
-def _cells(figures: Corrections) -> dict[str, str]:
-    return {title: _text(getattr(figures, method)) for method, title in _METHODS.items()}
+def _cells(figures: Corrections) -> dict[str, Ranged]:
+    return {title: _ranged(getattr(figures, method)) for method, title in _METHODS.items()}
 
 
-def _text(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.value is None:
-        return "–"
-    interval = estimate.interval
-    return f"{estimate.value:.3f}" + ("" if interval is None else f" [{interval.low:.3f}, {interval.high:.3f}]")
+def _ranged(estimate: Estimate | None) -> Ranged:
+    if estimate is None:
+        return Ranged(None)
+    return Ranged(estimate.value, *(estimate.interval or ())[:2])
 
 
 def _notes(found: CorrectedScores) -> Iterator[str]:

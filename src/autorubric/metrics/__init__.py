@@ -6,6 +6,7 @@ from autorubric.metrics.abstentions import CannotAssessMode, NAMode, filter_cann
 from autorubric.metrics.column import CriterionType, classify_criteria, classify_criterion
 from autorubric.metrics.compare import Difference, JudgeComparison, compare_judges
 from autorubric.metrics.compute import compute_metrics
+from autorubric.metrics.corrected import CorrectedScores, corrected_scores
 from autorubric.metrics.criterion_results import (
     BinaryCriterionMetrics,
     CannotAssessStats,
@@ -25,6 +26,7 @@ from autorubric.metrics.distribution import (
     systematic_bias,
     wasserstein_distance,
 )
+from autorubric.metrics.label_choice import CellLabel, LabelRequest, label_next, sampled_score
 from autorubric.metrics.results import BootstrapResults, JudgeMetrics, MetricsResult, PooledScaleMetrics
 from autorubric.metrics.statistic_results import (
     BiasResult,
@@ -44,6 +46,7 @@ from autorubric.metrics.verdicts import (
     verdict_to_binary,
     verdict_to_string,
 )
+from autorubric.metrics.worth import CriterionWorth, RubricWorth, criteria_worth, rubric_worth
 
 __all__ = [
     "BiasResult",
@@ -52,19 +55,23 @@ __all__ = [
     "BootstrapResults",
     "CannotAssessMode",
     "CannotAssessStats",
+    "CellLabel",
     "ConfidenceInterval",
     "ConfusionMatrix",
+    "CorrectedScores",
     "CorrelationResult",
     "CoverageStats",
     "CriterionMetrics",
     "CriterionMetricsUnion",
     "CriterionType",
+    "CriterionWorth",
     "Difference",
     "DistributionResult",
     "EMDResult",
     "JudgeComparison",
     "JudgeMetrics",
     "KSTestResult",
+    "LabelRequest",
     "MetricsResult",
     "NAMode",
     "NAStats",
@@ -72,10 +79,13 @@ __all__ = [
     "OptionMetrics",
     "OrdinalCriterionMetrics",
     "PooledScaleMetrics",
+    "RubricWorth",
     "classify_criteria",
     "classify_criterion",
     "compare_judges",
     "compute_metrics",
+    "corrected_scores",
+    "criteria_worth",
     "earth_movers_distance",
     "extract_all_verdicts_from_report",
     "extract_verdicts_from_report",
@@ -84,7 +94,10 @@ __all__ = [
     "get_option_value",
     "is_na_option",
     "ks_test",
+    "label_next",
     "resolve_ground_truth",
+    "rubric_worth",
+    "sampled_score",
     "score_distribution",
     "systematic_bias",
     "verdict_to_binary",

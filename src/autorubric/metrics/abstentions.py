@@ -56,8 +56,8 @@ class Modes:
         return self.cannot_assess if column.kind == "binary" else self.na
 
     def labels(self, column: Column) -> tuple[str, ...]:
-        """The categories of a criterion, the abstention among them where it is one."""
-        if self.of(column) != "as_category":
+        """The categories of a criterion, the abstention among them where it is one; options in order have none."""
+        if self.of(column) != "as_category" or column.kind == "ordinal":
             return column.labels
         return (*column.labels, "CANNOT_ASSESS" if column.kind == "binary" else "NA")
 
@@ -82,12 +82,32 @@ def settled(table: Table, modes: Modes) -> Points:
             judged,
             truth=_filled(judged.truth, instead),
             judged=_filled(judged.judged, instead),
-            votes=_filled(judged.votes, instead),
         )
     return judged.where((judged.truth >= 0) & (judged.judged >= 0))
 
 
-def _filled(codes: Ints, instead: Ints) -> Ints:
+def settled_votes(votes: Ints, column: Column, modes: Modes) -> Ints:
+    """The votes on one criterion with abstentions settled, whatever its labels and the panel said.
+
+    Args:
+        votes: judges × points; what is no category stays below 0.
+        column: the criterion.
+        modes: how abstentions are settled; among ordered options one that is a category of its own is no vote.
+
+    Example:
+        >>> column = Column.of(Criterion(requirement="Is brief"), 0)
+        >>> settled_votes(np.array([[0, ABSTAINED, FAILED]]), column, Modes("as_unmet")).tolist()
+        [[0, 1, -2]]
+    """
+    mode = modes.of(column)
+    if mode == "as_unmet":
+        return _filled(votes, np.int64(column.worst))
+    return (
+        _filled(votes, np.int64(len(column.labels))) if mode == "as_category" and column.kind != "ordinal" else votes
+    )
+
+
+def _filled(codes: Ints, instead: Ints | np.int64) -> Ints:
     return np.where(codes == ABSTAINED, instead, codes)
 
 

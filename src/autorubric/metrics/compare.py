@@ -11,8 +11,8 @@ from pydantic import Field
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode
-from autorubric.metrics.arrays import Flags, Floats, Ints, defined
-from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
+from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
+from autorubric.metrics.bootstrap import Bootstrap, Statistic, bootstrap_intervals
 from autorubric.metrics.evidence import Evidence, evidence
 from autorubric.metrics.holm import holm
 from autorubric.metrics.joining import GradedItems
@@ -53,7 +53,7 @@ class JudgeComparison(Figures):
 
     Attributes:
         accuracy: share of pairs that agree.
-        mean_kappa: mean κ over criteria.
+        mean_kappa: mean κ over the criteria whose κ is defined for both; None where criteria are pooled.
         micro_kappa: κ over all binary pairs.
         score_error: mean size of the score's error; lower is better.
         score_bias: mean of score − true score, so that the difference is that of the mean scores.
@@ -109,7 +109,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     """
     drawing = Bootstrap(n_replicates, confidence_level, seed)
     modes = Modes(cannot_assess, na_mode)
-    first, second = _in_common(evidence(a, dataset, modes), evidence(b, dataset, modes))
+    first, second = _in_common(_of_run("a", a, dataset, modes), _of_run("b", b, dataset, modes))
     made = _differences(first, second, drawing)
     named = {found.name: found for found in made[: len(FIGURES)]}
     adjusted = holm([found.p_value for found in made[len(FIGURES) :]])
@@ -127,18 +127,32 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     )
 
 
+def _of_run(name: str, run: GradedItems, dataset: RubricDataset, modes: Modes) -> Evidence:
+    try:
+        return evidence(run, dataset, modes)
+    except InputError as error:
+        raise InputError(f"run {name}: {problem}" for problem in error.problems) from None
+
+
 def _differences(first: Evidence, second: Evidence, drawing: Bootstrap) -> list[Difference]:
     """The difference of each of `FIGURES`, then that of each criterion's κ."""
     layout = Layout.of(first.table, first.modes)
     sums = [contributions(found.table, found.points, found.scores, layout) for found in (first, second)]
     width = sums[0].shape[1]
+    totals = [total.sum(axis=0) for total in sums]
+    # Fixed before anything is drawn: replicates in which another κ is defined would be about other criteria.
+    counted = ~np.isnan(sum(figures(total, layout)[len(FIGURES) :] for total in totals)) & (not first.pooled)
+
+    def both(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+        return _alike(figures(a, layout), figures(b, layout), counted)
 
     def difference(total: Floats) -> Floats:
-        return figures(total[..., :width], layout) - figures(total[..., width:], layout)
+        a, b = both(total[..., :width], total[..., width:])
+        return np.asarray(a - b)
 
     intervals = bootstrap_intervals(np.hstack(sums), difference, drawing)
-    p_values = _exchanged(sums[0], sums[1], layout, drawing)
-    values = [figures(total.sum(axis=0), layout) for total in sums]
+    p_values = _exchanged(sums[0], sums[1], difference, drawing)
+    values = both(*totals)
     criteria = [] if first.pooled else [column.name for column in first.table.columns]
     sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
     counts = [len(first.points)] * 3 + [len(first.scores.rows)] * 3 + [int(size) for size in sizes]
@@ -156,18 +170,33 @@ def _differences(first: Evidence, second: Evidence, drawing: Bootstrap) -> list[
     ]
 
 
-def _exchanged(a: Floats, b: Floats, layout: Layout, drawing: Bootstrap) -> list[float | None]:
-    """The share of exchanges, this order included, in which each figure differs as much."""
+def _alike(a: Floats, b: Floats, counted: Flags) -> tuple[Floats, Floats]:
+    """The figures of both judges with the mean κ over the same criteria: of those that count, the defined ones."""
+    each, mean = slice(len(FIGURES), None), FIGURES.index("mean_kappa")
+    shared = ~np.isnan(a[..., each] + b[..., each]) & counted
+    for found in (a, b):
+        found[..., mean] = ratio(np.where(shared, found[..., each], 0.0).sum(axis=-1), shared.sum(axis=-1))
+    return a, b
+
+
+def _exchanged(a: Floats, b: Floats, difference: Statistic, drawing: Bootstrap) -> list[float | None]:
+    """The share of exchanges, this order included, in which each figure differs as much.
+
+    Args:
+        a: what each item adds to the sums of the first judge.
+        b: likewise of the second.
+        difference: the differences of figures, of the sums of both side by side.
+        drawing: replicates and seed.
+    """
     rng = np.random.default_rng(drawing.seed)
-    total_a, total_b, gap = a.sum(axis=0), b.sum(axis=0), b - a
-    seen = figures(total_a, layout) - figures(total_b, layout)
+    totals, gap = np.hstack([a, b]).sum(axis=0), np.hstack([b - a, a - b])
+    seen = difference(totals)
     as_much = np.ones(len(seen))
     known = np.ones(len(seen))
     block = max(1, 4_000_000 // len(a))
     for start in range(0, drawing.replicates, block):
         size = min(block, drawing.replicates - start)
-        moved = rng.integers(0, 2, (size, len(a))).astype(float) @ gap
-        differences = figures(total_a + moved, layout) - figures(total_b - moved, layout)
+        differences = difference(totals + rng.integers(0, 2, (size, len(a))).astype(float) @ gap)
         as_much += (np.abs(differences) >= np.abs(seen) - _ROUNDING).sum(axis=0)
         known += (~np.isnan(differences)).sum(axis=0)
     return [None if np.isnan(s) else float(m / k) for s, m, k in zip(seen, as_much, known, strict=True)]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.metrics.abstentions import Modes, coverage_of
+from autorubric.metrics.abstentions import Modes, coverage_of, settled_votes
 from autorubric.metrics.accuracy import accuracies, accuracy
 from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.balanced_accuracy import balanced_accuracy
-from autorubric.metrics.between_judges import between_judges
+from autorubric.metrics.between_judges import BetweenJudges, between_judges
 from autorubric.metrics.cohen_kappa import agreement_weights, kappas
 from autorubric.metrics.column import Column
 from autorubric.metrics.confusion import confusion_counts
@@ -60,7 +60,8 @@ def criterion_agreement(
     """
     labels = modes.labels(column)
     counts = confusion_counts(points.truth, points.judged, len(labels))
-    common = _common(column, points, raw, counts, confidence)
+    judges = between_judges(settled_votes(raw.votes, column, modes), column, len(labels))
+    common = _common(column, points, raw, counts, confidence) | _among(judges)
     table = ConfusionMatrix(matrix=counts.tolist(), labels=list(labels))
     exact, kappa = accuracy(counts), defined(kappas(counts, kappa_weights(column, len(labels))))
     common["kappa_interpretation"] = kappa_word(kappa)
@@ -116,16 +117,10 @@ def _common(column: Column, points: Points, raw: Points, counts: Ints, confidenc
     n = len(points)
     true, given = counts.sum(axis=1), counts.sum(axis=0)
     hits = int(np.trace(counts))
-    judges = between_judges(points.votes, column, len(counts))
     return {
         "name": column.name,
         "index": column.index,
         "n_samples": n,
-        "krippendorff_alpha": judges.krippendorff_alpha,
-        "fleiss_kappa": judges.fleiss_kappa,
-        "judge_gwet": judges.gwet,
-        "icc": judges.icc,
-        "n_judges": judges.n_judges,
         "is_degenerate": int((true > 0).sum()) < 2 or int((given > 0).sum()) < 2,
         "coverage_stats": coverage_of(raw),
         "weight": column.criterion.weight,
@@ -135,6 +130,16 @@ def _common(column: Column, points: Points, raw: Points, counts: Ints, confidenc
         "balanced_accuracy": balanced_accuracy(counts),
         "mcc": mcc(counts),
         "accuracy_ci": ConfidenceInterval.of(wilson_interval(hits, n, confidence), "wilson"),
+    }
+
+
+def _among(judges: BetweenJudges) -> dict[str, Any]:
+    return {
+        "krippendorff_alpha": judges.krippendorff_alpha,
+        "fleiss_kappa": judges.fleiss_kappa,
+        "judge_gwet": judges.gwet,
+        "icc": judges.icc,
+        "n_judges": judges.n_judges,
     }
 
 

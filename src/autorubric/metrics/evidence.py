@@ -67,7 +67,7 @@ def evidence(
     return Evidence(
         table,
         points,
-        score_pairs(table, table.scores, table.points.judged, settings),
+        score_pairs(table, table.scores, table.points.judged, settings, table.means),
         modes,
         tuple(joined.warnings),
         per_item_metrics == "pooled" or (per_item_metrics == "auto" and differ),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
@@ -95,7 +96,7 @@ def join(results: GradedItems, dataset: RubricDataset) -> Joined:
         []
     """
     found = Joined()
-    places = _Places(dataset)
+    places = Places(dataset)
     problems: list[str] = []
     graded: set[int] = set()
     for result in results.item_results:
@@ -134,7 +135,7 @@ def _pair(index: int, result: GradedItem, dataset: RubricDataset, found: Joined,
     rubric = dataset.get_item_rubric(index)
     ordered = in_rubric_order(entries, rubric)
     if ordered is None:
-        problems.append(_other_criteria(index, item, entries, rubric))
+        problems.append(other_criteria(index, item, [criterion_of(entry) for entry in entries], rubric))
         return None
     return Pair(index, item, rubric, result.report, ordered)
 
@@ -149,43 +150,58 @@ def in_rubric_order(entries: Sequence[Entry], rubric: Rubric) -> Sequence[Entry]
         >>> in_rubric_order([], Rubric([Criterion(requirement="Is brief")])) is None
         True
     """
-    criteria = rubric.rubric
-    if len(entries) != len(criteria):
+    order = places_of([criterion_of(entry) for entry in entries], rubric.rubric)
+    if isinstance(order, range):
+        return entries
+    return None if order is None else [entries[place] for place in order]
+
+
+def places_of(said: Sequence[Criterion], criteria: Sequence[Criterion]) -> list[int] | range | None:
+    """For each criterion its place in another order of the same ones: a range where the order is the same.
+
+    None where the others are not the same ones.
+
+    Example:
+        >>> brief, polite = Criterion(requirement="Is brief"), Criterion(requirement="Is polite")
+        >>> places_of([brief, polite], [polite, brief])
+        [1, 0]
+    """
+    if len(said) != len(criteria):
         return None
-    said = [criterion_of(entry) for entry in entries]
-    if all(a is b or a.requirement == b.requirement for a, b in zip(said, criteria, strict=True)):
-        return entries
-    if all(a.name is not None and a.name == b.name for a, b in zip(said, criteria, strict=True)):
-        return entries
-    by_requirement = {criterion.requirement: entry for criterion, entry in zip(said, entries, strict=True)}
-    ordered = [by_requirement.get(criterion.requirement) for criterion in criteria]
-    whole = [entry for entry in ordered if entry is not None]
-    return whole if len(whole) == len(criteria) and len(by_requirement) == len(criteria) else None
+    if all(a is b or a.requirement == b.requirement for a, b in zip(said, criteria, strict=True)) or all(
+        a.name is not None and a.name == b.name for a, b in zip(said, criteria, strict=True)
+    ):
+        return range(len(said))
+    places = {criterion.requirement: place for place, criterion in enumerate(said)}
+    ordered = [places[criterion.requirement] for criterion in criteria if criterion.requirement in places]
+    return ordered if len(set(ordered)) == len(criteria) else None
 
 
-def _other_criteria(index: int, item: DataItem, entries: Sequence[Entry], rubric: Rubric) -> str:
-    if len(entries) != len(rubric):
-        detail = f"the report has {len(entries)} criteria, its labels are for {len(rubric)}"
+def other_criteria(index: int, item: DataItem, said: Sequence[Criterion], rubric: Rubric) -> str:
+    """A sentence on a report whose criteria are not those of its item's rubric."""
+    if len(said) != len(rubric):
+        detail = f"the report has {len(said)} criteria, its rubric {len(rubric)}"
     else:
         known = {criterion.requirement for criterion in rubric}
-        other = next((c for c in map(criterion_of, entries) if c.requirement not in known), None)
+        other = next((c.name or c.requirement for c in said if c.requirement not in known), None)
         detail = (
             "criteria of one requirement cannot be told apart"
             if other is None
-            else (f"the report judges {other.name or other.requirement!r}, which the labels' rubric does not have")
+            else f"the report judges {other!r}, which its rubric in the dataset does not have"
         )
     return f"item {item.id or index}: {detail}"
 
 
-class _Places:
-    """Where the dataset has the item of a result."""
+class Places:
+    """Where a dataset has the item of a result: see `join`."""
 
     def __init__(self, dataset: RubricDataset) -> None:
         self.items = dataset.items
         self._by_id: dict[str, int] | None = None
         self._by_text: dict[str, int] = {}
 
-    def find(self, result: GradedItem) -> int | None:
+    def find(self, result: Any) -> int | None:
+        """The place of the item of a result (whatever has `item_idx`, and the `item` if it is known)."""
         index: int = result.item_idx
         item: DataItem | None = getattr(result, "item", None)
         inside = 0 <= index < len(self.items)

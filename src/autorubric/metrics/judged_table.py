@@ -21,6 +21,8 @@ from autorubric.core.report import (
 from autorubric.core.scoring import cell
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
+from autorubric.metrics.joining import Places, other_criteria, places_of
+from autorubric.metrics.verdicts import criterion_of
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
@@ -48,7 +50,7 @@ class GradedRun(Protocol):
 
 @dataclass(frozen=True)
 class Graded:
-    """One item with the criteria that apply to it and its report."""
+    """One item with the criteria that apply to it and its report, whose entries stand in their order."""
 
     index: int
     item: DataItem
@@ -95,34 +97,63 @@ class JudgedTable:
         return np.asarray(weights / total) if total else weights
 
 
-def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDataset) -> list[Graded]:
+def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> list[Graded]:
     """The items of a dataset that have a report with criteria, in the run's order.
+
+    The items of a run are found in the dataset as `autorubric.metrics.joining.join` finds them.
 
     Args:
         run: a run, or one report (or None) for each item of the dataset.
-        dataset: what was graded.
+        dataset: what was graded; None for the items that the run itself has, judged by the criteria of its reports.
 
     Raises:
         InputError: the run has other items than the dataset, or a report has other criteria than its item.
     """
+    if dataset is None:
+        return _of_run(run)
     pairs = list(_reports_by_item(run, dataset))
-    outside = sorted({index for index, _ in pairs if not 0 <= index < len(dataset)})
+    outside = [place for place, (index, _) in enumerate(pairs) if index is None]
     if outside:
-        raise InputError([f"the run has item {index}, but the dataset has {len(dataset)} items" for index in outside])
+        raise InputError(
+            f"{len(outside)} of the run's {len(pairs)} items are not in the dataset: {_some(outside)}",
+            "Is this the dataset that was graded?",
+        )
     found, problems = [], []
     for index, report in pairs:
-        if report is None or report.report is None:
+        if index is None or report is None or report.report is None:
             continue
-        criteria = tuple(dataset.get_item_rubric(index))
-        if len(criteria) != len(report.report):
-            problems.append(f"item {index}: the report has {len(report.report)} criteria, its rubric {len(criteria)}")
-        found.append(Graded(index, dataset[index], criteria, report))
+        rubric, said = dataset.get_item_rubric(index), [criterion_of(entry) for entry in report.report]
+        order = places_of(said, rubric.rubric)
+        if order is None:
+            problems.append(other_criteria(index, dataset[index], said, rubric))
+            continue
+        ordered = report.model_copy(update={"report": [report.report[place] for place in order]})
+        found.append(Graded(index, dataset[index], tuple(rubric), ordered))
     if problems:
         raise InputError(problems, "Is this the dataset that was graded?")
     return found
 
 
-def judged_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset) -> JudgedTable:
+def _of_run(run: GradedRun | Sequence[Report | None]) -> list[Graded]:
+    """The items as the run has them."""
+    results = () if isinstance(run, Sequence) else run.item_results
+    items = [getattr(result, "item", None) for result in results]
+    if None in items or not items:
+        raise InputError("the reports do not say what items they are about; give the dataset that was graded")
+    found = []
+    for result, item in zip(results, items, strict=True):
+        if item is not None and result.report.report is not None:
+            criteria = tuple(_without_word(criterion_of(entry)) for entry in result.report.report)
+            found.append(Graded(result.item_idx, item, criteria, result.report))
+    return found
+
+
+def _without_word(criterion: Criterion) -> Criterion:
+    """The criterion itself of a report's entry, which may carry a verdict."""
+    return Criterion(**{name: getattr(criterion, name) for name in Criterion.model_fields})
+
+
+def judged_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> JudgedTable:
     """The run as arrays; its items share one rubric.
 
     Raises:
@@ -220,10 +251,11 @@ _VERDICTS = {"0": "UNMET", "1": "MET"}
 
 def _reports_by_item(
     run: GradedRun | Sequence[Report | None], dataset: RubricDataset
-) -> Iterator[tuple[int, Report | None]]:
+) -> Iterator[tuple[int | None, Report | None]]:
     if not isinstance(run, Sequence):
+        places = Places(dataset)
         for result in run.item_results:
-            yield result.item_idx, result.report
+            yield places.find(result), result.report
         return
     if len(run) != len(dataset):
         raise InputError(f"there are {len(run)} reports for {len(dataset)} items; expected one each, or None")

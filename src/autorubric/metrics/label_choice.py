@@ -67,8 +67,8 @@ class CellLabel:
 
 def label_next(
     run: GradedRun | Sequence[Report | None],
-    dataset: RubricDataset,
     k: int,
+    dataset: RubricDataset | None = None,
     *,
     labels: Iterable[CellLabel] = (),
     seed: int = 0,
@@ -81,8 +81,8 @@ def label_next(
 
     Args:
         run: a run, or one report (or None) for each item of the dataset.
-        dataset: what was graded.
         k: how many labels can be paid for; all that are left, where there are fewer.
+        dataset: what was graded; None for the items that the run itself has.
         labels: what earlier calls brought.
         seed: for the same draw again; take another one for each batch.
 
@@ -92,7 +92,7 @@ def label_next(
     Example:
         >>> from autorubric.metrics.judged_table import example_run
         >>> dataset, reports = example_run()
-        >>> [(r.item, r.name, round(r.probability, 2)) for r in label_next(reports, dataset, 3)]
+        >>> [(r.item, r.name, round(r.probability, 2)) for r in label_next(reports, 3, dataset)]
         [(4, 'Causes', 0.81), (4, 'Style', 0.41), (4, 'Errors', 0.28)]
     """
     if k < 1:
@@ -134,7 +134,7 @@ def sampled_score(
     Example:
         >>> from autorubric.metrics.judged_table import example_run
         >>> dataset, reports = example_run()
-        >>> asked = label_next(reports, dataset, 3)
+        >>> asked = label_next(reports, 3, dataset)
         >>> labels = [CellLabel(r.item, r.criterion, "UNMET", r.probability) for r in asked]
         >>> 0.0 < sampled_score(reports, dataset, labels).value < 1.0
         True

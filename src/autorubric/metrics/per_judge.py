@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from autorubric.errors import InputError
-from autorubric.metrics.abstentions import Modes, coverage_of, settled
+from autorubric.metrics.abstentions import Modes, coverage_of, settled, settled_votes
 from autorubric.metrics.arrays import Ints, defined
 from autorubric.metrics.between_judges import between_judges
 from autorubric.metrics.cohen_kappa import kappas
@@ -17,6 +16,7 @@ from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_agreement import kappa_weights
 from autorubric.metrics.criterion_results import ConfusionMatrix
+from autorubric.metrics.evidence import Evidence
 from autorubric.metrics.gwet import gwets
 from autorubric.metrics.mcc import mcc
 from autorubric.metrics.precision_recall import precision_recall
@@ -26,14 +26,13 @@ from autorubric.metrics.score_pairs import score_pairs
 from autorubric.metrics.table import Points, Table
 
 
-def per_judge_metrics(
-    table: Table, modes: Modes, settings: Mapping[str, Any] | None, confidence: float
-) -> dict[str, JudgeMetrics]:
+def per_judge_metrics(run: Evidence, confidence: float) -> dict[str, JudgeMetrics]:
     """The figures of each judge, by its id.
 
     Raises:
         InputError: a judge has votes on a criterion for some items and not for others, and no cascade says why.
     """
+    table, modes = run.table, run.modes
     _refuse_gaps(table)
     found = {}
     for place, judge in enumerate(table.judges):
@@ -41,11 +40,11 @@ def per_judge_metrics(
         own = replace(table, points=replace(table.points, judged=votes))
         asked = table.points.where(votes > ABSENT)
         pairs = settled(own, modes)
-        scores = score_pairs(table, table.judge_scores[place], votes, settings)
+        scores = score_pairs(table, table.judge_scores[place], votes, run.settings)
         whole = len(asked) == len(table.points)
         found[judge] = JudgeMetrics(
             judge_id=judge,
-            **_criterion_figures(own, pairs, modes),
+            **_criterion_figures(own, pairs, modes, pooled=run.pooled),
             **score_agreement(scores, confidence),
             confusion_matrix=_confusion(own),
             coverage="full" if whole or not table.escalated else "escalated",
@@ -55,8 +54,9 @@ def per_judge_metrics(
     return found
 
 
-def without_each_judge(table: Table, modes: Modes) -> list[JudgeInfluence]:
+def without_each_judge(run: Evidence) -> list[JudgeInfluence]:
     """What the most frequent vote of the others agrees with, for each judge left out; empty for fewer than three."""
+    table, modes = run.table, run.modes
     if len(table.judges) < 3:
         return []
     whole, _ = _agreement_of(table, modes, np.arange(len(table.judges)))
@@ -69,7 +69,7 @@ def without_each_judge(table: Table, modes: Modes) -> list[JudgeInfluence]:
                 judge_id=judge,
                 accuracy_without=share,
                 accuracy_change=None if share is None or whole is None else share - whole,
-                alpha_without=_mean_alpha(table, modes, others),
+                alpha_without=None if run.pooled else _mean_alpha(table, modes, others),
                 n_pairs=n,
             )
         )
@@ -106,19 +106,21 @@ def _mean_alpha(table: Table, modes: Modes, judges: Ints) -> float | None:
     alphas = []
     for column in table.columns:
         votes = table.points.votes[judges][:, table.points.column == column.index]
-        alpha = between_judges(votes, column, len(modes.labels(column))).krippendorff_alpha
+        alpha = between_judges(
+            settled_votes(votes, column, modes), column, len(modes.labels(column))
+        ).krippendorff_alpha
         if alpha is not None:
             alphas.append(alpha)
     return float(np.mean(alphas)) if alphas else None
 
 
-def _criterion_figures(table: Table, pairs: Points, modes: Modes) -> dict[str, Any]:
+def _criterion_figures(table: Table, pairs: Points, modes: Modes, *, pooled: bool) -> dict[str, Any]:
     binary = np.array([column.kind == "binary" for column in table.columns], bool)
     flat = pairs.where(binary[pairs.column])
     size = 3 if modes.cannot_assess == "as_category" else 2
     counts = confusion_counts(flat.truth, flat.judged, size)
     precision, recall, f1 = precision_recall(counts)
-    each = [_kappa(table, pairs, modes, place) for place in range(len(table.columns))]
+    each = [] if pooled else [_kappa(table, pairs, modes, place) for place in range(len(table.columns))]
     known = [kappa for kappa in each if kappa is not None]
     return {
         "criterion_accuracy": float((pairs.truth == pairs.judged).mean()) if len(pairs) else None,
@@ -127,6 +129,7 @@ def _criterion_figures(table: Table, pairs: Points, modes: Modes) -> dict[str, A
         "criterion_f1": f1,
         "mean_kappa": float(np.mean(known)) if known else None,
         "phi": mcc(confusion_counts(flat.truth > 0, flat.judged > 0, 2)),
+        "micro_kappa": defined(kappas(counts)),
         "gwet": defined(gwets(counts)),
     }
 

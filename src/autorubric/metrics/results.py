@@ -54,8 +54,10 @@ class TagMetrics(Figures):
         n_samples: pairs of label and verdict on them.
         accuracy: the share of pairs of one category.
         accuracy_ci: by bootstrap over items, where one was asked for.
-        mean_kappa: over those of its criteria whose κ is defined.
+        mean_kappa: over those of its criteria whose κ is defined; None where criteria are pooled.
         mean_kappa_ci: as the accuracy's.
+        micro_kappa: κ over all its binary pairs.
+        micro_kappa_ci: as the accuracy's.
     """
 
     tag: str
@@ -65,6 +67,8 @@ class TagMetrics(Figures):
     accuracy_ci: ConfidenceInterval | None = None
     mean_kappa: float | None = None
     mean_kappa_ci: ConfidenceInterval | None = None
+    micro_kappa: float | None = None
+    micro_kappa_ci: ConfidenceInterval | None = None
 
 
 class PooledScaleMetrics(Figures):
@@ -120,7 +124,7 @@ class JudgeInfluence(Figures):
         judge_id: the judge left out.
         accuracy_without: of the most frequent vote of the others; ties go to what scores least.
         accuracy_change: that, less the same of the whole panel; above 0 the panel is better without the judge.
-        alpha_without: Krippendorff's α among the others, a mean over criteria.
+        alpha_without: Krippendorff's α among the others, a mean over criteria; None where criteria are pooled.
         n_pairs: points that the accuracy rests on.
     """
 
@@ -140,7 +144,7 @@ class JudgeMetrics(Figures):
         criterion_precision: of MET, over binary criteria, as are recall and F1.
         criterion_recall: of MET.
         criterion_f1: of MET.
-        mean_kappa: the mean over criteria.
+        mean_kappa: the mean over criteria; None where criteria are pooled.
         phi: of MET against the rest.
         confusion_matrix: binary votes and labels as MET, UNMET and CANNOT_ASSESS; failed votes are left out.
         score_rmse: of its own scores.
@@ -153,6 +157,7 @@ class JudgeMetrics(Figures):
         n_pairs: votes that the criterion figures rest on.
         gwet: AC1, over binary votes.
         coverage_stats: what became of its votes.
+        micro_kappa: κ over all its binary votes.
     """
 
     judge_id: str
@@ -173,6 +178,7 @@ class JudgeMetrics(Figures):
     n_pairs: int | None = None
     gwet: float | None = None
     coverage_stats: CoverageStats | None = None
+    micro_kappa: float | None = None
 
 
 class MetricsResult(Figures):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,18 +34,21 @@ class ScorePairs(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def score_rows(table: Table, codes: Ints, rule: ScoreRule) -> Floats:
+def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
     """The score of every row by the rule of `autorubric.core.scoring`, all at once; NaN for nothing to score.
 
     Args:
         table: which item and criterion each code belongs to.
         codes: a category or an abstention for each point; anything else is not scored.
         rule: how verdicts become scores.
+        means: of each point, what counts in the place of its category's value; NaN for nothing.
     """
     values, weights = _worths(table.columns, rule.cannot_assess)
     column, row = table.points.column, table.points.row
     # The last place of a row of `values` is the abstention's, which code −1 finds.
     value = np.where(codes >= ABSTAINED, values[column, codes], np.nan)
+    if means is not None:
+        value = np.where((codes >= 0) & ~np.isnan(means), means, value)
     scored = ~np.isnan(value)
     row, value, weight = row[scored], value[scored], weights[column[scored]]
     points = np.bincount(row, value * weight, table.rows)
@@ -80,7 +83,9 @@ def _abstention(column: Column, config: CannotAssessConfig) -> float:
     return column.worst_value if strategy is CannotAssessStrategy.FAIL else 0.0
 
 
-def score_pairs(table: Table, scores: Floats, codes: Ints, settings: Mapping[str, Any] | None) -> ScorePairs:
+def score_pairs(
+    table: Table, scores: Floats, codes: Ints, settings: Mapping[str, Any] | None, means: Floats | None = None
+) -> ScorePairs:
     """The run's scores beside what the labels would have scored by the run's own rule.
 
     The rule is what the run recorded of its grader; without a record, the published default, unless another rule
@@ -92,8 +97,9 @@ def score_pairs(table: Table, scores: Floats, codes: Ints, settings: Mapping[str
         scores: of each row; NaN for none.
         codes: the verdicts that these scores were made of.
         settings: the grader's, as an experiment's manifest has them; None where they are not known.
+        means: see `score_rows`.
     """
-    rule, plain = _rule(table, scores, codes, settings)
+    rule, plain = _rule(scores, settings, lambda rule: score_rows(table, codes, rule, means))
     true = score_rows(table, table.points.truth, rule)
     warnings = []
     both = ~np.isnan(scores) & ~np.isnan(true)
@@ -109,17 +115,19 @@ def score_pairs(table: Table, scores: Floats, codes: Ints, settings: Mapping[str
     return ScorePairs(rows, scores[rows], true[rows], rule, tuple(warnings))
 
 
-def _rule(table: Table, scores: Floats, codes: Ints, settings: Mapping[str, Any] | None) -> tuple[ScoreRule, Floats]:
+def _rule(
+    scores: Floats, settings: Mapping[str, Any] | None, scored: Callable[[ScoreRule], Floats]
+) -> tuple[ScoreRule, Floats]:
     """The run's rule, and the scores that it makes of the run's verdicts."""
     recorded = recorded_rule(settings)
     if recorded is not None:
-        return recorded, score_rows(table, codes, recorded)
+        return recorded, scored(recorded)
     default = ScoreRule()
-    made = score_rows(table, codes, default)
+    made = scored(default)
     for normalize in (True, False):
         for strategy in CannotAssessStrategy:
             rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
-            by_rule = score_rows(table, codes, rule)
+            by_rule = scored(rule)
             if np.allclose(by_rule[~np.isnan(scores)], scores[~np.isnan(scores)], rtol=0.0, atol=_CLOSE):
                 return rule, by_rule
     return default, made

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from autorubric.metrics.arrays import Floats, numbers
-from autorubric.metrics.pearson import pearson
+from autorubric.metrics.pearson import correlation_p_value
 
 
 def mean_ranks(values: ArrayLike) -> Floats:
@@ -31,4 +33,10 @@ def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(rho, 12), round(p, 12)
         (0.8, 0.2)
     """
-    return pearson(mean_ranks(x), mean_ranks(y))
+    # Twice the distance from the mean rank is a whole number, so that one order on both sides gives 1, not nearly 1.
+    a, b = (2.0 * ranks - (len(ranks) + 1.0) for ranks in (mean_ranks(x), mean_ranks(y)))
+    spread = math.sqrt(float(a @ a) * float(b @ b))
+    if len(a) < 3 or not spread:
+        return None
+    rho = float(a @ b) / spread
+    return rho, correlation_p_value(rho, len(a))

@@ -85,6 +85,8 @@ def by_tag(found: Evidence, drawing: Bootstrap | None) -> list[TagMetrics]:
                 accuracy_ci=part.accuracy_ci,
                 mean_kappa=part.mean_kappa,
                 mean_kappa_ci=part.mean_kappa_ci,
+                micro_kappa=part.micro_kappa,
+                micro_kappa_ci=part.micro_kappa_ci,
             )
         )
     return made

@@ -83,7 +83,7 @@ def _more(found: MetricsResult) -> Iterator[str]:
     for judge in (found.per_judge or {}).values():
         yield (
             f"  judge {judge.judge_id}: accuracy {shown(judge.criterion_accuracy)}, mean kappa "
-            f"{shown(judge.mean_kappa)}, n={judge.n_pairs} ({judge.coverage})"
+            f"{shown(judge.mean_kappa)}, kappa {shown(judge.micro_kappa)}, n={judge.n_pairs} ({judge.coverage})"
         )
     for influence in found.without_judge:
         yield f"  panel without {influence.judge_id}: accuracy {shown(influence.accuracy_without)}"

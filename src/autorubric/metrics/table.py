@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.column import ABSENT, Column
 from autorubric.metrics.joining import Joined, Pair
-from autorubric.metrics.verdicts import entry_code, label_code, vote_code
+from autorubric.metrics.verdicts import entry_code, label_code, panel_mean, vote_code
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Table:
         judges: their ids.
         judge_scores: judges × rows; NaN for none.
         escalated: whether some votes are superseded, so that judges may be absent.
+        means: of each point, what the options of a panel come to on average, which is what its score counts; NaN
+            where the value of the category counts. Empty for none.
     """
 
     columns: tuple[Column, ...]
@@ -71,6 +74,7 @@ class Table:
     judges: tuple[str, ...] = ()
     judge_scores: Floats = field(default_factory=lambda: np.empty((0, 0)))
     escalated: bool = False
+    means: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def rows(self) -> int:
@@ -93,6 +97,7 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
     places: list[int] = []
     truth: list[int] = []
     judged: list[int] = []
+    means: list[float] = []
     votes = _Votes(judges) if len(judges) > 1 else None
     for row, pair in enumerate(joined.pairs):
         found = columns.of(pair.rubric)
@@ -100,6 +105,10 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
         places += [column.index for column in found]
         truth += map(label_code, pair.item.ground_truth or (), found)
         judged += map(entry_code, pair.entries, found)
+        means += [
+            math.nan if column.kind == "binary" else panel_mean(entry)
+            for entry, column in zip(pair.entries, found, strict=True)
+        ]
         if votes is not None:
             votes.add(pair.entries, found)
     words = _codes(judged)
@@ -114,6 +123,7 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
         judges,
         _judge_scores(joined.pairs, judges),
         votes is not None and votes.superseded,
+        np.array(means, float),
     )
 
 

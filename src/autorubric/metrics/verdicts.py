@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -13,7 +14,7 @@ from autorubric.core.report import (
     EvaluationReport,
 )
 from autorubric.core.verdict import CriterionVerdict
-from autorubric.core.votes import JudgeVote, MultiChoiceJudgeVote, MultiChoiceVerdict
+from autorubric.core.votes import AggregatedMultiChoiceVerdict, JudgeVote, MultiChoiceJudgeVote, MultiChoiceVerdict
 from autorubric.metrics.column import ABSTAINED, FAILED, MET_CODE, UNMET_CODE, Column
 
 Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
@@ -59,6 +60,17 @@ def entry_code(entry: Entry, column: Column) -> int:
     if choice is not None:
         return ABSTAINED if choice.na else column.code_of_option(choice.selected_index)
     return verdict_code(verdict)
+
+
+def panel_mean(entry: Entry) -> float:
+    """What the options that a panel chose come to before one of them stands for all; NaN where nothing is averaged.
+
+    Example:
+        >>> panel_mean(CriterionReport(requirement="Is brief", verdict="UNMET", reason=None))
+        nan
+    """
+    choice = final_word(entry)[1]
+    return choice.aggregated_value if isinstance(choice, AggregatedMultiChoiceVerdict) else math.nan
 
 
 def verdict_code(verdict: CriterionVerdict | None) -> int:

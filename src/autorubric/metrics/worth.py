@@ -23,7 +23,7 @@ from autorubric.metrics.group_variance import GroupVariance, expected_group_vari
 from autorubric.metrics.interval import Estimate, checked_confidence
 from autorubric.metrics.item_response import ItemResponse, fit_item_response
 from autorubric.metrics.jeffreys import rate_interval
-from autorubric.metrics.judged_table import Array, GradedRun, JudgedTable, Report, judged_table
+from autorubric.metrics.judged_table import Array, GradedRun, JudgedTable, Report, graded_items, judged_table
 from autorubric.metrics.worth_advice import Advice, Signs, Thresholds, advise
 
 _DEFAULT_THRESHOLDS = Thresholds()
@@ -41,7 +41,8 @@ class CriterionWorth:
         pass_rate: the share that meet it, or the mean option value.
         saturated: whether the interval of the pass rate lies beyond the threshold, so that it tells nothing apart.
         discrimination: the corrected item-total correlation: its points with those of all other criteria.
-        slope: the discrimination of the item-response model; below 0 poor submissions fare better on it.
+        slope: the discrimination of the item-response model; below 0 poor submissions fare better on it. None for
+            a criterion that all meet or none, fewer than three criteria or ten submissions.
         difficulty: of the same model: the ability, in standard deviations, at which half fare well on it.
         partner: the criterion whose verdicts are most like its own.
         redundancy: the correlation (φ for binary criteria) with the partner.
@@ -155,13 +156,12 @@ def rubric_worth(
         >>> round(worth.effective, 2), round(worth.group.silent, 2)
         (2.24, 0.0)
     """
-    table = judged_table(reports, dataset)
-    scores = _scores(reports, len(dataset))
-    prompts = [dataset.get_item_prompt(index) for index in range(len(dataset))]
+    graded = graded_items(reports, dataset)
+    scores = [math.nan if g.report.score is None else g.report.score for g in graded]
     return RubricWorth(
         criteria_worth(reports, dataset, thresholds=thresholds, confidence=confidence),
-        effective_criteria(table.values),
-        expected_group_variance(scores, prompts, rollouts),
+        effective_criteria(judged_table(reports, dataset).values),
+        expected_group_variance(scores, [dataset.get_item_prompt(g.index) for g in graded], rollouts),
     )
 
 
@@ -212,7 +212,9 @@ def _worth(
     table: JudgedTable, column: int, signs: Signs, figures: _Figures, thresholds: Thresholds
 ) -> CriterionWorth:
     advice, reason = advise(signs, thresholds)
-    model, shares = figures.model, figures.shares
+    shares = figures.shares
+    # What all meet or none has no place on the scale of abilities: the model's figures would be its priors alone.
+    model = None if math.isnan(figures.alike[column, column]) else figures.model
     return CriterionWorth(
         name=table.names[column],
         index=column,
@@ -236,18 +238,6 @@ def _worth(
 
 def _judged(table: JudgedTable, column: int) -> int:
     return int((~np.isnan(table.values[:, column])).sum())
-
-
-def _scores(reports: GradedRun | Sequence[Report | None], items: int) -> Array:
-    scores = np.full(items, math.nan)
-    if isinstance(reports, Sequence):
-        pairs = list(enumerate(reports))
-    else:
-        pairs = [(result.item_idx, result.report) for result in reports.item_results]
-    for index, report in pairs:
-        if report is not None and report.score is not None:
-            scores[index] = report.score
-    return scores
 
 
 def _pass_rate(table: JudgedTable, column: int, confidence: float) -> Estimate:
