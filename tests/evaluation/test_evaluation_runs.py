@@ -13,6 +13,7 @@ from autorubric import (
     Criterion,
     CriterionGrader,
     CriterionVerdict,
+    DataItem,
     EvalConfig,
     EvalResult,
     EvalRunner,
@@ -204,6 +205,29 @@ async def test_filling_says_what_could_not_be_graded() -> None:
         await fill_ground_truth(essays(2), Bench(breaks).grader, show_progress=False)
     with pytest.raises(ValueError, match="Dataset has no items"):
         await fill_ground_truth(RubricDataset("Explain.", essays().rubric), Bench().grader)
+
+
+async def test_an_item_whose_label_is_no_option_is_left_out_of_the_filled_and_the_others_stay() -> None:
+    options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+    rubric = Rubric([Criterion(name="Right", requirement="Is it right?", options=options)])
+    dataset = RubricDataset("Explain.", rubric, [DataItem("Essay 0.", ""), DataItem("Essay 1.", "")])
+
+    def chooses(request: Request) -> str:
+        label = "Cannot assess / not applicable" if request.inputs["submission"] == "Essay 0." else "Yes"
+        return f'{{"explanation": "So.", "selected_option": "{label}"}}'
+
+    with pytest.warns(
+        UserWarning, match=r"1 of 2 items could not be graded; item 0: (?s:.*)'No', 'Yes'(?s:.*)na: true"
+    ):
+        filled = await fill_ground_truth(dataset, Bench(chooses).grader, show_progress=False)
+    assert [(item.submission, item.ground_truth) for item in filled] == [("Essay 1.", ["Yes"])]
+
+
+@pytest.mark.parametrize("most", [0, -1, True])
+async def test_filling_refuses_a_limit_that_is_none(bench: Bench, most: int) -> None:
+    with pytest.raises(ValueError, match=f"max_concurrent_items={most}; expected a whole number of at least 1"):
+        await fill_ground_truth(essays(1), bench.grader, max_concurrent_items=most)
+    assert bench.asked == []
 
 
 class Always(Grader[EvaluationReport]):
