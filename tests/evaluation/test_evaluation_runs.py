@@ -181,6 +181,17 @@ async def test_the_synchronous_twin_works_inside_a_running_loop(bench: Bench, tm
     assert result.get_scores() == [0.75] * 4
 
 
+async def test_a_line_of_the_results_holds_every_published_field_of_its_report(bench: Bench, tmp_path: Path) -> None:
+    await evaluate(essays(1), bench.grader, experiments_dir=tmp_path, experiment_name="e", show_progress=False)
+    (line,) = map(json.loads, (tmp_path / "e" / "items.jsonl").read_text().splitlines())
+    assert set(line) == {"item_idx", "duration_seconds", "error", "report"}
+    assert line["report"].keys() >= {
+        *("report_type", "score", "raw_score", "error", "cannot_assess_count", "mean_agreement", "token_usage"),
+        *("completion_cost", "criterion_reports", "judge_scores"),
+    }
+    assert (line["report"]["error"], line["report"]["cannot_assess_count"]) == (None, 0)
+
+
 def test_timing_figures_follow_the_published_ranks() -> None:
     # Of 10: p50 is sorted[5], p95 is sorted[min(int(9.5), 9)] = sorted[9].
     stats = EvalTimingStats.from_durations([float(n) for n in range(10)], 5.0)
