@@ -105,7 +105,7 @@ def judgment_of(
         verdict=said.verdict,
         option=said.option,
         reason=said.explanation,
-        reasoning=reply.reasoning if reply else None,
+        reasoning=(reply.reasoning if reply else None) or said.reasoning,
         weight=weight,
         flags=said.flags,
         shuffle_order=shown.order if shown is not None and shown.shuffled else None,
