@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -40,3 +41,34 @@ def test_the_published_module_of_evaluation_works() -> None:
 
     assert set(published.__all__) == set(evaluation.__all__)
     assert published.EvalRunner is evaluation.EvalRunner
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("types", "Criterion CriterionJudgment CriterionReport JudgeVote LLMCalls FewShotConfig TokenUsage"),
+        ("rubric", "Rubric"),
+        ("scoring", "score_reports"),
+        ("dataset", "DataItem RubricDataset"),
+        ("llm", "LLMConfig ThinkingConfig ThinkingLevel"),
+        ("graders", "CriterionGrader EscalationConfig Grader JudgeSpec"),
+        ("metrics", "compute_metrics MetricsResult"),
+    ],
+)
+def test_published_modules_hold_their_published_names(module: str, names: str) -> None:
+    found = import_module(f"autorubric.{module}")
+    for name in names.split():
+        thing = getattr(found, name)
+        assert thing is getattr(autorubric, name, thing)
+    assert set(names.split()) <= set(found.__all__)
+    with pytest.raises(AttributeError):
+        _ = found.Rubrik
+
+
+def test_a_model_writes_its_reason_before_its_verdict_in_the_published_shapes() -> None:
+    for shape, verdict in (
+        (autorubric.CriterionJudgment, "criterion_status"),
+        (autorubric.MultiChoiceJudgment, "selected_option"),
+    ):
+        fields = list(shape.model_json_schema()["properties"])
+        assert fields.index("explanation") < fields.index(verdict)

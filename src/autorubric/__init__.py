@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autorubric.core.criterion import CANONICAL_NA_OPTION, Criterion, CriterionOption
+    from autorubric.core.judgment_schemas import CriterionJudgment, MultiChoiceJudgment
     from autorubric.core.length_penalty import LengthPenalty
     from autorubric.core.report import (
         CriterionReport,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from autorubric.graders.few_shot import FewShotConfig, FewShotExample
     from autorubric.graders.grader import Grader
     from autorubric.graders.judge_spec import JudgeSpec
-    from autorubric.llm.config import LLMConfig
+    from autorubric.llm.config import LLMConfig, ThinkingConfig, ThinkingLevel
     from autorubric.metrics import (
         BiasResult,
         BootstrapResult,
@@ -86,6 +87,7 @@ __all__ = [
     "CorrelationResult",
     "Criterion",
     "CriterionGrader",
+    "CriterionJudgment",
     "CriterionMetrics",
     "CriterionOption",
     "CriterionReport",
@@ -116,9 +118,12 @@ __all__ = [
     "LengthPenalty",
     "MetricsResult",
     "MultiChoiceJudgeVote",
+    "MultiChoiceJudgment",
     "MultiChoiceVerdict",
     "Rubric",
     "RubricDataset",
+    "ThinkingConfig",
+    "ThinkingLevel",
     "ThinkingOutputDict",
     "ToGradeInput",
     "TokenUsage",
@@ -152,6 +157,7 @@ _HOMES = {
     "CorrelationResult": "autorubric.metrics",
     "Criterion": "autorubric.core.criterion",
     "CriterionGrader": "autorubric.graders.criterion_grader",
+    "CriterionJudgment": "autorubric.core.judgment_schemas",
     "CriterionMetrics": "autorubric.metrics",
     "CriterionOption": "autorubric.core.criterion",
     "CriterionReport": "autorubric.core.report",
@@ -182,9 +188,12 @@ _HOMES = {
     "LengthPenalty": "autorubric.core.length_penalty",
     "MetricsResult": "autorubric.metrics",
     "MultiChoiceJudgeVote": "autorubric.core.votes",
+    "MultiChoiceJudgment": "autorubric.core.judgment_schemas",
     "MultiChoiceVerdict": "autorubric.core.votes",
     "Rubric": "autorubric.core.rubric",
     "RubricDataset": "autorubric.dataset",
+    "ThinkingConfig": "autorubric.llm.config",
+    "ThinkingLevel": "autorubric.llm.config",
     "ThinkingOutputDict": "autorubric.core.submission",
     "ToGradeInput": "autorubric.core.submission",
     "TokenUsage": "autorubric.core.usage",

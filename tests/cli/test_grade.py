@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, EnsembleEvaluationReport, EvalResult, Rubric, RubricDataset
+from autorubric import Criterion, CriterionVerdict, EnsembleEvaluationReport, EvalResult, Rubric, RubricDataset
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint, LoopbackProcess
 
@@ -85,6 +85,59 @@ def test_a_rubric_and_a_folder_of_texts_are_a_dataset(tmp_path: Path) -> None:
     assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 0
     result = EvalResult.from_experiment(tmp_path / "run")
     assert [(item.item.id, item.report.score) for item in result.item_results] == [("a.txt", 1.0), ("b.md", 0.0)]
+
+
+def test_what_a_folder_holds_beside_texts_is_named_and_not_dropped_in_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Rubric([Criterion(requirement="Contains at most 3 words.")]).to_file(tmp_path / "rubric.yaml")
+    texts = tmp_path / "texts"
+    (texts / "more").mkdir(parents=True)
+    (texts / "A.TXT").write_text("Two words.")
+    (texts / "essay.docx").write_bytes(b"PK")
+    (texts / ".DS_Store").write_bytes(b"")
+    command = ["grade", "--rubric", str(tmp_path / "rubric.yaml"), "--submissions", str(texts)]
+    assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 0
+    assert [r.item.id for r in EvalResult.from_experiment(tmp_path / "run").item_results] == ["A.TXT"]
+    assert f"{texts}: not graded, because no .txt or .md file: essay.docx, more\n" in capsys.readouterr().err
+
+
+def test_labels_of_submissions_are_labels_of_the_dataset(tmp_path: Path) -> None:
+    Rubric([Criterion(requirement="Contains at most 3 words.")]).to_file(tmp_path / "rubric.yaml")
+    (tmp_path / "s.jsonl").write_text('{"submission": "Two words.", "ground_truth": ["UNMET"], "source": "web"}\n')
+    command = ["grade", "--rubric", str(tmp_path / "rubric.yaml"), "--submissions", str(tmp_path / "s.jsonl")]
+    assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 0
+    (item,) = EvalResult.from_experiment(tmp_path / "run").item_results
+    assert (item.item.ground_truth, item.item.metadata) == ([CriterionVerdict.UNMET], {"source": "web"})
+
+
+def test_every_wrong_row_of_submissions_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Rubric([Criterion(requirement="Contains at most 3 words.")]).to_file(tmp_path / "rubric.yaml")
+    path = tmp_path / "s.jsonl"
+    path.write_text(
+        '{"submission": "Two words."}\n{"submission": 5}\n{"response": "hi", "n": 1}\n[]\n'
+        '{"submision": "x", "id": [1]}\n{"submission": "x", "rubric": []}\n'
+    )
+    command = ["grade", "--rubric", str(tmp_path / "rubric.yaml"), "--submissions", str(path)]
+    assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert "6 problems" in told
+    for line in (
+        f"{path}:2: 'submission' must be a string, got int",
+        f"{path}:3: expected a mapping with 'submission'; its keys are response, n",
+        f"{path}:4: expected a JSON object, got list",
+        f"{path}:5: unknown key 'submision'; did you mean 'submission'?",
+        f"{path}:5: 'id' holds list; expected text or a number",
+        f"{path}:6: 'rubric' has no place beside --rubric; put rows with rubrics of their own into a DATASET",
+    ):
+        assert line in told
+    path.write_text('{"submission": "Two words.", "ground_truth": ["UNMET", "MET"]}\n')
+    assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 2
+    assert f"{path}: Item 0: Ground truth has 2 values, but rubric has 1 criteria" in capsys.readouterr().err
+    (tmp_path / "s.csv").write_text("submission\nTwo words.\n")
+    assert run([*command[:-1], str(tmp_path / "s.csv"), "--judge", "builtin/offline"]) == 2
+    assert "s.csv: submissions do not come as .csv; expected .jsonl, .json, " in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "json", "yaml"])

@@ -13,6 +13,7 @@ from autorubric import (
     Criterion,
     CriterionGrader,
     CriterionVerdict,
+    DataItem,
     EvalConfig,
     EvalResult,
     EvalRunner,
@@ -180,6 +181,17 @@ async def test_the_synchronous_twin_works_inside_a_running_loop(bench: Bench, tm
     assert result.get_scores() == [0.75] * 4
 
 
+async def test_a_line_of_the_results_holds_every_published_field_of_its_report(bench: Bench, tmp_path: Path) -> None:
+    await evaluate(essays(1), bench.grader, experiments_dir=tmp_path, experiment_name="e", show_progress=False)
+    (line,) = map(json.loads, (tmp_path / "e" / "items.jsonl").read_text().splitlines())
+    assert set(line) == {"item_idx", "duration_seconds", "error", "report"}
+    assert line["report"].keys() >= {
+        *("report_type", "score", "raw_score", "error", "cannot_assess_count", "mean_agreement", "token_usage"),
+        *("completion_cost", "criterion_reports", "judge_scores"),
+    }
+    assert (line["report"]["error"], line["report"]["cannot_assess_count"]) == (None, 0)
+
+
 def test_timing_figures_follow_the_published_ranks() -> None:
     # Of 10: p50 is sorted[5], p95 is sorted[min(int(9.5), 9)] = sorted[9].
     stats = EvalTimingStats.from_durations([float(n) for n in range(10)], 5.0)
@@ -204,6 +216,29 @@ async def test_filling_says_what_could_not_be_graded() -> None:
         await fill_ground_truth(essays(2), Bench(breaks).grader, show_progress=False)
     with pytest.raises(ValueError, match="Dataset has no items"):
         await fill_ground_truth(RubricDataset("Explain.", essays().rubric), Bench().grader)
+
+
+async def test_an_item_whose_label_is_no_option_is_left_out_of_the_filled_and_the_others_stay() -> None:
+    options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+    rubric = Rubric([Criterion(name="Right", requirement="Is it right?", options=options)])
+    dataset = RubricDataset("Explain.", rubric, [DataItem("Essay 0.", ""), DataItem("Essay 1.", "")])
+
+    def chooses(request: Request) -> str:
+        label = "Cannot assess / not applicable" if request.inputs["submission"] == "Essay 0." else "Yes"
+        return f'{{"explanation": "So.", "selected_option": "{label}"}}'
+
+    with pytest.warns(
+        UserWarning, match=r"1 of 2 items could not be graded; item 0: (?s:.*)'No', 'Yes'(?s:.*)na: true"
+    ):
+        filled = await fill_ground_truth(dataset, Bench(chooses).grader, show_progress=False)
+    assert [(item.submission, item.ground_truth) for item in filled] == [("Essay 1.", ["Yes"])]
+
+
+@pytest.mark.parametrize("most", [0, -1, True])
+async def test_filling_refuses_a_limit_that_is_none(bench: Bench, most: int) -> None:
+    with pytest.raises(ValueError, match=f"max_concurrent_items={most}; expected a whole number of at least 1"):
+        await fill_ground_truth(essays(1), bench.grader, max_concurrent_items=most)
+    assert bench.asked == []
 
 
 class Always(Grader[EvaluationReport]):

@@ -48,6 +48,11 @@ class OwnFormat(BaseModel):
             {"judge_model_config": MODEL, "binary_response_format": OwnFormat, "llm_calls": "per_item"},
             "response formats are for one criterion",
         ),
+        ({"judge_model_config": MODEL, "quorum": 2}, "quorum=2; expected a whole number from 1 to the one judge"),
+        ({"judges": [JudgeSpec(MODEL, "a"), JudgeSpec(MODEL, "b")], "quorum": 3}, "from 1 to the 2 judges"),
+        ({"judge_model_config": MODEL, "seed": "a"}, "seed='a'; expected a whole number"),
+        ({"judge_model_config": MODEL, "length_penalty": 0.5}, "length_penalty is of type float"),
+        ({"judge_model_config": MODEL, "cannot_assess_config": "fail"}, "expected CannotAssessConfig"),
         ({"judge_model_config": MODEL, "training_data": RubricDataset("Explain.", KIND)}, "no ground truth"),
         (
             {"judge_model_config": MODEL, "escalation": EscalationConfig([JudgeSpec(MODEL, "default")], 0.5)},
@@ -58,6 +63,14 @@ class OwnFormat(BaseModel):
 def test_settings_that_cannot_work_are_refused_at_construction(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CriterionGrader(**settings)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "0.5", True])
+def test_a_threshold_is_a_number_from_0_to_1_before_anything_is_asked(threshold: Any) -> None:
+    with pytest.raises(ValueError, match="expected a number from 0 to 1"):
+        EscalationConfig(MODEL, threshold)
+    with pytest.raises(ValueError, match=r"per_criterion\['Causes'\]="):
+        EscalationConfig(MODEL, 0.5, {"Causes": threshold})
 
 
 @pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), True, "2"])

@@ -6,6 +6,7 @@ import pytest
 
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.verdict import CriterionVerdict
+from autorubric.graders.asking import judgment_of
 from autorubric.graders.options import ShownOptions
 from autorubric.graders.reading import mistake_of, read_binary, read_choice, usage_of
 from autorubric.llm.request import Answer, Failure, Reply, Unreadable, Usage
@@ -111,6 +112,17 @@ def flags(text: str) -> tuple[str, ...]:
     found = read_binary(Reply(text))
     assert isinstance(found, Answer)
     return found.value.flags
+
+
+def test_an_own_format_may_name_other_criteria_and_hold_its_thinking() -> None:
+    found = read_binary(Reply(said("MET", affected_criteria=[1, 3], reasoning="Two are named.")))
+    assert isinstance(found, Answer)
+    assert (found.value.explanation, found.value.reasoning) == ("It names two. [Affects: #1, #3]", "Two are named.")
+    plain = read_binary(Reply(said("MET", affected_criteria=[])))
+    assert isinstance(plain, Answer)
+    assert (plain.value.explanation, plain.value.reasoning) == ("It names two.", None)
+    assert judgment_of(found.value, Reply("", reasoning="Sent apart."), "a", 1.0).reasoning == "Sent apart."
+    assert judgment_of(found.value, Reply(""), "a", 1.0).reasoning == "Two are named."
 
 
 def test_what_is_odd_about_a_reply_is_flagged_and_not_mended() -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from autorubric.cli.submissions import submissions_of
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
-from autorubric.files import iter_jsonl, nearest, read_document, read_text
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
-
-_KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata")
-_TEXTS = (".txt", ".md")
 
 
 def dataset_of(
@@ -43,12 +40,13 @@ def dataset_of(
     if rubric is None or submissions is None:
         raise InputError("nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE")
     criteria = Rubric.from_file(rubric)
-    items = list(_items(submissions))
-    if not items:
-        raise InputError(f"{submissions}: no submissions in it")
+    items = submissions_of(submissions)
     _refuse_repeated_ids(submissions, items)
     needs_prompt = any(item.prompt is None for item in items)
-    return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=submissions.stem)
+    try:
+        return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=submissions.stem)
+    except InputError as error:
+        raise InputError(f"{submissions}: {problem}" for problem in error.problems) from None
 
 
 def _refuse_repeated_ids(path: Path, items: Sequence[DataItem]) -> None:
@@ -60,52 +58,6 @@ def _refuse_repeated_ids(path: Path, items: Sequence[DataItem]) -> None:
     ]
     if problems:
         raise InputError(problems)
-
-
-def _items(path: Path) -> Iterator[DataItem]:
-    if path.is_dir():
-        for file in sorted(path.iterdir()):
-            if file.suffix in _TEXTS:
-                yield DataItem(read_text(file), file.name, id=file.name)
-    elif path.suffix in _TEXTS:
-        yield DataItem(read_text(path), path.name, id=path.name)
-    elif path.suffix == ".jsonl":
-        for row, record in iter_jsonl(path, what="Submissions"):
-            yield _item(record, f"{path}:{row}")
-    else:
-        yield from _listed(path)
-
-
-def _listed(path: Path) -> Iterator[DataItem]:
-    found = read_document(path, what="Submissions")
-    if not isinstance(found, list):
-        raise InputError(f"{path}: expected a list of submissions, got {type(found).__name__}")
-    for index, record in enumerate(found):
-        yield _item({"submission": record} if isinstance(record, str) else record, f"{path}: item {index}")
-
-
-def _item(record: Any, where: str) -> DataItem:
-    if not isinstance(record, dict) or "submission" not in record:
-        raise InputError(f"{where}: expected a mapping with 'submission'")
-    unknown = {key: nearest(str(key), _KEYS) for key in record if key not in _KEYS}
-    for key, right in unknown.items():
-        if right:
-            raise InputError(f"{where}: unknown key {key!r}; did you mean {right!r}?")
-    if isinstance(record.get("id"), bool | list | dict):
-        raise InputError(f"{where}: 'id' holds {type(record['id']).__name__}; expected text or a number")
-    if not isinstance(record.get("metadata") or {}, dict):
-        raise InputError(f"{where}: 'metadata' holds {type(record['metadata']).__name__}; expected a mapping")
-    try:
-        return DataItem(
-            record["submission"],
-            record.get("description") or "",
-            reference_submission=record.get("reference_submission"),
-            prompt=record.get("prompt", record.get("query")),
-            id=None if record.get("id") is None else str(record["id"]),
-            metadata={**(record.get("metadata") or {}), **{key: record[key] for key in unknown}},
-        )
-    except InputError as error:
-        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
 
 
 def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | None) -> list[JudgeSpec]:

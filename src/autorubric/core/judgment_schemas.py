@@ -1,4 +1,7 @@
-"""The published shapes of a judge's reply, for own response formats and for reading recorded replies."""
+"""The published shapes of a judge's reply, for own response formats and for reading recorded replies.
+
+Fields stand in the order in which a model should write them: what it thinks, why, and then the verdict.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ class CriterionJudgment(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    criterion_status: CriterionVerdict
-    explanation: str
     reasoning: str | None = None
+    explanation: str
+    criterion_status: CriterionVerdict
 
 
 class MultiChoiceJudgment(BaseModel):
@@ -32,9 +35,9 @@ class MultiChoiceJudgment(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    selected_option: int
-    explanation: str
     reasoning: str | None = None
+    explanation: str
+    selected_option: int
 
 
 class RubricCriterionJudgment(BaseModel):
@@ -48,9 +51,9 @@ class RubricCriterionJudgment(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     criterion_id: str
+    explanation: str
     criterion_status: CriterionVerdict | None = None
     selected_option: int | None = None
-    explanation: str
 
 
 class RubricJudgment(BaseModel):
@@ -63,5 +66,5 @@ class RubricJudgment(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    judgments: list[RubricCriterionJudgment]
     reasoning: str | None = None
+    judgments: list[RubricCriterionJudgment]

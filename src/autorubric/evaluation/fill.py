@@ -6,14 +6,17 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+from autorubric.core.criterion import CANONICAL_NA_OPTION
 from autorubric.core.report import (
     CriterionReport,
     EnsembleCriterionReport,
     EnsembleEvaluationReport,
     EvaluationReport,
 )
+from autorubric.core.rubric import Rubric
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import AutorubricError, InputError
 from autorubric.evaluation.config import EvalConfig
 from autorubric.evaluation.progress import item_progress
@@ -36,7 +39,8 @@ async def fill_ground_truth(
 ) -> RubricDataset:
     """A copy of the dataset whose items carry the grader's verdicts as ground truth.
 
-    Items that could not be graded are left out, with a warning that says why.
+    Items that could not be graded are left out, with a warning that says why; so are items on which a judge chose
+    the "not applicable" option that graders add, where the criterion itself has none to be labelled with.
 
     Args:
         dataset: at least one item.
@@ -46,11 +50,12 @@ async def fill_ground_truth(
         max_concurrent_items: the most items open at a time.
 
     Raises:
-        ValueError: the dataset has no items.
+        ValueError: the dataset has no items, or a setting is wrong.
         AutorubricError: no item could be graded; the message says why.
     """
     if not len(dataset):
         raise InputError("Dataset has no items")
+    config = EvalConfig(show_progress=show_progress, max_concurrent_items=max_concurrent_items)
     room = asyncio.Semaphore(max_concurrent_items or _MOST_OPEN)
     problems: dict[int, str] = {}
     filled: dict[int, DataItem] = {}
@@ -60,14 +65,14 @@ async def fill_ground_truth(
         prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
         try:
             report = await rubric.grade(item.submission, grader, prompt, reference)
-            filled[index] = replace(item, ground_truth=verdicts_of(report), ground_truth_reasons=None)
+            filled[index] = replace(item, ground_truth=_labels(report, rubric), ground_truth_reasons=None)
         except Exception as error:
             problems[index] = str(error)
         finally:
             room.release()
             advance()
 
-    with item_progress(len(dataset), EvalConfig(show_progress=show_progress)) as advance:
+    with item_progress(len(dataset), config) as advance:
         async with asyncio.TaskGroup() as group:
             for index, item in enumerate(dataset):
                 if item.ground_truth is not None and not force:
@@ -94,6 +99,18 @@ def verdicts_of(report: EvaluationReport | EnsembleEvaluationReport) -> list[Cri
     if report.report is None:
         raise InputError(report.error or "the report has no criteria")
     return [_verdict(criterion) for criterion in report.report]
+
+
+def _labels(report: EvaluationReport | EnsembleEvaluationReport, rubric: Rubric) -> list[CriterionVerdict | str]:
+    """The final verdicts of a report, which are labels of the rubric's own criteria."""
+    problems: list[str] = []
+    found = verdicts_of(report)
+    labels = GroundTruthReader(rubric).read(found, problems)
+    if labels is None:
+        if CANONICAL_NA_OPTION.label in found:
+            problems.append("give the criterion an option with na: true, and such items are labelled with it")
+        raise InputError(problems)
+    return labels
 
 
 def _verdict(report: CriterionReport | EnsembleCriterionReport) -> CriterionVerdict | str:

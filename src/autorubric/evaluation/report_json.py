@@ -17,14 +17,16 @@ Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 
 
 def report_json(report: Report) -> str:
-    """The report as one line of JSON; criteria stand under `criterion_reports`, defaults are left out.
+    """The report as one line of JSON: every field of it, the criteria under `criterion_reports`.
+
+    Of the criteria, which are many, fields that hold their default are left out.
 
     Example:
         >>> report_json(EvaluationReport(score=0.5))
-        '{"report_type":"single","score":0.5}'
+        '{"report_type":"single","score":0.5,"raw_score":null,"llm_raw_score":null,"cannot_assess_count":0,...}'
     """
     kind = "ensemble" if isinstance(report, EnsembleEvaluationReport) else "single"
-    head = report.model_dump_json(exclude={"report"}, exclude_defaults=True)
+    head = report.model_dump_json(exclude={"report"})
     parts = [f'{{"report_type":"{kind}"', head[1:-1]]
     if report.report is not None:
         criteria = ",".join(criterion.model_dump_json(exclude_defaults=True) for criterion in report.report)

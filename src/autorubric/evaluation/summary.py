@@ -87,7 +87,7 @@ class EvaluationSummary:
         failed: items without a report that counts.
         judged: criteria with a verdict, abstentions included.
         judgments: criteria of all items that ended.
-        reasons: why judgments failed, by their category.
+        reasons: why judgments failed, by category and kind (`infrastructure: timeout`).
         flagged: items whose submission looks as if it addressed the judge.
         criteria: the figures of each criterion.
     """
@@ -152,4 +152,7 @@ class EvaluationSummary:
 
 
 def _category(error: str | None) -> str:
-    return (error or "unknown").partition(":")[0]
+    """What is before the details of an error: its category, and the kind of failure where it is one word."""
+    category, _, rest = (error or "unknown").partition(": ")
+    kind = rest.partition(": ")[0]
+    return f"{category}: {kind}" if kind.isidentifier() else category

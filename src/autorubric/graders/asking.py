@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 from autorubric.core.judgment import Judgment
+from autorubric.errors import ConfigError
 from autorubric.graders.case import Case
 from autorubric.graders.evidence import Unsupported
 from autorubric.graders.few_shot import FewShot
@@ -35,6 +36,9 @@ class JudgeOptions:
         prompts: the templates.
         binary_schema: the shape of replies on binary criteria, where it is not the package's.
         choice_schema: likewise on multi-choice criteria.
+
+    Raises:
+        ConfigError: the seed is no whole number.
     """
 
     shuffle_options: bool = True
@@ -45,6 +49,10 @@ class JudgeOptions:
     prompts: JudgePrompts = field(default_factory=package_judge_prompts)
     binary_schema: ReplySchema | None = None
     choice_schema: ReplySchema | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise ConfigError(f"seed={self.seed!r}; expected a whole number")
 
 
 def shared_values(case: Case, evidence: bool) -> dict[str, Any]:
@@ -97,7 +105,7 @@ def judgment_of(
         verdict=said.verdict,
         option=said.option,
         reason=said.explanation,
-        reasoning=reply.reasoning if reply else None,
+        reasoning=(reply.reasoning if reply else None) or said.reasoning,
         weight=weight,
         flags=said.flags,
         shuffle_order=shown.order if shown is not None and shown.shuffled else None,

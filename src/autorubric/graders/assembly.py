@@ -13,7 +13,7 @@ from autorubric.errors import ConfigError
 from autorubric.files.keys import nearest
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
-from autorubric.graders.cascade import Cascade
+from autorubric.graders.cascade import Cascade, refuse_thresholds
 from autorubric.graders.check_judge import ChecksFirst
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.emptiness import EmptyFirst
@@ -39,6 +39,9 @@ class EscalationConfig:
             abstained or split.
         per_criterion: other thresholds, by the criterion's name.
 
+    Raises:
+        ConfigError: a threshold outside [0, 1].
+
     Example:
         >>> strong = EscalationConfig(LLMConfig("openai/gpt-5.1"), threshold=0.8)
         >>> strong.threshold_for(Criterion(requirement="Is brief"))
@@ -48,6 +51,9 @@ class EscalationConfig:
     judges: LLMConfig | list[JudgeSpec]
     threshold: float | None = None
     per_criterion: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        refuse_thresholds(self.threshold, self.per_criterion)
 
     def threshold_for(self, criterion: Criterion) -> float | None:
         """The threshold that holds for a criterion, or None."""
@@ -102,6 +108,11 @@ class Recipe:
             problems.append("escalation needs judges to escalate from")
         if self.llm_calls == "per_item" and (self.options.binary_schema or self.options.choice_schema):
             problems.append("response formats are for one criterion; they cannot be used with llm_calls='per_item'")
+        panels = [size for size in (len(self.specs), len(ids) - len(self.specs)) if size > 1]
+        most = min(panels, default=1)
+        if self.quorum is not None and (isinstance(self.quorum, bool) or self.quorum not in range(1, most + 1)):
+            judges = "the one judge" if most == 1 else f"the {most} judges"
+            problems.append(f"quorum={self.quorum!r}; expected a whole number from 1 to {judges}")
         if problems:
             raise ConfigError(problems)
 

@@ -55,15 +55,7 @@ class Cascade:
     per_criterion: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        given = {} if self.threshold is None else {"threshold": self.threshold}
-        given |= {f"per_criterion[{name!r}]": value for name, value in (self.per_criterion or {}).items()}
-        problems = [
-            f"{place}={value!r}; expected a number from 0 to 1"
-            for place, value in given.items()
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0
-        ]
-        if problems:
-            raise ConfigError(problems)
+        refuse_thresholds(self.threshold, self.per_criterion)
         # Asked for once here, so that an id given twice shows before anything is paid.
         _ = self.judge_ids
 
@@ -92,6 +84,28 @@ class Cascade:
         for place, opinion in zip(open_places, better, strict=True):
             opinions[place] = Opinion(opinion.judgment, (superseded(heard[place]), opinion))
         return opinions
+
+
+def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float] | None) -> None:
+    """Refuse thresholds that no confidence can be compared with.
+
+    Raises:
+        ConfigError: one is no number from 0 to 1.
+
+    Example:
+        >>> refuse_thresholds(0.7, {"Causes": 1.5})
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: per_criterion['Causes']=1.5; expected a number from 0 to 1
+    """
+    given = {} if threshold is None else {"threshold": threshold}
+    given |= {f"per_criterion[{name!r}]": value for name, value in (per_criterion or {}).items()}
+    problems = [
+        f"{place}={value!r}; expected a number from 0 to 1"
+        for place, value in given.items()
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0
+    ]
+    if problems:
+        raise ConfigError(problems)
 
 
 def suffices(criterion: Criterion, opinion: Opinion, threshold: float | None) -> bool:

@@ -10,6 +10,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.length_penalty import LengthPenalty
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
+from autorubric.errors import ConfigError
 from autorubric.graders.reporting import with_length_penalty
 
 ReportT = TypeVar("ReportT")
@@ -34,6 +35,8 @@ class Grader(ABC, Generic[ReportT]):
     """
 
     def __init__(self, *, length_penalty: LengthPenalty | None = None, normalize: bool = True) -> None:
+        if length_penalty is not None and not isinstance(length_penalty, LengthPenalty):
+            raise ConfigError(f"length_penalty is of type {type(length_penalty).__name__}; expected LengthPenalty")
         self.length_penalty = length_penalty
         self.normalize = normalize
 

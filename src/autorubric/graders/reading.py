@@ -41,10 +41,11 @@ class Said:
     Attributes:
         verdict: on a binary criterion.
         option: on a multi-choice criterion, the original index of the option.
-        explanation: its reason.
+        explanation: its reason; the numbers of an own format's `affected_criteria` stand at its end.
         quotes: the passages it cites.
         flags: what looks odd: `repaired` (the reply is not the JSON asked for), `unexplained`, `contradictory` (the
             explanation concludes the opposite of the verdict).
+        reasoning: what it wrote of its thinking, where an own format has a place for that.
     """
 
     verdict: CriterionVerdict | None = None
@@ -52,6 +53,7 @@ class Said:
     explanation: str | None = None
     quotes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    reasoning: str | None = None
 
 
 def read_binary(reply: Reply) -> Answer[Said] | Unreadable:
@@ -223,15 +225,18 @@ def _disagreement(reply: Reply) -> Unreadable | None:
 
 def _account(
     record: Mapping[str, Any], notes: tuple[str, ...], verdict: CriterionVerdict | None = None
-) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
-    """Explanation, quotes and flags of a record."""
+) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None]:
+    """Explanation, quotes, flags and reasoning of a record."""
     explanation = next((text for key in _EXPLANATIONS if (text := _text(record.get(key)))), None)
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
     elif verdict is not None and _contradicts(explanation, verdict):
         flags.append("contradictory")
-    return explanation, _quotes(record.get("quotes")), tuple(flags)
+    affected = record.get("affected_criteria")
+    if explanation is not None and isinstance(affected, list) and affected:
+        explanation += f" [Affects: {', '.join(f'#{number}' for number in affected)}]"
+    return explanation, _quotes(record.get("quotes")), tuple(flags), _text(record.get("reasoning"))
 
 
 def _contradicts(explanation: str, verdict: CriterionVerdict) -> bool:

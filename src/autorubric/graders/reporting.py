@@ -32,7 +32,7 @@ class Scoring:
         on_failure: `none` gives no score where a judgment failed; `skip` scores the others.
 
     Raises:
-        ConfigError: `on_failure` is neither.
+        ConfigError: `on_failure` is neither, or `cannot_assess` is no `CannotAssessConfig`.
 
     Example:
         >>> Scoring(on_failure="zero")
@@ -47,6 +47,9 @@ class Scoring:
     def __post_init__(self) -> None:
         if self.on_failure not in ("none", "skip"):
             raise ConfigError(f"on_failure={self.on_failure!r} is not one of none, skip; a failure is never a zero")
+        if not isinstance(self.cannot_assess, CannotAssessConfig):
+            kind = type(self.cannot_assess).__name__
+            raise ConfigError(f"cannot_assess_config is of type {kind}; expected CannotAssessConfig")
 
 
 DEFAULT = Scoring()

@@ -4,3 +4,20 @@
 asked and what comes back. `http/` makes an endpoint a model, `offline/` stands in for one, `records/` keeps every
 reply, `reading/` finds the value in one.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autorubric.llm.config import LLMConfig, ThinkingConfig, ThinkingLevel
+
+__all__ = ["LLMConfig", "ThinkingConfig", "ThinkingLevel"]
+
+
+def __getattr__(name: str) -> Any:
+    """The published name, loaded on first use: the parts in this folder are imported one by one."""
+    if name not in __all__:
+        raise AttributeError(f"module 'autorubric.llm' has no attribute {name!r}")
+    return getattr(import_module("autorubric.llm.config"), name)
