@@ -105,6 +105,11 @@ def test_ids_that_occur_twice_are_listed_with_both_lines(tmp_path: Path) -> None
     assert "q.jsonl:2: id 'x' stands on line 1 already" in message
 
 
+def test_resume_keys_that_occur_twice_are_listed_without_an_id_column_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", *({"question": q, "__record_id__": "x"} for q in "ab"))
+    assert "q.jsonl:2: id 'x' stands on line 1 already" in refused(QueryFile(path))
+
+
 def test_a_byte_order_mark_does_not_cost_the_first_row(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"question": "a"}\n{"question": "b"}\n')

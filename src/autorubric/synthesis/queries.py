@@ -98,7 +98,8 @@ class QueryFile:
             if given != responses and responses:
                 problems.append(f"{self.path}:{line}: {given} responses; the rows before it have {responses}")
             responses = responses or given
-            if self.id_column and first_line.setdefault(query.record_id, line) != line:
+            keyed = self.id_column or "__record_id__" in row
+            if keyed and first_line.setdefault(query.record_id, line) != line:
                 repeated.append(
                     f"{self.path}:{line}: id {query.record_id!r} stands on line "
                     f"{first_line[query.record_id]} already; ids must be unique"
