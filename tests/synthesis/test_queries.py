@@ -69,6 +69,15 @@ def test_a_wrong_column_of_responses_is_one_problem_and_not_one_a_row(tmp_path: 
     )
 
 
+def test_all_wrong_columns_are_named_at_once_with_the_lines_that_cannot_be_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"query": "a"}, "{", {"query": "b"})
+    message = refused(QueryFile(path, "questoin", "uid"))
+    assert "no column 'questoin'; the rows have 'query'" in message
+    assert "no column 'uid'" in message
+    assert "q.jsonl:2: " in message
+    assert message.startswith("3 problems")  # and not one more for each row without the column
+
+
 def test_an_id_is_not_offered_as_the_column_of_the_query(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question_id": 81, "turns": ["Hello"]})
     assert "did you mean --question-column turns?" in refused(QueryFile(path))

@@ -293,6 +293,12 @@ def test_a_wrong_column_or_path_leaves_every_file_as_it_was(bench: Make, tmp_pat
     assert {p: p.read_bytes() for p in b.out.glob("*.jsonl")} == before
 
 
+def test_a_directory_under_a_file_is_one_problem(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    b = bench("one")
+    assert b.synthesize("--out", str(b.input / "deep" / "out")) == 2
+    assert capsys.readouterr().err == f"autorubric: {b.input} is no directory; pass another --out\n"
+
+
 def test_a_token_budget_is_never_overrun_and_a_higher_one_goes_on(
     bench: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
