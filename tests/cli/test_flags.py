@@ -85,7 +85,7 @@ def test_a_role_without_a_model_is_named_with_its_flag() -> None:
 
 
 def test_a_model_for_slot_b_alone_is_refused() -> None:
-    with pytest.raises(ConfigError, match="slot b was given, but none for slot a"):
+    with pytest.raises(ConfigError, match="slot b was given, but none for slot a; pass --r"):
         tree(rubric_model_b="a/b")
 
 

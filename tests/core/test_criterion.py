@@ -55,6 +55,30 @@ def test_all_faults_of_a_criterion_are_named_at_once_and_a_misspelt_key_is_not_a
     assert {detail["loc"] for detail in error.value.errors()} == {("requirment",), ("weight",), ("tags",)}
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"requirement": " ", "weight": float("nan")}, ["requirement is empty", "finite number"]),
+        ({"requirement": " ", "wieght": 3}, ["requirement is empty", "did you mean 'weight'"]),
+        ({"weight": "x", "aggregation": "most"}, ["valid number", "Field required", "'most' is unknown"]),
+        ({"requirement": "a", "weight": "x", "options": [*NO_YES, *NO_YES]}, ["valid number", "given twice"]),
+    ],
+)
+def test_faults_of_fields_by_themselves_and_taken_together_are_named_at_once(
+    fields: dict[str, Any], told: list[str]
+) -> None:
+    with pytest.raises(ValidationError) as error:
+        Criterion.model_validate(fields)
+    assert [words for words in told if words not in str(error.value)] == []
+
+
+def test_an_aggregation_is_not_judged_where_the_options_cannot_be_read() -> None:
+    options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 3}]
+    with pytest.raises(ValidationError) as error:
+        Criterion.model_validate({"requirement": "Is brief", "options": options, "aggregation": "mean"})
+    assert error.value.error_count() == 1
+
+
 def test_keys_of_the_users_own_are_kept() -> None:
     criterion = Criterion.model_validate({"requirement": "Is brief", "axis": "style", "metadata": {"by": "me"}})
     assert criterion.metadata == {"by": "me", "axis": "style"}

@@ -64,6 +64,20 @@ def test_the_name_of_a_section_stays_with_its_criteria() -> None:
     assert Rubric.from_dict(made.to_dict()) == made
 
 
+def test_keys_of_a_section_are_kept_with_its_criteria_and_a_misspelt_one_names_the_right_one() -> None:
+    own = {**B, "metadata": {"by": "me"}}
+    made = Rubric.from_dict([{"name": "Style", "colour": "red", "criteria": [A, own]}])
+    assert [criterion.metadata for criterion in made] == [
+        {"section": {"colour": "red"}},
+        {"section": {"colour": "red"}, "by": "me"},
+    ]
+    assert Rubric.from_dict(made.to_dict()) == made
+    with pytest.raises(
+        InputError, match="section at index 0: unknown key 'nmae' in the section; did you mean 'name'"
+    ):
+        Rubric.from_dict([{"nmae": "Style", "criteria": [A]}])
+
+
 @pytest.mark.parametrize(
     "shape",
     [

@@ -69,6 +69,15 @@ def test_a_wrong_column_of_responses_is_one_problem_and_not_one_a_row(tmp_path: 
     )
 
 
+def test_all_wrong_columns_are_named_at_once_with_the_lines_that_cannot_be_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"query": "a"}, "{", {"query": "b"})
+    message = refused(QueryFile(path, "questoin", "uid"))
+    assert "no column 'questoin'; the rows have 'query'" in message
+    assert "no column 'uid'" in message
+    assert "q.jsonl:2: " in message
+    assert message.startswith("3 problems")  # and not one more for each row without the column
+
+
 def test_an_id_is_not_offered_as_the_column_of_the_query(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question_id": 81, "turns": ["Hello"]})
     assert "did you mean --question-column turns?" in refused(QueryFile(path))
@@ -103,6 +112,11 @@ def test_ids_that_occur_twice_are_listed_with_both_lines(tmp_path: Path) -> None
     path = write(tmp_path / "q.jsonl", {"question": "a", "id": "x"}, {"question": "b", "id": "x"})
     message = refused(QueryFile(path, id_column="id"))
     assert "q.jsonl:2: id 'x' stands on line 1 already" in message
+
+
+def test_resume_keys_that_occur_twice_are_listed_without_an_id_column_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", *({"question": q, "__record_id__": "x"} for q in "ab"))
+    assert "q.jsonl:2: id 'x' stands on line 1 already" in refused(QueryFile(path))
 
 
 def test_a_byte_order_mark_does_not_cost_the_first_row(tmp_path: Path) -> None:

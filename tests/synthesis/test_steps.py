@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from autorubric.llm.request import Failure
 from autorubric.prompts import package_prompts
@@ -18,6 +20,8 @@ from autorubric.synthesis.runner import Outcome, Row
 from autorubric.synthesis.spool import Spool
 from autorubric.synthesis.stages import basic_plan
 from autorubric.synthesis.steps import STEP_FILES, write_steps
+
+Make = Callable[..., Any]  # makes a `Bench`, see conftest
 
 PLAN = basic_plan(package_prompts())
 ITEM = {"title": "Cause", "description": "Names the cause.", "weight": 7}
@@ -101,6 +105,39 @@ def test_a_row_of_another_question_does_not_stand_in_for_one_that_was_not_reache
     written(tmp_path, [query(0, "old")], [finished(query(0, "old"))])
     steps = written(tmp_path, [query(0, "new")], [])
     assert steps[4] == []
+
+
+def test_a_row_taken_away_in_front_doubles_none_behind_it(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    # Lines are the keys here, so every row behind moves up, and the last line's row is the one before it now.
+    b = bench()
+    b.write("zero", "one", "two", ids=False)
+    run = ["--id-column", ""]
+    assert b.synthesize(*run) == 0
+    b.write("one", "two", ids=False)
+    assert b.synthesize(*run) == 0
+    assert b.endpoint.counts.requests == 21
+    for name in ("step0_reference.jsonl", "step4_augmented.jsonl", "final.jsonl"):
+        assert [row["question"] for row in b.rows(name)] == ["one", "two"]
+    assert "to themselves under another id or line: 1" in capsys.readouterr().out
+    assert b.manifest()["counts"]["replaced"] == {"changed": 2, "moved": 1}
+
+
+@pytest.mark.parametrize(("first", "second"), [("", "id"), ("id", "")])
+def test_rows_that_get_an_id_or_lose_it_stand_once(bench: Make, first: str, second: str) -> None:
+    b = bench("one", "two", "three")
+    assert b.synthesize("--id-column", first) == 0
+    b.write("one", "two")
+    assert b.synthesize("--id-column", second) == 0
+    assert b.endpoint.counts.requests == 21
+    assert [row["question"] for row in b.rows()] == ["one", "two", "three"]
+
+
+def test_two_ids_with_the_same_question_are_two_rows(bench: Make) -> None:
+    b = bench("one")
+    assert b.synthesize() == 0
+    b.input.write_text(json.dumps({"id": "other", "question": "one"}) + "\n")
+    assert b.synthesize() == 0
+    assert [(row["id"], row["question"]) for row in b.rows()] == [("other", "one"), ("q0", "one")]
 
 
 def test_the_scratch_file_is_gone_afterwards(tmp_path: Path) -> None:

@@ -89,6 +89,14 @@ class Broken:
         return self.fault if body["model"] == self.model and not self.mended else None
 
 
+def test_a_column_that_gives_way_to_a_stages_value_is_told(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    b = bench()
+    b.input.write_text(json.dumps({"id": "q0", "question": "one", "reference": ["gold"]}) + "\n")
+    assert b.synthesize() == 0
+    assert "columns of the input that gave way to what was asked: reference 1" in capsys.readouterr().out
+    assert b.manifest()["counts"]["overwritten"] == {"reference": 1}
+
+
 def test_a_failed_candidate_rubric_is_repaired_and_merged_by_the_next_run(bench: Make) -> None:
     broken = Broken("m-rubric-b")
     b = bench("one", faults=broken)
@@ -285,6 +293,12 @@ def test_a_wrong_column_or_path_leaves_every_file_as_it_was(bench: Make, tmp_pat
     assert {p: p.read_bytes() for p in b.out.glob("*.jsonl")} == before
 
 
+def test_a_directory_under_a_file_is_one_problem(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    b = bench("one")
+    assert b.synthesize("--out", str(b.input / "deep" / "out")) == 2
+    assert capsys.readouterr().err == f"autorubric: {b.input} is no directory; pass another --out\n"
+
+
 def test_a_token_budget_is_never_overrun_and_a_higher_one_goes_on(
     bench: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -294,7 +308,9 @@ def test_a_token_budget_is_never_overrun_and_a_higher_one_goes_on(
     assert b.synthesize(*limits, "--budget-tokens", "60000") == 1
     used = b.endpoint.counts.prompt_tokens + b.endpoint.counts.completion_tokens
     assert 0 < used <= 60000
-    assert "budget of 60,000 tokens reached" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "budget of 60,000 tokens reached" in printed.out
+    assert "failed" not in printed.err  # what was not asked yet is no failure
     done = b.endpoint.counts.requests
     assert b.synthesize(*limits, "--budget-tokens", "10000000") == 0
     assert b.endpoint.counts.requests == 20 * 7

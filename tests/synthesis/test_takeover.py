@@ -105,6 +105,18 @@ def test_an_empty_list_of_evolved_criteria_is_finished_and_any_other_empty_list_
     assert Counter(b.asked) == {"m-rubric-a": 1, "m-merge": 1, "m-augment": 1}
 
 
+def test_what_no_model_made_is_made_anew_from_what_is_there(bench: Make) -> None:
+    # The second candidate rubric and both responses are there, so neither stand-in holds any longer.
+    b = bench("one", "two")
+    leave_all(b.out, "one", "two")
+    for step, name, made in ((3, "merged_rubrics", "passthrough"), (4, "augmented_rubrics", "skipped(no responses)")):
+        rows = [public_row(i, q, step) for i, q in enumerate(("one", "two"))]
+        leave(b.out, step, [rows[0] | {f"{name}_model": made}, rows[1]])
+    assert b.synthesize() == 0
+    assert Counter(b.asked) == {"m-merge": 1, "m-augment": 1}
+    assert [row["merged_rubrics_model"] for row in b.rows("step4_augmented.jsonl")] == ["m-merge", "old"]
+
+
 def test_refreshing_a_role_asks_it_anew_whatever_was_imported(bench: Make) -> None:
     b = bench("one")
     leave_all(b.out, "one")

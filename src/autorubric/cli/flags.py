@@ -149,7 +149,7 @@ def settings_tree(given: Mapping[str, Any], config: Mapping[str, Any], models: s
         for flag in FLAGS:
             if flag.setting.endswith(".model"):
                 _put(tree, flag.setting.split("."), models, keep=True)
-    return {key: _listed(value) for key, value in tree.items()}
+    return {key: _listed(value, key) for key, value in tree.items()}
 
 
 _LISTS = ("responses", "rubrics", "judges")
@@ -186,12 +186,13 @@ def _put(tree: dict[str, Any], path: list[str], value: Any, keep: bool = False) 
         tree[leaf] = value
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: Any, name: str) -> Any:
     if not isinstance(value, dict):
         return value
     if value and all(key.isdigit() for key in value):
         places = sorted(value, key=int)
         if places != [str(i) for i in range(len(places))]:
-            raise ConfigError("a model for slot b was given, but none for slot a")
-        return [_listed(value[place]) for place in places]
-    return {key: _listed(entry) for key, entry in value.items()}
+            part = name.removesuffix("s")
+            raise ConfigError(f"a model for slot b was given, but none for slot a; pass --{part}-model-a")
+        return [_listed(value[place], name) for place in places]
+    return {key: _listed(entry, key) for key, entry in value.items()}

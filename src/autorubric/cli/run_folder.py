@@ -66,8 +66,9 @@ def run_folder(out: Path, files: Iterable[str], sources: Iterable[Path] = ()) ->
 
 
 def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
-    if os.path.lexists(out) and not os.path.isdir(out):  # noqa: PTH112 (a name that is too long is no error here)
-        raise InputError(f"{out} is no directory; pass another --out")
+    for place in (out, *out.parents):
+        if os.path.lexists(place) and not os.path.isdir(place):  # noqa: PTH112 (a name that is too long is no error here)
+            raise InputError(f"{place} is no directory; pass another --out")
     problems = []
     for name in (*files, f"{LEDGER_FOLDER}/{FILE_NAME}", f"{LEDGER_FOLDER}/{LOCK_NAME}"):
         try:

@@ -32,6 +32,8 @@ def print_summary(summary: Summary, out: Path) -> None:
         print(f"  {line}")
     _print_counts("taken from what was there", summary.reused)
     _print_counts("asked anew because their inputs had changed", summary.stale)
+    _print_counts("columns of the input that gave way to what was asked", summary.overwritten)
+    _print_counts("rows that gave way", {why: rows for why, rows in _replaced(summary) if rows})
     _print_counts("noticed", summary.notes)
     if summary.failed:
         rows = "1 row is" if summary.failed == 1 else f"{summary.failed} rows are"
@@ -42,6 +44,11 @@ def print_summary(summary: Summary, out: Path) -> None:
         print(f"  left out: {problem}")
     if len(summary.skipped) > 5:
         print(f"  and {len(summary.skipped) - 5} more input rows were left out")
+
+
+def _replaced(summary: Summary) -> Iterable[tuple[str, int]]:
+    yield "to another question under their id or line:", summary.replaced.changed
+    yield "to themselves under another id or line:", summary.replaced.moved
 
 
 def _print_gates(gates: GateTally) -> None:

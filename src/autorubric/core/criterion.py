@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
@@ -104,6 +104,8 @@ class Criterion(KeepingModel):
     section: str | None = None
     check: dict[str, Any] | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    depends: ClassVar[dict[str, frozenset[str]]] = {"aggregation": frozenset({"options", "scale_type"})}
 
     def __hash__(self) -> int:
         return hash((self.weight, self.requirement, self.name))

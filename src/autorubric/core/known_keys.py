@@ -28,6 +28,8 @@ class KeepingModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     known_keys: ClassVar[frozenset[str]] = frozenset()
+    depends: ClassVar[dict[str, frozenset[str]]] = {}
+    """Fields that can only be judged where these others can be read."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -45,7 +47,12 @@ class KeepingModel(BaseModel):
             data, strangers = _sorted_out(data, cls.known_keys)
             if strangers:
                 raise _all_errors(cls, strangers, data, handler)
-        made = handler(data)
+        try:
+            made = handler(data)
+        except ValidationError as error:
+            if type(data) is dict and _problems_besides(cls, error, data, handler):
+                raise _all_errors(cls, [], data, handler) from None
+            raise
         problems = made.problems()
         if problems:
             # The message goes through a placeholder, so that braces in it stay braces.
@@ -88,19 +95,37 @@ def _sorted_out(data: dict[str, Any], known: Any) -> tuple[dict[str, Any], list[
 
 
 def _all_errors(
-    cls: type[BaseModel], found: list[InitErrorDetails], data: dict[str, Any], handler: Any
+    cls: type[KeepingModel], found: list[InitErrorDetails], data: dict[str, Any], handler: Any
 ) -> ValidationError:
-    """The errors found so far together with those of the fields."""
+    """The errors found so far together with those of the fields, each by itself and taken together."""
     try:
-        handler(data)
+        besides = handler(data).problems()
     except ValidationError as error:
         named = {str(detail["loc"][0]) for detail in found if "loc" in detail}
-        for detail in error.errors(include_url=False):
+        for detail, line in zip(error.errors(include_url=False), _messages(error), strict=True):
             # A field is only missing because its name was misspelt: that was said already.
             place = [str(part) for part in detail["loc"]]
             if not (detail["type"] == "missing" and any(nearest(key, place) for key in named)):
-                found.append(_error(detail["loc"], detail["msg"], detail["input"]))
+                found.append(_error(detail["loc"], line, detail["input"]))
+        besides = _problems_besides(cls, error, data, handler)
+    found += (_error((), problem, data) for problem in besides)
     return ValidationError.from_exception_data(cls.__name__, found)
+
+
+def _problems_besides(
+    cls: type[KeepingModel], error: ValidationError, data: dict[str, Any], handler: Any
+) -> Sequence[str]:
+    """What is wrong with the fields that can be read, taken together."""
+    broken = {detail["loc"][0] for detail in error.errors(include_url=False) if detail["loc"]}
+    broken |= {field for field, others in cls.depends.items() if not broken.isdisjoint(others)}
+    sound = {key: value for key, value in data.items() if key not in broken}
+    for name, field in cls.__pydantic_fields__.items():
+        if field.is_required() and name not in sound:
+            sound[name] = "-" if field.annotation is str else 0.0
+    try:
+        return list(handler(sound).problems())
+    except ValidationError:
+        return ()
 
 
 def _error(place: tuple[int | str, ...], message: str, value: Any) -> InitErrorDetails:
@@ -120,14 +145,19 @@ def error_lines(error: ValidationError) -> list[str]:
         ...     error_lines(error)
         ['text: Input should be a valid string, got 3']
     """
-    lines = []
+    places = (".".join(map(str, detail["loc"])) for detail in error.errors(include_url=False))
+    return [f"{place}: {line}" if place else line for place, line in zip(places, _messages(error), strict=True)]
+
+
+def _messages(error: ValidationError) -> list[str]:
+    """What is wrong in each place, with the value that stands there."""
+    found = []
     for detail in error.errors(include_url=False):
-        place = ".".join(map(str, detail["loc"]))
         message = detail["msg"].removeprefix("Value error, ")
         if detail["type"] not in {"missing", "value_error"}:
             message += f", got {_shown(detail['input'])}"
-        lines.append(f"{place}: {message}" if place else message)
-    return lines
+        found.append(message)
+    return found
 
 
 def _shown(value: Any) -> str:

@@ -165,16 +165,27 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     if name is not None and not isinstance(name, str):
         problems.append(f"{where}: its name is {name!r}; expected text")
         return []
+    strangers = {key: value for key, value in section.items() if key not in _SECTION_KEYS}
+    wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]
+    problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
     flat: list[Any] = []
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
             kind = type(entry).__name__
             problems.append(f"{where}: Invalid item at index {index}: expected a dictionary, got {kind}")
-        elif name is None or entry.get("section") is not None:
-            flat.append(entry)
         else:
-            flat.append({**entry, "section": name})
+            flat.append(_in_section(entry, name, strangers))
     return flat
+
+
+def _in_section(entry: dict[str, Any], name: str | None, strangers: dict[Any, Any]) -> dict[str, Any]:
+    """A criterion with the name of its section, and with the section's own keys in its metadata."""
+    if name is not None and entry.get("section") is None:
+        entry = {**entry, "section": name}
+    metadata = {} if entry.get("metadata") is None else entry["metadata"]
+    if strangers and isinstance(metadata, dict):
+        entry = {**entry, "metadata": {"section": strangers, **metadata}}
+    return entry
 
 
 def _misspelt(entry: dict[str, Any]) -> str:

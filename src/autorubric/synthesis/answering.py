@@ -14,9 +14,9 @@ from autorubric.llm.model import Model
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.synthesis.generations import DRAWS_A_GENERATION
-from autorubric.synthesis.plan import AnyStage, Derivation, Fields, Inquiry, Settled
+from autorubric.synthesis.plan import DERIVED, AnyStage, Derivation, Fields, Inquiry, Settled
 from autorubric.synthesis.queries import FROM_INPUT
-from autorubric.synthesis.runner import Outcome
+from autorubric.synthesis.runner import NO_CALL_MADE, Outcome
 
 if TYPE_CHECKING:
     from autorubric.graders.judge import Ask
@@ -34,10 +34,11 @@ class StageAnswerer:
         generations: how often each role was asked to start anew; from 1 on, only its own draws count.
         reused: how many values came from elsewhere, by stage.
         stale: how many imported values were asked anew because their inputs changed, by stage.
+        overwritten: how many input rows held something else in a stage's field, by stage.
         follow_up: what to ask after a reply that could not be read.
         on_end: told at once of a failure after which no further call can succeed.
-        done: how many stages ended with a value, by stage; `failed`: how many without; `open`: how many have
-            begun and not ended.
+        done: how many stages ended with a value, by stage; `failed`: how many without, those left out that
+            were not asked yet; `open`: how many have begun and not ended.
     """
 
     executor: Executor
@@ -48,6 +49,7 @@ class StageAnswerer:
     on_end: Callable[[Failure], None] = lambda failure: None
     reused: Counter[str] = field(default_factory=Counter)
     stale: Counter[str] = field(default_factory=Counter)
+    overwritten: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     open: Counter[str] = field(default_factory=Counter)
@@ -61,7 +63,10 @@ class StageAnswerer:
             self.open[stage.name] -= 1
         if outcome.failure is not None and outcome.failure.ends_run:
             self.on_end(outcome.failure)
-        (self.failed if outcome.failure else self.done)[stage.name] += 1
+        if outcome.failure is None:
+            self.done[stage.name] += 1
+        else:
+            self.failed[stage.name] += outcome.failure.kind not in NO_CALL_MADE
         return outcome
 
     async def _outcome(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome:
@@ -100,11 +105,13 @@ class StageAnswerer:
         return _ended(found)
 
     def _held(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome | None:
-        name = stage.name
-        if name in fields and stage.holds(fields[name]) and not fields.get(f"{name}_error"):
-            return Outcome(fields[name], str(fields.get(f"{name}_model") or FROM_INPUT))
+        name, told = stage.name, str(fields.get(f"{stage.name}_model") or FROM_INPUT)
+        if name in fields and not fields.get(f"{name}_error") and told not in DERIVED:
+            if stage.holds(fields[name]):
+                return Outcome(fields[name], told)
+            self.overwritten[name] += bool(fields[name])
         found = self.imports.find_import(record_id, name) if self.imports else None
-        if found is None:
+        if found is None or found[1]["model"] in DERIVED:
             return None
         digest, imported = found
         if digest != inputs_digest(stage, fields):

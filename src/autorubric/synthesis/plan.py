@@ -21,6 +21,10 @@ Fields: TypeAlias = Mapping[str, Any]
 STEPS = ("reference", "responses", "rubrics", "merge", "augment", "gates")
 """The names of steps 0 to 5, as `--until` takes them; only the full method has the last."""
 
+PASSTHROUGH, NO_RESPONSES = "passthrough", "skipped(no responses)"
+DERIVED = frozenset({PASSTHROUGH, NO_RESPONSES})
+"""Who made a value that no model made: it is made again, and for nothing, from what is there now."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:

@@ -21,6 +21,7 @@ _LIKELY = {
 _SPEAKERS = ("user", "assistant", "system")
 FROM_INPUT = "input"
 """Who made a value that came with the input row and names no model."""
+_LACKING = "; the row has "  # in what is told of a row that lacks a column
 _PATH_PART = re.compile(r"[^.\[\]]+|\[\d{1,9}\]")
 
 
@@ -98,7 +99,8 @@ class QueryFile:
             if given != responses and responses:
                 problems.append(f"{self.path}:{line}: {given} responses; the rows before it have {responses}")
             responses = responses or given
-            if self.id_column and first_line.setdefault(query.record_id, line) != line:
+            keyed = self.id_column or "__record_id__" in row
+            if keyed and first_line.setdefault(query.record_id, line) != line:
                 repeated.append(
                     f"{self.path}:{line}: id {query.record_id!r} stands on line "
                     f"{first_line[query.record_id]} already; ids must be unique"
@@ -109,12 +111,16 @@ class QueryFile:
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
         if not columns and not problems:
             raise InputError(f"{self.path}: the file holds no rows; expected one JSON object a line")
-        if columns and usable == 0 and _head(self.question_column) not in columns:
-            raise InputError(_no_column(self.path, "question", self.question_column, columns))
-        if self.id_column and columns and _head(self.id_column) not in columns:
-            raise InputError(_no_column(self.path, "id", self.id_column, columns))
-        if self.responses_column and columns and _head(self.responses_column) not in columns:
-            raise InputError(_no_column(self.path, "responses", self.responses_column, columns))
+        asked = {"question": "" if usable else self.question_column, "id": self.id_column}
+        asked["responses"] = self.responses_column
+        missing = [
+            _no_column(self.path, purpose, column, columns)
+            for purpose, column in asked.items()
+            if column and columns and _head(column) not in columns
+        ]
+        if missing:
+            # Each row lacks the column; only what is wrong besides is told row by row.
+            raise InputError([*missing, *(p for p in problems if _LACKING not in p)])
         if problems and not self.skip_bad_rows:
             raise InputError([*problems, *repeated], "mend these rows, or pass --skip-bad-rows to go on without them")
         if repeated:
@@ -126,7 +132,7 @@ class QueryFile:
         """Why a row has no query; empty where it has one."""
         column, question = self.question_column, _lookup(row, self.question_column)
         if question is None:
-            return f"nothing at {column!r}; the row has {_listed(row)}"
+            return f"nothing at {column!r}{_LACKING}{_listed(row)}"
         turns = read_turns(question)
         if isinstance(turns, str):
             return f"{column!r}: {turns}"
@@ -206,7 +212,7 @@ def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
     """The finished responses of a row as the fields of response slots, or what is wrong with them."""
     given = _lookup(row, column)
     if given is None:
-        return f"nothing at {column!r}; the row has {_listed(row)}"
+        return f"nothing at {column!r}{_LACKING}{_listed(row)}"
     named = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else None
     if named is None:
         return f"{column!r} holds {type(given).__name__}; expected a list of responses, or a mapping from models"

@@ -16,6 +16,7 @@ from autorubric.synthesis.full.tally import GateTally
 from autorubric.synthesis.plan import Plan
 from autorubric.synthesis.queries import Query
 from autorubric.synthesis.spool import Spool
+from autorubric.synthesis.steps import Replaced
 
 UNFINISHED_FILE = "unfinished.jsonl"
 
@@ -34,6 +35,8 @@ class Summary:
         notes: what had to be overlooked to read replies, counted.
         reused: values that came from the input or another pipeline's files, by stage.
         stale: imported values asked anew because what they were made from had changed, by stage.
+        overwritten: input values that stood in a stage's field and were none of its values, by stage.
+        replaced: rows of the step files that gave way to rows with another question, or under another key.
         totals: calls, tokens and cost by role and model, earlier sessions included.
         calls: calls this session paid for.
         exported: what the final files hold; None when the run ended before the export.
@@ -50,6 +53,8 @@ class Summary:
     notes: Counter[str] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
     stale: Counter[str] = field(default_factory=Counter)
+    overwritten: Counter[str] = field(default_factory=Counter)
+    replaced: Replaced = field(default_factory=lambda: Replaced(0, 0))
     totals: list[Totals] = field(default_factory=list)
     calls: int = 0
     exported: Exported | None = None
@@ -79,6 +84,8 @@ class Summary:
             "notes": dict(self.notes.most_common()),
             "reused": dict(self.reused),
             "asked_anew": dict(self.stale),
+            "overwritten": dict(self.overwritten),
+            "replaced": self.replaced._asdict(),
             "calls_this_session": self.calls,
             "exported_rows": self.exported.rows if self.exported else 0,
             "exported_criteria": self.exported.criteria if self.exported else 0,

@@ -150,6 +150,7 @@ class SynthesisRun:
             self._write_files(spool)
         summary = self.summary
         summary.reused, summary.stale = self.answer.reused, self.answer.stale
+        summary.overwritten = self.answer.overwritten
         summary.totals = self.ledger.totals()
         summary.stopped = self.stopped
         summary.seconds = time.monotonic() - started
@@ -201,7 +202,7 @@ class SynthesisRun:
 
     def _write_files(self, spool: Spool) -> None:
         settings, plan, source = self.prepared.settings, self.prepared.plan, self.prepared.source
-        write_steps(settings.out, plan.last_step, source.queries(), spool)
+        self.summary.replaced = write_steps(settings.out, plan.last_step, source.queries(), spool)
         write_unfinished(settings.out, plan, source.queries(), spool)
         self.summary.exported = _export(settings, plan)
 

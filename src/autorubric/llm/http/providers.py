@@ -206,7 +206,9 @@ def _at_service(config: LLMConfig, name: str, environ: Mapping[str, str]) -> End
 
 def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) -> Endpoint:
     prefix, *slash = re.split("[/:]", name, maxsplit=1)
-    near = difflib.get_close_matches(prefix, [*PROVIDERS, *ALIASES], n=1, cutoff=0.7) if slash else []
+    if slash and _is_known(prefix):
+        raise ConfigError(f"model {name!r} names a provider and no model; write '{prefix}/<model>'")
+    near = difflib.get_close_matches(prefix.lower(), [*PROVIDERS, *ALIASES], n=1, cutoff=0.7) if slash else []
     base_url = environ.get("OPENAI_BASE_URL", "").strip()
     if base_url and not near:
         address = checked_base_url(base_url, "OPENAI_BASE_URL")

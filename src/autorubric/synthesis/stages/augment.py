@@ -8,7 +8,7 @@ from typing import Any
 from autorubric.llm.request import Failure, Request
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.items import read_additions, rubric_schema
-from autorubric.synthesis.plan import Fields, Settled, Stage
+from autorubric.synthesis.plan import NO_RESPONSES, Fields, Settled, Stage
 from autorubric.synthesis.stages.asking import has_items, has_text, missing, query_in, request_from
 
 
@@ -25,7 +25,7 @@ def augment_stage(prompts: PromptSet, letters: Sequence[str]) -> Stage:
             return missing("merged_rubrics")
         responses = [fields[name] for name in names if has_text(fields.get(name))]
         if len(responses) < 2:
-            return Settled([], "skipped(no responses)")
+            return Settled([], NO_RESPONSES)
         inputs = {
             "query": query_in(fields),
             "rubrics": fields["merged_rubrics"],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autorubric.llm.request import Failure, Request
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.items import read_rubric, rubric_schema
-from autorubric.synthesis.plan import Fields, Settled, Stage
+from autorubric.synthesis.plan import PASSTHROUGH, Fields, Settled, Stage
 from autorubric.synthesis.stages.asking import has_items, missing, query_in, request_from
 
 
@@ -24,7 +24,7 @@ def merge_stage(prompts: PromptSet, letters: Sequence[str]) -> Stage:
         if not has_items(fields.get(names[0])):
             return missing(names[0])
         if len(sets) == 1:
-            return Settled(sets[0], "passthrough")
+            return Settled(sets[0], PASSTHROUGH)
         inputs = {"query": query_in(fields), "sets": sets}
         return request_from(prompts.merge, inputs, role="merge", schema=rubric_schema())
 
