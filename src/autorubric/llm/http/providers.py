@@ -232,18 +232,28 @@ def _provider_at(base_url: str) -> str | None:
 
 def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
     if config.api_key and config.api_key.strip():
-        return _checked_key(config.api_key, "api_key")
+        return checked_key(config.api_key, "api_key")
     if config.api_key_env:
         variables = (config.api_key_env,)
     for variable in variables:
         if environ.get(variable, "").strip():
-            return _checked_key(environ[variable], variable)
+            return checked_key(environ[variable], variable)
     if config.api_key_env:
         raise ConfigError(f"no key for {config.model}: set {config.api_key_env}")
     return None
 
 
-def _checked_key(key: str, source: str) -> Secret:
+def checked_key(key: str, source: str) -> Secret:
+    """A key without the space around it, if a header can hold it.
+
+    Raises:
+        ConfigError: naming where the key is from, and never the key.
+
+    Example:
+        >>> checked_key("two words", "OPENAI_API_KEY")
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: OPENAI_API_KEY holds characters that no key has (spaces, ...
+    """
     key = key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigError(f"{source} holds characters that no key has (spaces, line breaks or non-ASCII)")
