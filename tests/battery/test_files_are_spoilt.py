@@ -41,6 +41,12 @@ def test_the_sound_commands_are_sound(bench: Bench, name: str) -> None:
     bench.accepts(READS[name])
 
 
+@pytest.mark.parametrize("name", [name for name in READS if name in READS[name]])
+def test_a_name_that_is_too_long_for_any_file_is_refused(bench: Bench, name: str) -> None:
+    long = f"{'x' * 300}{Path(name).suffix}"
+    bench.refuses([long if word == name else word for word in READS[name]], "File name too long")
+
+
 @pytest.mark.parametrize("name", [name for name in READS if not name.startswith("run/") and name not in COLUMNS])
 def test_a_byte_order_mark_does_no_harm(bench: Bench, name: str) -> None:
     path = bench.folder / name

@@ -187,3 +187,29 @@ def test_a_directory_that_cannot_be_one_is_refused(bench: Bench, command: str, n
 )
 def test_a_wrong_command_line_is_explained(bench: Bench, words: list[str], says: str) -> None:
     bench.refuses(words, says)
+
+
+NAMED = [
+    *(("grade", flag, "no-such-choice") for flag in CHOICES["grade"]),
+    *((command, "cannot-assess", "no-such-choice") for command in ("select", "serve")),
+    *(
+        (command, flag, "nan")
+        for command in ("grade", "select", "serve")
+        for flag in ("budget-usd", "escalate-below")
+    ),
+    *(("synthesize", flag, "-1") for flag in SYNTHESIZE_NUMBERS if SYNTHESIZE_NUMBERS[flag] is int),
+    *(("lint", flag, " , ") for flag in ("select", "ignore")),
+    ("synthesize", "evolved-share", "2"),
+    ("doctor", "out", "\udcff"),
+]
+
+
+@pytest.mark.parametrize(("command", "flag", "value"), NAMED)
+def test_a_wrong_value_is_told_under_the_name_of_its_flag(bench: Bench, command: str, flag: str, value: str) -> None:
+    more = ("--escalate-to", "strong@{url}") if flag == "escalate-below" else ()
+    bench.refuses([*COMMANDS[command], *more, f"--{flag}={value}"], f"--{flag}")
+
+
+def test_the_key_of_a_role_is_named_by_its_variable(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUBRIC_A_API_KEY", "two words")
+    bench.refuses(COMMANDS["synthesize"], "RUBRIC_A_API_KEY holds characters that no key has")

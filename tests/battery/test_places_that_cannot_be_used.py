@@ -65,6 +65,11 @@ def test_a_broken_link_is_no_run_directory(bench: Bench, command: str, target: s
     bench.refuses(COMMANDS[command], "out")
 
 
+@pytest.mark.parametrize("command", RUNS)
+def test_the_folders_above_a_name_that_is_too_long_are_not_made(bench: Bench, command: str) -> None:
+    bench.refuses([*COMMANDS[command], "--out", f"new/{'x' * 300}"], "cannot be made or written: File name too long")
+
+
 @pytest.mark.parametrize("name", ["final.jsonl", "step0_reference.jsonl", "manifest.json"])
 def test_queries_are_not_written_over(bench: Bench, name: str) -> None:
     (bench.folder / "out").mkdir()

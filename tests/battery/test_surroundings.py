@@ -87,3 +87,33 @@ def test_a_reader_that_leaves_early_is_no_fault(folder: Path) -> None:
         running.stdout.close()
         assert running.stderr is not None
         assert b"Traceback" not in running.stderr.read()
+
+
+@pytest.mark.parametrize("proxy", ["proxy", "socks5://host:1", "http://host:99999", "http://169.254.169.254"])
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+def test_a_proxy_that_is_none_is_named_before_a_call(folder: Path, variable: str, proxy: str) -> None:
+    words = ("grade", "essays.json", "--judge", "judge@http://host.invalid/v1", "--out", "out")
+    ended = typed(folder, *words, OPENAI_API_KEY="sk-planted", **{variable: proxy})
+    assert ended.returncode == 2, ended.stderr.decode()
+    assert ended.stderr.decode().startswith("autorubric: ") and ended.stderr.count(b"\n") == 1
+    assert f"{variable.upper()} {proxy!r}" in ended.stderr.decode()
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_run_without_standard_streams_is_finished_and_says_nothing_in_a_wrong_place(
+    folder: Path, closed: str
+) -> None:
+    command = f"{sys.executable} -m autorubric grade essays.json --judge builtin/offline --out out {closed}"
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    ended = subprocess.run(["bash", "-c", command], cwd=folder, env=surroundings, capture_output=True, check=False)
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert json.loads((folder / "out" / "manifest.json").read_text())["status"] == "completed"
+    wrong = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m autorubric status nowhere 2>&-"],
+        cwd=folder,
+        env=surroundings,
+        capture_output=True,
+        check=False,
+    )
+    assert (wrong.returncode, wrong.stdout) == (2, b"")

@@ -315,6 +315,7 @@ HEAD = "item,id,criterion,name,probability,batch,verdict\n"
         (f"{HEAD}0,,9,Short,0.5,0,MET\n", "no such pair"),
         (f"{HEAD}0,,0,Short,7,0,MET\n", "probability=7.0"),
         (f"{HEAD}0,,0,Short,0.5,0,perhaps\n", "perhaps"),
+        (f"{HEAD}0,,0,{'x' * 2**18},0.5,0,MET\n", "labels.csv:2: no CSV as --label-next --csv writes it"),
     ],
 )
 def test_a_label_file_that_cannot_be_used_is_named(

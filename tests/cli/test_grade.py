@@ -167,8 +167,14 @@ def test_submissions_come_in_every_format(tmp_path: Path, kind: str) -> None:
         (["{data}", "--judge", "builtin/offline", "-f", "xlsx"], "is not one of json, jsonl, csv, parquet"),
         (["{data}", "--judge", "builtin/offline", "--few-shot", "3"], "go together"),
         (["{data}", "--judge", "m@http://127.0.0.1:9/v1", "--budget-usd", "1"], "no price is known"),
-        (["{data}", "--judge", "builtin/offline", "--cannot-assess", "skipp"], "is not one of skip, zero"),
-        (["{data}", "--judge", "builtin/offline", "--on-failure", "zero"], "a failure is never a zero"),
+        (
+            ["{data}", "--judge", "builtin/offline", "--cannot-assess", "skipp"],
+            "--cannot-assess 'skipp' is unknown",
+        ),
+        (
+            ["{data}", "--judge", "builtin/offline", "--on-failure", "zero"],
+            "--on-failure 'zero' is unknown",
+        ),
         (["{data}", "--escalate-to", "builtin/offline"], "pass --judge MODEL too"),
         (["{data}", "--judge", "builtin/offline", "--escalate-below", "0.5"], "pass --escalate-to MODEL too"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -20,8 +21,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     from autorubric.cli.app import run
 
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Where the terminal's encoding lacks a letter of a rubric, it is spelt out; the run goes on.
             stream.reconfigure(errors="backslashreplace")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _open_what_is_closed() -> None:
+    """Lead standard streams that were closed into nothing: a file of the run would else take their place."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autorubric.cli import EXIT_UNFINISHED
+from autorubric.cli.flags import folder_named
 from autorubric.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +20,16 @@ _BaseUrl = Annotated[
     list[str] | None, typer.Option("--base-url", help="Endpoint to reach, repeatable; nothing is generated there.")
 ]
 _KeyEnv = Annotated[str | None, typer.Option("--key-env", help="Variable that holds the key of --base-url.")]
-_Out = Annotated[Path, typer.Option("--out", "-o", help="Where runs will be written; its disk is measured.")]
+_Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        parser=folder_named,
+        metavar="<path>",
+        help="Where runs will be written; its disk is measured.",
+    ),
+]
 _Json = Annotated[bool, typer.Option("--json", help="All findings as JSON.")]
 
 _MARKS = {"ok": "   ", "note": " ! ", "problem": "!! "}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -112,11 +113,8 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
 
 def _check(given: dict[str, Any]) -> None:
     """Refuse flags that say nothing together, or that no value of theirs is."""
-    from autorubric.core.verdict import CannotAssessStrategy
-
-    known = [strategy.value for strategy in CannotAssessStrategy]
-    if given["cannot_assess"] not in known:
-        raise ConfigError(f"--cannot-assess {given['cannot_assess']!r} is not one of {', '.join(known)}")
+    _refuse_unknown_words(given)
+    _refuse_no_limits(given)
     if given["escalate_below"] is not None and not given["escalate_to"]:
         raise ConfigError(
             "--escalate-below says when the judge of --escalate-to is asked; pass --escalate-to MODEL too"
@@ -132,6 +130,38 @@ def _check(given: dict[str, Any]) -> None:
         raise ConfigError("--judge-key-env names no variable; pass the name of the one that holds the key")
     if bool(given["few_shot"]) != (given["training_data"] is not None):
         raise ConfigError("--few-shot N and --training-data FILE go together")
+
+
+def _refuse_unknown_words(given: dict[str, Any]) -> None:
+    from autorubric.core.verdict import CannotAssessStrategy
+    from autorubric.files import advice
+    from autorubric.graders.aggregation import BINARY, NOMINAL, ORDINAL
+    from autorubric.graders.assembly import LLMCalls
+    from autorubric.graders.reporting import OnFailure
+
+    words: dict[str, tuple[str, ...]] = {
+        "aggregation": tuple(BINARY),
+        "ordinal_aggregation": tuple(ORDINAL),
+        "nominal_aggregation": tuple(NOMINAL),
+        "calls": get_args(LLMCalls),
+        "on_failure": get_args(OnFailure),
+        "cannot_assess": tuple(strategy.value for strategy in CannotAssessStrategy),
+    }
+    problems = [
+        f"--{name.replace('_', '-')} {given[name]!r} is unknown; {advice(given[name], known)}"
+        for name, known in words.items()
+        if given[name] not in known
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def _refuse_no_limits(given: dict[str, Any]) -> None:
+    below, dollars = given["escalate_below"], given["budget_usd"]
+    if below is not None and not 0 <= below <= 1:
+        raise ConfigError(f"--escalate-below {below} is no confidence; expected a number from 0 to 1")
+    if dollars is not None and not 0 <= dollars < math.inf:
+        raise ConfigError(f"--budget-usd {dollars} is no limit; expected a finite number from 0 up")
 
 
 def _length_penalty(given: str | None) -> LengthPenalty | None:

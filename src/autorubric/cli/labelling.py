@@ -81,20 +81,28 @@ def labels_in(paths: Sequence[Path]) -> list[CellLabel]:
     problems: list[str] = []
     for path in paths:
         rows = csv.DictReader(io.StringIO(read_text(path, what="Label file")))
-        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
-        if missing:
-            problems.append(f"{path}: no column {', '.join(missing)}; expected {', '.join(COLUMNS)}")
-            continue
-        for number, row in enumerate(rows, 2):
-            try:
-                labels += _label(row)
-            except (ValueError, TypeError):
-                problems.append(f"{path}:{number}: item, criterion, probability and batch must stay as written")
+        try:
+            for number, row in enumerate(_complete(rows), 2):
+                try:
+                    labels += _label(row)
+                except (ValueError, TypeError):
+                    problems.append(f"{path}:{number}: item, criterion, probability and batch must stay as written")
+        except InputError as error:
+            problems.append(f"{path}: {error}")
+        except csv.Error as error:
+            problems.append(f"{path}:{rows.line_num + 1}: no CSV as --label-next --csv writes it: {error}")
     if not labels and not problems:
         problems.append(f"{', '.join(map(str, paths))}: no row has a verdict")
     if problems:
         raise InputError(problems)
     return labels
+
+
+def _complete(rows: csv.DictReader[str]) -> csv.DictReader[str]:
+    missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+    if missing:
+        raise InputError(f"no column {', '.join(missing)}; expected {', '.join(COLUMNS)}")
+    return rows
 
 
 def _label(row: Mapping[str, str]) -> Iterator[CellLabel]:

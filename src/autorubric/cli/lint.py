@@ -48,7 +48,7 @@ def lint(
     _one_of("--fail-on", fail_on, _FAIL_ON)
     from autorubric.lint import chosen_rules
 
-    rules = chosen_rules(_ids(select), _ids(ignore))
+    rules = chosen_rules(_ids("--select", select), _ids("--ignore", ignore))
     if list_rules:
         for rule in rules:
             typer.echo(f"{rule.id:<20} {rule.severity:<8} {rule.summary}")
@@ -131,8 +131,11 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _ids(given: list[str] | None) -> list[str]:
-    return [name.strip() for words in given or () for name in words.split(",") if name.strip()]
+def _ids(flag: str, given: list[str] | None) -> list[str]:
+    ids = [name.strip() for words in given or () for name in words.split(",") if name.strip()]
+    if given and not ids:
+        raise InputError(f"{flag} names no rule; --list-rules shows them all")
+    return ids
 
 
 def _one_of(flag: str, value: str, known: Sequence[str]) -> None:

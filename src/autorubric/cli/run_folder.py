@@ -115,5 +115,7 @@ def _made(out: Path) -> Path | None:
         if not os.access(out, os.W_OK | os.X_OK):
             raise PermissionError(13, "Permission denied")
     except OSError as error:
+        if topmost is not None:
+            shutil.rmtree(topmost, ignore_errors=True)
         raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
     return topmost

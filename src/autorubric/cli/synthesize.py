@@ -61,7 +61,11 @@ def synthesize(
         if name not in tree:
             flag = "INPUT" if name == "input" else "--out DIR"
             raise ConfigError(f"no {name}; pass {flag} or set it in {config or 'a config'}")
-    settings = settings_from(tree, str(config or "command line"))
+    where = str(config or "command line")
+    try:
+        settings = settings_from(tree, where)
+    except ConfigError as error:
+        raise ConfigError(_under_its_flag(problem, where, given) for problem in error.problems) from None
     _refuse_unused(settings.profile, given)
 
     from autorubric.cli.synthesis_session import Session
@@ -69,6 +73,15 @@ def synthesize(
     session = Session(settings, wait, export_only, show, _command_again(context.obj or sys.argv[1:]))
     with call_log(log_json, log_prompts, settings.out):
         return asyncio.run(session.estimate() if dry_run else session.run())
+
+
+def _under_its_flag(problem: str, where: str, given: Mapping[str, Any]) -> str:
+    """What is wrong with a setting, named as its flag where a flag has set it."""
+    for flag in FLAGS:
+        head = f"{where}: {flag.setting} is "
+        if given.get(flag.parameter) is not None and problem.startswith(head):
+            return f"--{flag.name} is {problem.removeprefix(head)}"
+    return problem
 
 
 def _refuse_unused(profile: str, given: Mapping[str, Any]) -> None:

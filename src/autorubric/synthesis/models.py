@@ -9,6 +9,7 @@ from dataclasses import replace
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
+from autorubric.llm.http.providers import checked_key
 from autorubric.synthesis.settings import RoleSettings, Slot, SynthesisSettings, slots_of
 
 
@@ -54,10 +55,12 @@ def _config(settings: SynthesisSettings, slot: Slot, role: RoleSettings, environ
         "licence": settings.licence_max_tokens,
         "rewrite": settings.rewrite_max_tokens,
     }[part]
+    variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
+    key = environ.get(variable, "")
     return LLMConfig(
         model=role.model,
         api_base=role.base_url or None,
-        api_key=environ.get(role.api_key_env or f"{slot.source.upper()}_API_KEY") or None,
+        api_key=checked_key(key, variable).reveal() if key.strip() else None,
         temperature=temperature if role.temperature is None else role.temperature,
         # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
         max_tokens=longest if role.max_tokens is None or part == "own" else role.max_tokens,

@@ -9,7 +9,9 @@ import warnings
 import pytest
 from aiohttp import web
 
-from autorubric.llm.http.transport import HttpReply, Transport, TransportError, _proxy_for
+from autorubric.errors import ConfigError
+from autorubric.llm.http.proxies import proxy_for
+from autorubric.llm.http.transport import HttpReply, Transport, TransportError
 
 
 async def serving(status: int = 200) -> tuple[web.AppRunner, str]:
@@ -66,10 +68,39 @@ def test_proxies_of_the_environment_are_used_except_for_this_machine(
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "inside.example")
-    assert _proxy_for("https://api.openai.com/v1") == "http://proxy.example:3128"
-    assert _proxy_for("https://inside.example/v1") is None
+    assert proxy_for("https://api.openai.com/v1") == "http://proxy.example:3128"
+    assert proxy_for("https://inside.example/v1") is None
     for here in ("http://localhost:8000/v1", "http://127.0.0.1:8000/v1", "http://[::1]:8000/v1"):
-        assert _proxy_for(here) is None
+        assert proxy_for(here) is None
+
+
+@pytest.mark.parametrize(
+    ("proxy", "reason"),
+    [
+        ("proxy.example:3128", "is no HTTP proxy"),
+        ("proxy", "is no HTTP proxy"),
+        ("socks5://proxy.example:1080", "is no HTTP proxy"),
+        ("http://", "is no HTTP proxy"),
+        ("http://proxy.example:0", "is no HTTP proxy"),
+        ("http://proxy\n.example", "is no HTTP proxy"),
+        ("http://me:planted@proxy.example:99999", "is not a URL"),
+        ("me:planted@proxy.example:3128", "is no HTTP proxy"),
+        ("http://169.254.169.254:80", "is a link-local address"),
+        ("http://[::ffff:a9fe:a9fe]:80", "is a link-local address"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
+def test_a_proxy_that_is_none_is_refused_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, proxy: str, reason: str
+) -> None:
+    for name in ("http_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv(variable, proxy)
+    with pytest.raises(ConfigError, match=f"{variable.upper()} .* {reason}") as caught:
+        proxy_for("http://host.example/v1")
+    assert "planted" not in str(caught.value)
+    assert proxy_for("http://localhost:8000/v1") is None
 
 
 def test_describing_a_model_imports_nothing_heavy() -> None:

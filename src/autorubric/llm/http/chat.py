@@ -20,6 +20,7 @@ from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import Price, price_of
 from autorubric.llm.http.providers import resolve
+from autorubric.llm.http.proxies import proxy_for
 from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
 from autorubric.llm.http.secrets import HiddenHeaders, without_secrets
 from autorubric.llm.http.transport import TransportError
@@ -57,7 +58,7 @@ class ChatModel:
             environ: environment variables; those of the process by default.
 
         Raises:
-            ConfigError: the model, its key or its address is wrong.
+            ConfigError: the model, its key, its address or the proxy on the way is wrong.
         """
         self._config = config = dataclasses.replace(config)
         self.endpoint = resolve(config, environ)
@@ -71,6 +72,7 @@ class ChatModel:
         self._dialect = self._endpoints.dialect(self.endpoint)
         self._key = self.endpoint.key.reveal() if self.endpoint.key else None
         self._url = f"{self.endpoint.base_url}/chat/completions"
+        proxy_for(self._url)
         self._headers = _headers(config, self._key)
         self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
         self._price = Price(**config.prices) if config.prices else price_of(self.endpoint, self._endpoints.prices)

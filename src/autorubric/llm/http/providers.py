@@ -234,18 +234,28 @@ def _provider_at(base_url: str) -> str | None:
 
 def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
     if config.api_key and config.api_key.strip():
-        return _checked_key(config.api_key, "api_key")
+        return checked_key(config.api_key, "api_key")
     if config.api_key_env:
         variables = (config.api_key_env,)
     for variable in variables:
         if environ.get(variable, "").strip():
-            return _checked_key(environ[variable], variable)
+            return checked_key(environ[variable], variable)
     if config.api_key_env:
         raise ConfigError(f"no key for {config.model}: set {config.api_key_env}")
     return None
 
 
-def _checked_key(key: str, source: str) -> Secret:
+def checked_key(key: str, source: str) -> Secret:
+    """A key without the space around it, if a header can hold it.
+
+    Raises:
+        ConfigError: naming where the key is from, and never the key.
+
+    Example:
+        >>> checked_key("two words", "OPENAI_API_KEY")
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: OPENAI_API_KEY holds characters that no key has (spaces, ...
+    """
     key = key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigError(f"{source} holds characters that no key has (spaces, line breaks or non-ASCII)")
@@ -284,18 +294,24 @@ def checked_base_url(base_url: str, source: str = "base URL") -> str:
 
 
 def _url_problem(url: str) -> str | None:
-    if "," in url:
+    from yarl import URL
+
+    if "," in url or url.count("://") > 1:
         return "holds several addresses; one model has one"
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host, port = parts.hostname, parts.port
+        # The host as the HTTP library will read it, which knows more ways to write a dot.
+        called = URL(url).host if host else None
     except ValueError as error:
         return f"is not a URL ({error})"
     if parts.scheme not in ("http", "https") or not host or "\\" in url or not url.isprintable() or " " in url:
         return "is not an http or https URL"
     if not _is_host(host):
         return "names no host"
-    return _url_part_problem(parts, host)
+    if port == 0:
+        return "names no port that can be called"
+    return _url_part_problem(parts, called or host)
 
 
 def _url_part_problem(parts: SplitResult, host: str) -> str | None:
@@ -308,31 +324,32 @@ def _url_part_problem(parts: SplitResult, host: str) -> str | None:
     return None
 
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_EMBEDDING = tuple(
+    map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+)
+"""IPv6 networks whose addresses end with the IPv4 address that is meant."""
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The IP address that `host` is, in any of the spellings that resolvers accept (0xA9FEA9FE)."""
+def _addresses(host: str) -> tuple[_Address, ...]:
+    """The IP address that `host` is, in any spelling that resolvers accept (0xA9FEA9FE), and those inside of it."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         try:
-            return ipaddress.IPv4Address(socket.inet_aton(host))
+            return (ipaddress.IPv4Address(socket.inet_aton(host)),)
         except OSError:
-            return None
-    if isinstance(address, ipaddress.IPv6Address):
-        return address.ipv4_mapped or address.sixtofour or _translated(address) or address
-    return address
-
-
-def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address inside of one that a NAT64 gateway would translate."""
-    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
+            return ()
+    if isinstance(address, ipaddress.IPv4Address):
+        return (address,)
+    last = [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)] if any(address in n for n in _EMBEDDING) else []
+    return (address, *last, *filter(None, (address.sixtofour, *(address.teredo or ()))))
 
 
 def _is_host(host: str) -> bool:
     """Whether `host` is an address, or a name as the domain name system has them."""
-    if _address(host) is not None:
+    if _addresses(host):
         return True
     try:
         name = host.rstrip(".").encode("idna").decode()
@@ -341,14 +358,21 @@ def _is_host(host: str) -> bool:
     return len(name) <= 253 and all(re.fullmatch(r"[A-Za-z0-9_](?:[\w-]{0,62})", part) for part in name.split("."))
 
 
-_METADATA_NAMES = frozenset({"metadata.google.internal", "metadata.goog", "metadata"})
-_METADATA_ADDRESSES = frozenset(map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200")))
+_METADATA_NAMES = frozenset(
+    {"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal"}
+)
+_METADATA_ADDRESSES = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
+    )
+)
 """Where clouds serve their machines' credentials, beyond the link-local addresses."""
 
 
 def _is_link_local(host: str) -> bool:
-    # Resolvers read full-width digits as digits, and pass over a dot at the end.
-    name = unicodedata.normalize("NFKC", host).rstrip(".").lower()
+    # Resolvers read full-width digits as digits, other scripts' dots as dots, and pass over one at the end.
+    name = unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
     return name in _METADATA_NAMES or is_forbidden_address(name)
 
 
@@ -359,8 +383,7 @@ def is_forbidden_address(host: str) -> bool:
         >>> is_forbidden_address("169.254.169.254"), is_forbidden_address("0xA9FEA9FE"), is_forbidden_address("::1")
         (True, True, False)
     """
-    address = _address(host)
-    return address is not None and (address.is_link_local or address in _METADATA_ADDRESSES)
+    return any(address.is_link_local or address in _METADATA_ADDRESSES for address in _addresses(host))
 
 
 def is_loopback(host: str) -> bool:
@@ -370,5 +393,4 @@ def is_loopback(host: str) -> bool:
         >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("10.0.0.5")
         (True, True, True, False)
     """
-    address = _address(host)
-    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
+    return host == "localhost" or host.endswith(".localhost") or any(a.is_loopback for a in _addresses(host))

@@ -7,7 +7,9 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
+
+from autorubric.llm.http.providers import is_forbidden_address
+from autorubric.llm.http.proxies import proxy_for
 
 if TYPE_CHECKING:
     import aiohttp
@@ -121,14 +123,12 @@ class Transport:
     def _target(self, url: str) -> tuple[URL, str | None]:
         from yarl import URL
 
-        target = self._targets[url] = (URL(url), _proxy_for(url))
+        target = self._targets[url] = (URL(url), proxy_for(url))
         return target
 
 
 def _guarded(resolver: AbstractResolver) -> AbstractResolver:
     """A resolver that finds no link-local address: a name can be made to point anywhere, at any time."""
-    from autorubric.llm.http.providers import is_forbidden_address
-
     ask = resolver.resolve
 
     async def resolve(host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
@@ -139,19 +139,6 @@ def _guarded(resolver: AbstractResolver) -> AbstractResolver:
 
     resolver.resolve = resolve  # type: ignore[method-assign]
     return resolver
-
-
-def _proxy_for(url: str) -> str | None:
-    from urllib.request import getproxies, proxy_bypass
-
-    from autorubric.llm.http.providers import is_loopback
-
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if is_loopback(host) or proxy_bypass(parts.netloc) or proxy_bypass(host):
-        return None
-    proxies = getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
