@@ -179,6 +179,14 @@ def test_a_figure_lies_within_its_interval_whatever_the_table() -> None:
             assert 0.0 <= estimate.interval.low <= estimate.interval.high <= 1.0
 
 
+def test_a_rate_of_one_is_no_more_than_one_and_within_its_interval() -> None:
+    # Rounding: Wilson's end for 3 of 3 is 1 - 2e-16, and the shares 1/5 and 4/5 of a rate of 1 add up to 1 + 2e-16.
+    found = correct_rate([1] * 4, [1, 0, 0, 0], [0], confidence=0.5)
+    for estimate in (correct_rate([1] * 3, [0] * 3, [0], confidence=0.5).labels_only, found.ppi_tuned):
+        assert estimate.value == 1.0
+        assert estimate.interval is not None and estimate.interval.low <= 1.0 == estimate.interval.high
+
+
 def test_the_two_by_two_table_counts_each_side() -> None:
     assert labelled_cells([1, 0, 1, 0, 0], [1, 1, 0, 0, 0]) == LabelledCells(1, 1, 1, 2)
 

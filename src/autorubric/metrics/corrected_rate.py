@@ -96,7 +96,8 @@ def labelled_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCell
 def _rate(successes: int, trials: int, confidence: float, missing: str) -> Estimate:
     if not trials:
         return Estimate(None, reason=missing)
-    return Estimate(successes / trials, wilson_interval(successes, trials, confidence), trials)
+    rate, interval = successes / trials, wilson_interval(successes, trials, confidence)
+    return Estimate(rate, interval and _around(rate, interval), trials)
 
 
 def _unavailable(cells: LabelledCells, rest: int) -> Estimate | None:
@@ -118,6 +119,7 @@ def _tuned(cells: LabelledCells, rest_met: int, rest: int, confidence: float) ->
         value = share * cells.true_met / cells.judged_met + (1 - share) * cells.false_unmet / judged_unmet
     else:
         value = cells.met / n
+    value = min(1.0, value)
     interval = split_rate_interval(cells, rest_met, rest, confidence)
     return Estimate(value, _around(value, interval), n + rest)
 
