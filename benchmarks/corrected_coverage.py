@@ -17,7 +17,8 @@ Bools = npt.NDArray[np.bool_]
 METHODS = ("labels_only", "ppi", "ppi_tuned", "rogan_gladen")
 JUDGES = {"good": (0.9, 0.95), "fair": (0.8, 0.8), "lenient": (0.95, 0.85), "strict": (0.7, 0.97)}
 WEIGHTS = np.array([30.0, 30.0, 12.0, 8.0, -15.0])
-PASS_RATES = np.array([0.8, 0.5, 0.7, 0.3, 0.05])
+MIXED = np.array([0.8, 0.5, 0.7, 0.3, 0.05])
+RARE = np.full(5, 0.05)
 
 
 class Coverage(NamedTuple):
@@ -55,24 +56,39 @@ def simulate_rate(
     return measure(results, rate)
 
 
-def simulate_score(judge: tuple[float, float], labels: int, rest: int, repetitions: int) -> dict[str, Coverage]:
-    """Coverage for the mean score of a rubric of five criteria, a pitfall of 5 % among them."""
-    rng = np.random.default_rng(21)
-    scale = ScoreRange(one_error=float(np.abs(WEIGHTS).max() / WEIGHTS[WEIGHTS > 0].sum()))
-    expected = float(np.mean(scores(verdicts(400_000, rng))))
+def simulate_by_class(
+    rate: float, judge: tuple[float, float], labels: int, rest: int, repetitions: int
+) -> dict[str, Coverage]:
+    """Coverage where half of the labels were chosen for being MET and half for being UNMET."""
+    rng = np.random.default_rng(22)
     results = []
     for _ in range(repetitions):
-        truth = verdicts(labels + rest, rng)
+        truth = np.concatenate([np.arange(labels) % 2 == 0, rng.random(rest) < rate])
+        judged = errs(truth, judge, rng)
+        results.append(correct_rate(truth[:labels], judged[:labels], judged[labels:]))
+    return {"rogan_gladen": measure(results, rate)["rogan_gladen"]}
+
+
+def simulate_score(
+    judge: tuple[float, float], labels: int, rest: int, repetitions: int, rates: Array = MIXED
+) -> dict[str, Coverage]:
+    """Coverage for the mean score of a rubric of five criteria, the last of them a pitfall."""
+    rng = np.random.default_rng(21)
+    scale = ScoreRange(one_error=float(np.abs(WEIGHTS).max() / WEIGHTS[WEIGHTS > 0].sum()))
+    expected = float(np.mean(scores(verdicts(400_000, rates, rng))))
+    results = []
+    for _ in range(repetitions):
+        truth = verdicts(labels + rest, rates, rng)
         judged = scores(errs(truth, judge, rng))
         results.append(correct_mean(scores(truth)[:labels], judged[:labels], judged[labels:], scale))
     return measure(results, expected)
 
 
-def verdicts(items: int, rng: np.random.Generator) -> Bools:
+def verdicts(items: int, rates: Array, rng: np.random.Generator) -> Bools:
     """Verdicts that hang together: a share of each item's criteria follows one draw of the item."""
     own = rng.random((items, len(WEIGHTS)))
     shared = np.where(rng.random(own.shape) < 0.4, rng.random((items, 1)), own)
-    return np.asarray(shared < PASS_RATES)
+    return np.asarray(shared < rates)
 
 
 def errs(truth: Bools, judge: tuple[float, float], rng: np.random.Generator) -> Bools:
@@ -87,9 +103,12 @@ def scores(met: Bools) -> Array:
 def settings() -> Iterator[tuple[str, dict[str, Coverage]]]:
     for labels, rest in ((30, 300), (30, 2000), (100, 1000)):
         for name, judge in JUDGES.items():
+            setting = judge, labels, rest, 2000
             for rate in (0.05, 0.2, 0.5):
-                yield f"{labels:4}/{rest:<5} rate {rate:<5} {name:8}", simulate_rate(rate, judge, labels, rest, 2000)
-            yield f"{labels:4}/{rest:<5} mean score {name:8}", simulate_score(judge, labels, rest, 2000)
+                yield f"{labels:4}/{rest:<5} rate {rate:<5} {name:8}", simulate_rate(rate, *setting)
+                yield f"{labels:4}/{rest:<5} by class {rate:<4} {name:8}", simulate_by_class(rate, *setting)
+            yield f"{labels:4}/{rest:<5} mean score {name:8}", simulate_score(*setting)
+            yield f"{labels:4}/{rest:<5} rare score {name:8}", simulate_score(*setting, RARE)
 
 
 def run() -> None:
@@ -99,7 +118,7 @@ def run() -> None:
         cells = [table.get(method) for method in METHODS]
         shown = ["none" if cell is None else _shown(cell) for cell in cells]
         print(f"corrected: {name:<32}" + "".join(f"{text:>22}" for text in shown), flush=True)
-    print("corrected: (share of the repetitions that had enough labels of each class for an interval)")
+    print("corrected: (share of the repetitions that had an interval)")
 
 
 def _shown(cell: Coverage) -> str:

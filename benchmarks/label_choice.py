@@ -11,7 +11,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.metrics.interval import Interval
 from autorubric.metrics.judged_table import JudgedTable
 from autorubric.metrics.label_choice import doubt, inclusion_probabilities, item_mean, systematic_draw
-from benchmarks.corrected_coverage import PASS_RATES, WEIGHTS, verdicts
+from benchmarks.corrected_coverage import MIXED, WEIGHTS, verdicts
 
 Array = npt.NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class Scene(NamedTuple):
 
 def scene(items: int, judges: int, pilot: int, rng: np.random.Generator, weights: Array = WEIGHTS) -> Scene:
     """Verdicts of a panel whose judges err more on some cells than on others; the first items have labels."""
-    truth = verdicts(items, rng).astype(float)
+    truth = verdicts(items, MIXED, rng).astype(float)
     # A few cells are hard for all judges, most are easy: Beta(0.4, …) around the criterion's rate.
     hard = rng.beta(0.4, 0.4 / ERROR_RATES - 0.4, truth.shape)
     votes = np.where(rng.random((judges, *truth.shape)) < hard, 1.0 - truth, truth)
@@ -92,7 +92,7 @@ def labels_needed(judges: int, weights: Array = WEIGHTS) -> float:
 def coverage(judges: int, labels: int, repetitions: int, *, chosen: bool) -> float:
     rng = np.random.default_rng(31)
     shares = scene(1, judges, 0, rng).table.shares
-    expected = float(PASS_RATES @ shares)
+    expected = float(MIXED @ shares)
     found = [
         interval_of(scene(1000, judges, 0, rng), labels, rng, chosen=chosen).holds(expected)
         for _ in range(repetitions)

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import Criterion, Rubric, RubricDataset
+from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
 from autorubric.cli.app import run
+from autorubric.cli.labelling import corrected
+from autorubric.core.report import CriterionReport, EvaluationReport
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -301,6 +303,24 @@ def test_scores_are_corrected_with_the_labels(one: Path, capsys: pytest.CaptureF
     assert found["criteria"]["Short"]["labels_only"]["value"] == 0.75
     assert run(["agree", str(one), "--corrected"]) == 0
     assert "labels alone" in capsys.readouterr().out
+
+
+def test_a_figure_without_an_interval_has_a_note_that_says_why() -> None:
+    rubric = Rubric([Criterion(name="Lies", requirement="Invents a source.")])
+    dataset, reports = RubricDataset("Explain.", rubric), []
+    for number in range(130):
+        verdict = CriterionVerdict.MET if number < 15 else CriterionVerdict.UNMET
+        entry = CriterionReport(**rubric[0].model_dump(), verdict=verdict, reason=None)
+        reports.append(EvaluationReport(score=float(number < 15), report=[entry]))
+        dataset.add_item(f"text {number}", "", [CriterionVerdict.UNMET] if number < 30 else None)
+    # The judge calls half of the labels MET, all in error, and nothing of the rest: 0 - 15/30 is no rate.
+    shown = corrected(reports, dataset, 0.95)
+    assert shown.below == [
+        "",
+        "note: mean score: no corrected (PPI) interval: the judge's errors put the mean beyond its scale",
+        "note: Lies: no corrected (PPI) interval: the judge says MET less often than its errors allow",
+        "note: Lies: no Rogan-Gladen interval: no label is MET",
+    ]
 
 
 HEAD = "item,id,criterion,name,probability,batch,verdict\n"

@@ -125,10 +125,11 @@ def _ranged(estimate: Estimate | None) -> Ranged:
 
 def _notes(found: CorrectedScores) -> Iterator[str]:
     yield from found.notes
-    for name, figures in found.criteria.items():
-        estimate = figures.rogan_gladen
-        if estimate is not None and estimate.reason:
-            yield f"{name}: no Rogan-Gladen interval: {estimate.reason}"
+    for name, figures in (("mean score", found.score), *found.criteria.items()):
+        for method, title in _METHODS.items():
+            estimate = getattr(figures, method)
+            if estimate is not None and estimate.reason and (method == "rogan_gladen" or estimate.value is not None):
+                yield f"{name}: no {title} interval: {estimate.reason}"
 
 
 def _whole(found: CorrectedScores) -> Any:

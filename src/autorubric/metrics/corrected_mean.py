@@ -49,8 +49,9 @@ def correct_mean(
     variance is s²(residuals)/n + β²·s²(judged)/(n + N). PPI has λ = 1; PPI++ (Angelopoulos, Duchi and Zrnic,
     arXiv:2311.01453, example 6.1) is the regression estimator of double sampling (Cochran, Sampling
     Techniques, section 12.6). For small samples: residuals are scaled up by leverage (HC2), one pseudo-label errs by
-    `scale.one_error`, quantiles are Student's, and the interval is Wilson's with the effective number
-    of trials that the variance implies, so that it leans away from the ends of the scale.
+    `scale.one_error` (half a one for PPI), quantiles are Student's, and the interval of the tuned mean is Wilson's
+    with the effective number of trials that the variance implies, so that it leans away from the ends of the scale.
+    PPI's leans nowhere: it varies with the judge's errors, of either sign, and not with its own nearness to an end.
 
     Args:
         labels: the true scores of the labelled items.
@@ -147,13 +148,19 @@ class _Correction(NamedTuple):
         value = float(self.truth.mean() + self.weight * (self.rest.mean() - self.seen.mean()))
         # PPI (weight 1) takes the judge's mean from the rest alone; the tuned figure from all items.
         slope = self.weight * (1.0 + n / others) if self.tuned else self.weight
-        squares = self._squared_residuals(slope) + scale.one_error**2
+        squares = self._squared_residuals(slope) + (1.0 if self.tuned else 0.5) * scale.one_error**2
         judged = np.concatenate([self.seen, self.rest]) if self.tuned else self.rest
         spread = float(judged.var(ddof=1)) if len(judged) > 1 else 0.0
         variance = squares / (n + 1) / n + slope**2 * spread / len(judged)
-        interval = bounded_interval(value, variance, n - 2 if self.tuned else n - 1, scale, confidence)
-        value = min(scale.high, max(scale.low, value))
-        return Estimate(value, Interval(min(interval.low, value), max(interval.high, value), confidence), n + others)
+        shown = min(scale.high, max(scale.low, value))
+        if self.tuned:
+            interval = bounded_interval(value, variance, n - 2, scale, confidence)
+        else:
+            reach = t_quantile(0.5 + confidence / 2.0, n - 1) * math.sqrt(variance)
+            if abs(value - shown) > reach:
+                return Estimate(shown, n=n + others, reason="the judge's errors put the mean beyond its scale")
+            interval = Interval(value - reach, value + reach, confidence).within(scale.low, scale.high)
+        return Estimate(shown, Interval(min(interval.low, shown), max(interval.high, shown), confidence), n + others)
 
     def _squared_residuals(self, slope: float) -> float:
         n = len(self.truth)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.metrics.distributions import normal_quantile
 from autorubric.metrics.interval import Estimate, Interval, checked_confidence
-from autorubric.metrics.jeffreys import LabelledCells, rate_interval, split_rate_interval
+from autorubric.metrics.jeffreys import LabelledCells, shifted_rate_interval, split_rate_interval
 from autorubric.metrics.rogan_gladen import rogan_gladen
+from autorubric.metrics.wilson import wilson_interval
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,8 @@ def labelled_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCell
 def _rate(successes: int, trials: int, confidence: float, missing: str) -> Estimate:
     if not trials:
         return Estimate(None, reason=missing)
-    return Estimate(successes / trials, rate_interval(successes, trials, confidence), trials)
+    rate, interval = successes / trials, wilson_interval(successes, trials, confidence)
+    return Estimate(rate, interval and _around(rate, interval), trials)
 
 
 def _unavailable(cells: LabelledCells, rest: int) -> Estimate | None:
@@ -118,28 +119,22 @@ def _tuned(cells: LabelledCells, rest_met: int, rest: int, confidence: float) ->
         value = share * cells.true_met / cells.judged_met + (1 - share) * cells.false_unmet / judged_unmet
     else:
         value = cells.met / n
+    value = min(1.0, value)
     interval = split_rate_interval(cells, rest_met, rest, confidence)
     return Estimate(value, _around(value, interval), n + rest)
 
 
 def _shifted(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:
-    """PPI, its interval joined (MOVER) of two: the judge's rate by Jeffreys, its mean error by Wald.
-
-    The latter with half an error of either kind added, in the manner of Bonett and Price (2012).
-    """
     missing = _unavailable(cells, rest)
     if missing is not None:
         return missing
-    n, rate = cells.labels, rest_met / rest
-    error = (cells.false_met - cells.false_unmet) / n
-    of_rate = rate_interval(rest_met, rest, confidence)
-    over, under = (cells.false_met + 0.5) / (n + 1), (cells.false_unmet + 0.5) / (n + 1)
-    z = normal_quantile(0.5 + confidence / 2.0)
-    reach = z * ((over + under - (over - under) ** 2) / (n + 1)) ** 0.5
-    value = min(1.0, max(0.0, rate - error))
-    low = rate - error - ((rate - of_rate.low) ** 2 + (over - under + reach - error) ** 2) ** 0.5
-    high = rate - error + ((of_rate.high - rate) ** 2 + (error - (over - under - reach)) ** 2) ** 0.5
-    return Estimate(value, _around(value, Interval(low, high, confidence).within(0.0, 1.0)), n + rest)
+    n = cells.labels
+    value = min(1.0, max(0.0, rest_met / rest - (cells.false_met - cells.false_unmet) / n))
+    interval = shifted_rate_interval(cells, rest_met, rest, confidence)
+    if interval is None:
+        often = "less" if value < 0.5 else "more"
+        return Estimate(value, n=n + rest, reason=f"the judge says MET {often} often than its errors allow")
+    return Estimate(value, _around(value, interval), n + rest)
 
 
 def _around(value: float, interval: Interval) -> Interval:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-from autorubric.metrics.distributions import normal_quantile
 from autorubric.metrics.interval import Estimate, Interval
-from autorubric.metrics.jeffreys import LabelledCells
-
-FEWEST_OF_A_CLASS = 5
-"""Labels of either class below which sensitivity or specificity is too unsure for the interval."""
+from autorubric.metrics.jeffreys import LabelledCells, misjudged_rate_interval
 
 
 def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> Estimate:
@@ -19,9 +13,8 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
     judge errs on each class is taken from them. Where they are a random part of the run, the tuned
     prediction-powered figure is narrower.
 
-    Source: Rogan and Gladen, Am. J. Epidemiology 107 (1978); the interval is that of Lang and Reiczigel,
-    Preventive Veterinary Medicine 113 (2014), which adds z² trials to the rate and two to Se and Sp each.
-    It is withheld with fewer than five labels of a class, or where a judge is hardly better than chance.
+    Source: Rogan and Gladen, Am. J. Epidemiology 107 (1978). The interval holds every rate that fits the posteriors
+    of the judge's rate, sensitivity and specificity; it is wide, not missing, where labels of a class are few.
 
     Args:
         cells: the labelled items.
@@ -32,9 +25,9 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
     Example:
         >>> estimate = rogan_gladen(LabelledCells(45, 5, 5, 45), 300, 1000)
         >>> round(estimate.value, 3), [round(end, 3) for end in estimate.interval[:2]]
-        (0.25, [0.136, 0.33])
-        >>> rogan_gladen(LabelledCells(1, 0, 0, 29), 50, 1000).reason
-        'only 1 label is MET; the interval needs 5 of each class'
+        (0.25, [0.128, 0.326])
+        >>> rogan_gladen(LabelledCells(0, 1, 0, 29), 50, 1000).reason
+        'no label is MET'
     """
     met, unmet = cells.met, cells.labels - cells.met
     if not (met and unmet and rest):
@@ -44,17 +37,10 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
     if gain <= 0.0:
         return Estimate(None, n=cells.labels, reason="the judge is no better than chance on the labels")
     value = min(1.0, max(0.0, (rate + specificity - 1.0) / gain))
-    if min(met, unmet) < FEWEST_OF_A_CLASS:
-        few, word = min((met, "MET"), (unmet, "UNMET"))
-        labels = "label is" if few == 1 else "labels are"
-        return Estimate(
-            value,
-            n=cells.labels,
-            reason=f"only {few} {labels} {word}; the interval needs {FEWEST_OF_A_CLASS} of each class",
-        )
-    interval = _lang_reiczigel(cells, rest_met, rest, confidence)
+    interval = misjudged_rate_interval(cells, rest_met, rest, confidence)
     if interval is None:
-        return Estimate(value, n=cells.labels, reason="the judge is hardly better than chance on the labels")
+        often = "less" if value < 0.5 else "more"
+        return Estimate(value, n=cells.labels, reason=f"the judge says MET {often} often than its errors allow")
     return Estimate(value, Interval(min(interval.low, value), max(interval.high, value), confidence), cells.labels)
 
 
@@ -83,19 +69,3 @@ def _missing(met: int, unmet: int) -> str:
     if met and unmet:
         return "every item is labelled"
     return f"no label is {'UNMET' if met else 'MET'}"
-
-
-def _lang_reiczigel(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Interval | None:
-    z = normal_quantile(0.5 + confidence / 2.0)
-    trials = rest + z * z
-    positive, negative = cells.met + 2, cells.labels - cells.met + 2
-    q = (rest_met + z * z / 2.0) / trials
-    se, sp = (cells.true_met + 1) / positive, (cells.true_unmet + 1) / negative
-    gain = se + sp - 1.0
-    if gain <= 2.0 * math.sqrt(se * (1 - se) / positive + sp * (1 - sp) / negative):
-        return None
-    rate = (q + sp - 1.0) / gain
-    of_se, of_sp = se * (1 - se) / positive, sp * (1 - sp) / negative
-    shift = 2.0 * z * z * (rate * of_se - (1.0 - rate) * of_sp)
-    reach = z * math.sqrt(q * (1 - q) / trials + rate**2 * of_se + (1 - rate) ** 2 * of_sp) / gain
-    return Interval(rate + shift - reach, rate + shift + reach, confidence).within(0.0, 1.0)
