@@ -167,6 +167,16 @@ def test_the_mean_of_a_panels_options_is_what_its_score_is_made_of(graded: Make,
     assert found.per_criterion[0].accuracy == 1.0
 
 
+@pytest.mark.parametrize(("mode", "covered"), [("exclude", 1), ("as_unmet", 3), ("as_category", 3)])
+def test_coverage_counts_what_is_compared_in_every_mode(graded: Make, mode: Any, covered: int) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"]).add(["CANNOT_ASSESS"], ["MET"]).add(["MET"], ["CANNOT_ASSESS"])
+    found = compute_metrics(made.run, made.dataset, cannot_assess=mode, per_judge=True)
+    assert found.coverage_stats is not None and found.per_judge is not None
+    every = [found.coverage_stats, found.per_criterion[0].coverage_stats, found.per_judge["default"].coverage_stats]
+    assert [part.n_covered for part in every if part] == [covered] * 3
+    assert found.n_samples == covered and found.coverage_stats.union_exclusion_rate == pytest.approx(1 - covered / 3)
+
+
 WORDS = st.sampled_from(["MET", "UNMET", "CANNOT_ASSESS"])
 
 
