@@ -100,6 +100,7 @@ def label_next(
     table = judged_table(run, dataset)
     truth = with_labels(table, labels)
     open_pairs = ~np.isnan(table.values) & np.isnan(truth)
+    open_pairs[list(table.labelled)] = False
     if not open_pairs.any():
         raise InputError("every judged criterion has a label; there is nothing left to ask for")
     sizes = np.abs(table.shares) * np.sqrt(doubt(table, truth))
