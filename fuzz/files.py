@@ -113,6 +113,9 @@ _SETTINGS = {
     },
 }
 _PRICES = {"m": {"input": 1.5, "output": 2, "cached": 0.1}}
+_GRADED = RubricDataset("Why?", Rubric([Criterion(name="Cause", requirement="Names a cause.")]))
+_GRADED.add_item("Steam.", "")
+_GRADED.add_item("Coal.", "", id="a")
 _LABELS = "item,id,criterion,name,probability,batch,verdict\n1,a,0,Cause,0.5,0,MET\n2,b,1,Length,1e-3,0,\n"
 
 
@@ -234,7 +237,7 @@ TARGETS: dict[str, Target] = {
         lambda path: read_candidates(path, [], []),
         ["\n".join(_texts([{"id": "q1", "answers": {"m": "Coal."}}, {"query": "Why?", "answer": "Steam."}]))],
     ),
-    "label-file": of_file("labels.csv", lambda path: labels_in([path]), [_LABELS]),
+    "label-file": of_file("labels.csv", lambda path: labels_in([path], _GRADED), [_LABELS]),
     "lint": of_file("row.jsonl", lambda path: list(lint_file(path)), _texts(_records())),
     "rows": of_bytes(_rows, _texts(_records())),
     "row-rubric": of_bytes(_rubric_of_a_row, _texts([_RUBRIC, *_records()])),

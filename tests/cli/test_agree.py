@@ -336,6 +336,10 @@ HEAD = "item,id,criterion,name,probability,batch,verdict\n"
         (f"{HEAD}0,,0,Short,7,0,MET\n", "probability=7.0"),
         (f"{HEAD}0,,0,Short,0.5,0,perhaps\n", "perhaps"),
         (f"{HEAD}0,,0,{'x' * 2**18},0.5,0,MET\n", "labels.csv:2: no CSV as --label-next --csv writes it"),
+        (f"{HEAD}0,,0,Short,0.5,-1,MET\n", ":2: item, criterion"),
+        (f"{HEAD}0,t0,1,Short,0.5,0,MET\n", ":2: name is 'Short', but the run's criterion 1 has 'Long'"),
+        (f"{HEAD}0,t1,0,Short,0.5,0,MET\n", ":2: id is 't1', but the run's item 0 has 't0'"),
+        (f"{HEAD}0,,0,Short,0.5,0,MET\n0,,0,Short,0.5,0,UNMET\n", "item 0, criterion 0: there is one already"),
     ],
 )
 def test_a_label_file_that_cannot_be_used_is_named(

@@ -167,6 +167,32 @@ def test_the_mean_of_a_panels_options_is_what_its_score_is_made_of(graded: Make,
     assert found.per_criterion[0].accuracy == 1.0
 
 
+@pytest.mark.parametrize(("mode", "covered"), [("exclude", 1), ("as_unmet", 3), ("as_category", 3)])
+def test_coverage_counts_what_is_compared_in_every_mode(graded: Make, mode: Any, covered: int) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"]).add(["CANNOT_ASSESS"], ["MET"]).add(["MET"], ["CANNOT_ASSESS"])
+    found = compute_metrics(made.run, made.dataset, cannot_assess=mode, per_judge=True)
+    assert found.coverage_stats is not None and found.per_judge is not None
+    every = [found.coverage_stats, found.per_criterion[0].coverage_stats, found.per_judge["default"].coverage_stats]
+    assert [part.n_covered for part in every if part] == [covered] * 3
+    assert found.n_samples == covered and found.coverage_stats.union_exclusion_rate == pytest.approx(1 - covered / 3)
+
+
+def test_scores_that_are_equal_on_paper_are_ties(graded: Make) -> None:
+    from scipy import stats
+
+    criteria = [Criterion(name=name, requirement=name, weight=w) for name, w in (("a", 0.1), ("b", 0.2), ("c", 0.3))]
+    made = graded([*criteria, Criterion(name="d", requirement="d", weight=0.4)])
+    met, unmet = "MET", "UNMET"
+    # 0.1 + 0.2 is not 0.3 to the last digit, and neither is its share of 1.0.
+    rows = [[met, met, unmet, unmet], [unmet, unmet, met, unmet], [met, met, met, met], [unmet] * 4]
+    labels = [[unmet, unmet, met, unmet], [met, unmet, unmet, unmet], [met, met, met, met], [unmet] * 4]
+    for truth, said in zip(labels, rows, strict=True):
+        made.add(truth, said)
+    found = compute_metrics(made.run, made.dataset)
+    assert found.score_spearman.coefficient == pytest.approx(stats.spearmanr([3, 3, 10, 0], [3, 1, 10, 0])[0])
+    assert found.score_kendall.coefficient == pytest.approx(stats.kendalltau([3, 3, 10, 0], [3, 1, 10, 0])[0])
+
+
 WORDS = st.sampled_from(["MET", "UNMET", "CANNOT_ASSESS"])
 
 

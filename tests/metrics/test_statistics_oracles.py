@@ -205,3 +205,24 @@ def test_one_order_on_both_sides_is_a_correlation_of_one_and_not_nearly_one(seed
     if len(set(values)) > 1:
         assert spearman(values, values**3) == (1.0, 0.0)
         assert spearman(values, -values) == (-1.0, 0.0)
+
+
+@pytest.mark.parametrize("hole", [None, float("nan"), float("inf")])
+def test_a_value_that_is_missing_is_named_and_not_counted(hole: Any) -> None:
+    holed = [0.25, hole, 0.5]
+    for figure in (
+        lambda: earth_movers_distance(holed, [0.5]),
+        lambda: ks_test([0.5], holed),
+        lambda: systematic_bias(holed, [0.5, 0.5, 0.5]),
+        lambda: score_distribution(holed),
+        lambda: kendall([0.0, 0.5, 1.0], holed),
+        lambda: spearman(holed, [0.0, 0.5, 1.0]),
+    ):
+        with pytest.raises(ValueError, match=r"value 1 of 3 is (nan|inf); leave out what has no score"):
+            figure()
+
+
+def test_series_that_belong_together_have_one_length() -> None:
+    for figure in (systematic_bias, pearson, spearman, kendall, correlation):
+        with pytest.raises(ValueError, match="there are 3 and 1 values"):
+            figure([0.0, 0.5, 1.0], [0.5])

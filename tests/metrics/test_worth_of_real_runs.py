@@ -5,6 +5,7 @@ import pytest
 
 from autorubric import CriterionVerdict, RubricDataset
 from autorubric.core.report import CriterionReport, EvaluationReport
+from autorubric.errors import InputError
 from autorubric.evaluation.result import EvalResult, EvalTimingStats, ItemResult
 from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.label_choice import label_next
@@ -54,6 +55,9 @@ def test_graded_essays_are_all_labelled_so_nothing_is_to_correct_or_to_ask_for(e
     found = corrected_scores(run, essays)
     assert found.score.ppi_tuned.reason == "every item is labelled, so there is nothing to correct"
     assert found.score.labels_only.interval is not None
+    # Where a person could not say there is a label too: four of them in all.
+    with pytest.raises(InputError, match="there is nothing left to ask for"):
+        label_next(run, 5, essays)
     items = essays.items[:6]
     for item in items:
         item.ground_truth = None

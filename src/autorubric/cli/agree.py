@@ -81,7 +81,7 @@ def agree(
     elif corrected:
         shown = labelling.corrected(result, truth, confidence)
     elif label_next or labels:
-        filled = labelling.labels_in(labels) if labels else []
+        filled = labelling.labels_in(labels, truth) if labels else []
         shown = (
             labelling.to_label(result, truth, label_next, filled, seed)
             if label_next

@@ -15,6 +15,7 @@ from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import read_text
+from autorubric.files.spreadsheet import defused
 from autorubric.metrics.corrected import CorrectedScores, corrected_scores
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.interval import Estimate
@@ -71,11 +72,16 @@ def labelled_score(run: Any, dataset: RubricDataset, labels: Sequence[CellLabel]
     return Shown(rows, {"labels": len(labels), **asdict(estimate)}, (), ["", *notes] if notes else ())
 
 
-def labels_in(paths: Sequence[Path]) -> list[CellLabel]:
+def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> list[CellLabel]:
     """The labels in files that `--label-next --csv` wrote and a person filled in; rows without a verdict are open.
 
+    Args:
+        paths: the files.
+        dataset: what was graded.
+
     Raises:
-        InputError: a column is missing, or a cell is not what its column holds; all at once.
+        InputError: a column is missing, a cell is not what its column holds, or a row's id and name are not those
+            of its item and criterion; all at once.
     """
     labels: list[CellLabel] = []
     problems: list[str] = []
@@ -83,10 +89,9 @@ def labels_in(paths: Sequence[Path]) -> list[CellLabel]:
         rows = csv.DictReader(io.StringIO(read_text(path, what="Label file")))
         try:
             for number, row in enumerate(_complete(rows), 2):
-                try:
-                    labels += _label(row)
-                except (ValueError, TypeError):
-                    problems.append(f"{path}:{number}: item, criterion, probability and batch must stay as written")
+                made, wrong = _read(row, dataset)
+                labels += made
+                problems += (f"{path}:{number}: {sentence}" for sentence in wrong)
         except InputError as error:
             problems.append(f"{path}: {error}")
         except csv.Error as error:
@@ -105,12 +110,40 @@ def _complete(rows: csv.DictReader[str]) -> csv.DictReader[str]:
     return rows
 
 
+def _read(row: Mapping[str, str], dataset: RubricDataset) -> tuple[list[CellLabel], list[str]]:
+    """The label of a row, none where the verdict is open, and sentences on what is wrong with the row."""
+    try:
+        made = list(_label(row))
+    except (ValueError, TypeError):
+        return [], ["item, criterion, probability and batch must stay as written"]
+    return made, [wrong for label in made for wrong in _unlike(row, label, dataset)]
+
+
 def _label(row: Mapping[str, str]) -> Iterator[CellLabel]:
     word = (row["verdict"] or "").strip()
     if not word:
         return
     verdict = CriterionVerdict(word.upper()) if word.upper() in CriterionVerdict.__members__ else word
+    if int(row["batch"]) < 0:
+        raise ValueError
     yield CellLabel(int(row["item"]), int(row["criterion"]), verdict, float(row["probability"]), int(row["batch"]))
+
+
+def _unlike(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) -> Iterator[str]:
+    """What the row calls its item and criterion, where the dataset calls them otherwise."""
+    if not 0 <= label.item < len(dataset):
+        return
+    rubric = dataset.get_item_rubric(label.item).rubric
+    known = {"id": dataset[label.item].id or ""}
+    if 0 <= label.criterion < len(rubric):
+        known["name"] = rubric[label.criterion].name or f"C{label.criterion + 1}"
+    for column, value in known.items():
+        if row[column] not in ("", value, defused(value)):
+            what = "item" if column == "id" else "criterion"
+            yield (
+                f"{column} is {row[column]!r}, but the run's {what} {row[what]} has {value!r}; "
+                "give rows as --label-next wrote them to the run that asked"
+            )
 
 
 def _cells(figures: Corrections) -> dict[str, Ranged]:

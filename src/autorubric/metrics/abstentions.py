@@ -124,17 +124,20 @@ def _refuse_ordinal(table: Table, points: Points, modes: Modes) -> None:
         )
 
 
-def coverage_of(points: Points) -> CoverageStats:
-    """How many of the points have a category on both sides, and why the others have not.
+def coverage_of(points: Points, covered: int) -> CoverageStats:
+    """How many of the points are compared, and why the others are not.
+
+    Args:
+        points: what was labelled, before abstentions are settled.
+        covered: how many have a category on both sides once they are.
 
     Example:
         >>> one = np.array([0])
-        >>> coverage_of(Points(one, one, one, one - 1, np.empty((0, 1), np.int64))).coverage
-        0.0
+        >>> coverage_of(Points(one, one, one, one - 1, np.empty((0, 1), np.int64)), 0).judge_abstain_rate
+        1.0
     """
     n = len(points)
     failed = points.judged == FAILED
-    covered = int(((points.truth >= 0) & (points.judged >= 0)).sum())
     return CoverageStats(
         n_total=n,
         n_covered=covered,

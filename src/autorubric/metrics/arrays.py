@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from autorubric.errors import InputError
+
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -41,8 +43,35 @@ def defined(value: Any) -> float | None:
 def numbers(values: ArrayLike) -> Floats:
     """The values as a flat array of floats.
 
+    Raises:
+        InputError: one is missing (None, NaN) or infinite, so that any figure of it would be made up.
+
     Example:
         >>> numbers([1, 2])
         array([1., 2.])
+        >>> numbers([0.5, None])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: value 1 of 2 is nan; leave out what has no score
     """
-    return np.asarray(values, dtype=float).ravel()
+    found = np.asarray(values, dtype=float).ravel()
+    wrong = np.flatnonzero(~np.isfinite(found))
+    if len(wrong):
+        raise InputError(f"value {wrong[0]} of {len(found)} is {found[wrong[0]]}; leave out what has no score")
+    return found
+
+
+def number_pairs(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
+    """Two series of values that belong together one by one.
+
+    Raises:
+        InputError: there are not as many of one as of the other; or see `numbers`.
+
+    Example:
+        >>> number_pairs([1], [2, 3])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: there are 1 and 2 values; expected as many of one as of the other
+    """
+    first, second = numbers(x), numbers(y)
+    if len(first) != len(second):
+        raise InputError(f"there are {len(first)} and {len(second)} values; expected as many of one as of the other")
+    return first, second

@@ -7,7 +7,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import Floats, numbers
+from autorubric.metrics.arrays import Floats, number_pairs, numbers
 from autorubric.metrics.distributions import t_p_value, t_quantile
 from autorubric.metrics.interval import Interval, checked_confidence
 from autorubric.metrics.statistic_results import BiasResult, ConfidenceInterval
@@ -38,7 +38,7 @@ def systematic_bias(
         True
     """
     checked_confidence(confidence)
-    predicted, true = numbers(y_pred), numbers(y_true)
+    predicted, true = number_pairs(y_pred, y_true) if paired else (numbers(y_pred), numbers(y_true))
     if not len(predicted) or not len(true):
         return BiasResult(mean_bias=None, std_bias=None, is_significant=False, direction="none", n_samples=0)
     scale = max(float(abs(predicted).max()), float(abs(true).max()))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import Floats, numbers
+from autorubric.metrics.arrays import Floats, number_pairs
 from autorubric.metrics.distributions import normal_quantile
 from autorubric.metrics.interval import Interval
 from autorubric.metrics.kendall import kendall
@@ -49,7 +49,7 @@ def correlation(
         >>> correlation([1, 1, 1], [1, 2, 3]).interpretation
         'undefined'
     """
-    first, second = numbers(x), numbers(y)
+    first, second = number_pairs(x, y)
     n = len(first)
     if n < 3:
         return CorrelationResult(coefficient=None, interpretation=INSUFFICIENT, n_samples=n, method=method)

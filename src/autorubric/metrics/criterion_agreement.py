@@ -122,7 +122,7 @@ def _common(column: Column, points: Points, raw: Points, counts: Ints, confidenc
         "index": column.index,
         "n_samples": n,
         "is_degenerate": int((true > 0).sum()) < 2 or int((given > 0).sum()) < 2,
-        "coverage_stats": coverage_of(raw),
+        "coverage_stats": coverage_of(raw, n),
         "weight": column.criterion.weight,
         "tags": column.criterion.tags,
         "base_rate": float(true.max() / n) if n else None,

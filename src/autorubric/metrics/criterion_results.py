@@ -78,11 +78,11 @@ class ConfusionMatrix(Figures):
 
 
 class CoverageStats(Figures):
-    """How much of what was labelled has a category on both sides.
+    """How much of what was labelled is compared.
 
     Attributes:
         n_total: labelled points.
-        n_covered: those with a category on both sides.
+        n_covered: those with a category on both sides, abstentions settled as the mode says.
         coverage: n_covered / n_total.
         judge_abstain_rate: share that the judge abstained on.
         gt_abstain_rate: share that the labels abstain on.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import numbers
+from autorubric.metrics.arrays import number_pairs
 
 
 def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:
@@ -17,7 +17,7 @@ def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:
         >>> rmse([0.0, 1.0], [0.0, 0.5])
         0.3535533905932738
     """
-    difference = numbers(predicted) - numbers(true)
+    difference = np.subtract(*number_pairs(predicted, true))
     return math.sqrt(float(np.mean(difference**2))) if len(difference) else None
 
 
@@ -28,5 +28,5 @@ def mae(predicted: ArrayLike, true: ArrayLike) -> float | None:
         >>> mae([0.0, 1.0], [0.0, 0.5])
         0.25
     """
-    difference = numbers(predicted) - numbers(true)
+    difference = np.subtract(*number_pairs(predicted, true))
     return float(np.mean(np.abs(difference))) if len(difference) else None

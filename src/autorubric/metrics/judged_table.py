@@ -69,6 +69,7 @@ class JudgedTable:
         truth: what the ground truth is worth.
         dissent: the share of pairs of votes that differ; NaN with fewer than two votes.
         confidence: of the judge, where it states one.
+        labelled: the rows whose item has ground truth, an abstention too.
     """
 
     criteria: tuple[Criterion, ...]
@@ -77,6 +78,7 @@ class JudgedTable:
     truth: Array
     dissent: Array
     confidence: Array
+    labelled: tuple[int, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -182,6 +184,7 @@ def judged_table(run: GradedRun | Sequence[Report | None], dataset: RubricDatase
         _array(truth_values(g) for g in graded),
         _array([vote_dissent(entry) for entry in g.report.report or ()] for g in graded),
         _array([entry.confidence for entry in g.report.report or ()] for g in graded),
+        tuple(row for row, g in enumerate(graded) if g.item.ground_truth is not None),
     )
 
 

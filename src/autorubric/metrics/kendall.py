@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import Ints, numbers
+from autorubric.metrics.arrays import Ints, number_pairs
 from autorubric.metrics.distributions import normal_p_value
 
 
@@ -22,8 +22,7 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(tau, 12), round(p, 12)
         (0.666666666667, 0.333333333333)
     """
-    _, a = np.unique(numbers(x), return_inverse=True)
-    _, b = np.unique(numbers(y), return_inverse=True)
+    a, b = (np.unique(series, return_inverse=True)[1] for series in number_pairs(x, y))
     n = len(a)
     if n < 3 or a.max() == 0 or b.max() == 0:
         return None

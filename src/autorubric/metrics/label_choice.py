@@ -100,6 +100,7 @@ def label_next(
     table = judged_table(run, dataset)
     truth = with_labels(table, labels)
     open_pairs = ~np.isnan(table.values) & np.isnan(truth)
+    open_pairs[list(table.labelled)] = False
     if not open_pairs.any():
         raise InputError("every judged criterion has a label; there is nothing left to ask for")
     sizes = np.abs(table.shares) * np.sqrt(doubt(table, truth))
@@ -191,11 +192,17 @@ def with_labels(table: JudgedTable, labels: Iterable[CellLabel]) -> Array:
     """The table's truth with the labels written in.
 
     Raises:
-        InputError: a label is for an item or criterion that the run does not have, or says what cannot be said.
+        InputError: a label is for an item or criterion that the run does not have, is the second of its pair, or
+            says what cannot be said.
     """
     truth, rows, problems = table.truth.copy(), {item: row for row, item in enumerate(table.indices)}, []
+    seen: set[tuple[int, int]] = set()
     for label in labels:
         place = f"label of item {label.item}, criterion {label.criterion}"
+        if (label.item, label.criterion) in seen:
+            problems.append(f"{place}: there is one already; expected one of each pair")
+            continue
+        seen.add((label.item, label.criterion))
         if label.item not in rows or not 0 <= label.criterion < len(table.criteria):
             problems.append(f"{place}: the run has no such pair")
         elif not 0.0 < label.probability <= 1.0:

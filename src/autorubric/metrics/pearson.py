@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import numbers
+from autorubric.metrics.arrays import number_pairs, numbers
 from autorubric.metrics.distributions import t_p_value
 
 _CONSTANT = 1e-13
@@ -24,7 +24,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(r, 4), round(p, 4)
         (0.9827, 0.0173)
     """
-    first, second = numbers(x), numbers(y)
+    first, second = number_pairs(x, y)
     n = len(first)
     if n < 3 or is_constant(first) or is_constant(second):
         return None

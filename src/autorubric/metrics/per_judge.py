@@ -49,7 +49,7 @@ def per_judge_metrics(run: Evidence, confidence: float) -> dict[str, JudgeMetric
             confusion_matrix=_confusion(own),
             coverage="full" if whole or not table.escalated else "escalated",
             n_pairs=len(pairs),
-            coverage_stats=coverage_of(replace(asked, judged=asked.votes[place])),
+            coverage_stats=coverage_of(replace(asked, judged=asked.votes[place]), len(pairs)),
         )
     return found
 

@@ -61,7 +61,7 @@ def _scale(kind: CriterionType, table: Table, raw: Points, points: Points, modes
         n_points=len(points),
         exact_accuracy=float(same.mean()) if len(same) else None,
         n_abstain=int(((raw.truth == ABSTAINED) | (raw.judged == ABSTAINED)).sum()),
-        coverage_stats=coverage_of(raw),
+        coverage_stats=coverage_of(raw, len(points)),
         **figures,
     )
 

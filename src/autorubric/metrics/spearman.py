@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import Floats, numbers
+from autorubric.metrics.arrays import Floats, number_pairs, numbers
 from autorubric.metrics.pearson import correlation_p_value
 
 
@@ -34,7 +34,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         (0.8, 0.2)
     """
     # Twice the distance from the mean rank is a whole number, so that one order on both sides gives 1, not nearly 1.
-    a, b = (2.0 * ranks - (len(ranks) + 1.0) for ranks in (mean_ranks(x), mean_ranks(y)))
+    a, b = (2.0 * ranks - (len(ranks) + 1.0) for ranks in map(mean_ranks, number_pairs(x, y)))
     spread = math.sqrt(float(a @ a) * float(b @ b))
     if len(a) < 3 or not spread:
         return None
