@@ -20,6 +20,7 @@ from autorubric import (
     EvalTimingStats,
     EvaluationReport,
     Grader,
+    ItemResult,
     Rubric,
     RubricDataset,
     evaluate,
@@ -179,6 +180,15 @@ async def test_checks_and_judges_mix_in_one_rubric(bench: Bench, tmp_path: Path)
 async def test_the_synchronous_twin_works_inside_a_running_loop(bench: Bench, tmp_path: Path) -> None:
     result = evaluate_sync(essays(), bench.grader, experiments_dir=tmp_path, show_progress=False)
     assert result.get_scores() == [0.75] * 4
+
+
+async def test_what_is_read_back_is_what_the_run_returned(bench: Bench, tmp_path: Path) -> None:
+    result = await evaluate(
+        essays(), bench.grader, experiments_dir=tmp_path, experiment_name="e", show_progress=False
+    )
+    assert EvalResult.from_experiment(tmp_path / "e").item_results == result.item_results
+    for found in result.item_results:
+        assert ItemResult.from_dict(found.to_dict(), found.item) == found
 
 
 async def test_a_line_of_the_results_holds_every_published_field_of_its_report(bench: Bench, tmp_path: Path) -> None:
