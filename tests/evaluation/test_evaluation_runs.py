@@ -182,6 +182,24 @@ async def test_the_synchronous_twin_works_inside_a_running_loop(bench: Bench, tm
     assert result.get_scores() == [0.75] * 4
 
 
+async def test_a_criterion_that_cannot_be_decided_is_named_with_the_items_it_is_in(
+    bench: Bench, tmp_path: Path
+) -> None:
+    def own(name: str, pattern: str) -> Rubric:
+        check = {"name": "regex", "parameters": {"pattern": pattern}}
+        return Rubric([Criterion(name=name, requirement="Has a digit", check=check)])
+
+    patterns = ("[0-9]", "(", "(", "[")
+    dataset = RubricDataset("Explain.", items=[DataItem("Essay.", "", rubric=own("Digit", p)) for p in patterns])
+    with pytest.raises(InputError) as refused:
+        await evaluate(dataset, bench.grader, experiments_dir=tmp_path, show_progress=False)
+    assert [problem.partition("check")[0] for problem in refused.value.problems] == [
+        "item 1 and 1 more: criterion 'Digit': ",
+        "item 3: criterion 'Digit': ",
+    ]
+    assert not list(tmp_path.iterdir())
+
+
 async def test_what_is_read_back_is_what_the_run_returned(bench: Bench, tmp_path: Path) -> None:
     result = await evaluate(
         essays(), bench.grader, experiments_dir=tmp_path, experiment_name="e", show_progress=False
