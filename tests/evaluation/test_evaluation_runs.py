@@ -26,6 +26,7 @@ from autorubric import (
     evaluate,
     evaluate_sync,
     fill_ground_truth,
+    fill_ground_truth_sync,
 )
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.request import Failure, Request
@@ -260,6 +261,16 @@ async def test_an_item_whose_label_is_no_option_is_left_out_of_the_filled_and_th
     ):
         filled = await fill_ground_truth(dataset, Bench(chooses).grader, show_progress=False)
     assert [(item.submission, item.ground_truth) for item in filled] == [("Essay 1.", ["Yes"])]
+
+
+async def test_every_async_entry_has_a_twin_that_works_inside_a_running_loop(bench: Bench, tmp_path: Path) -> None:
+    dataset, grader = essays(2), bench.grader
+    config = EvalConfig(experiments_dir=tmp_path, experiment_name="e", show_progress=False)
+    assert EvalRunner(dataset, grader, config).run_sync().get_scores() == [0.75, 0.75]
+    assert [item.ground_truth for item in fill_ground_truth_sync(dataset, grader)] == [["MET", "UNMET"]] * 2
+    rubric = dataset.get_item_rubric(0)
+    assert grader.grade_sync("Essay 0.", rubric.rubric, "Explain.").score == 0.75
+    assert rubric.grade_sync("Essay 0.", grader, "Explain.").score == 0.75
 
 
 @pytest.mark.parametrize("most", [0, -1, True])
