@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         evaluate,
         evaluate_sync,
         fill_ground_truth,
+        fill_ground_truth_sync,
     )
     from autorubric.graders.assembly import EscalationConfig
     from autorubric.graders.criterion_grader import CriterionGrader
@@ -135,6 +136,7 @@ __all__ = [
     "evaluate_sync",
     "extract_verdicts_from_report",
     "fill_ground_truth",
+    "fill_ground_truth_sync",
     "filter_cannot_assess",
     "ks_test",
     "score_distribution",
@@ -204,6 +206,7 @@ _HOMES = {
     "evaluate_sync": "autorubric.evaluation",
     "extract_verdicts_from_report": "autorubric.metrics",
     "fill_ground_truth": "autorubric.evaluation",
+    "fill_ground_truth_sync": "autorubric.evaluation",
     "filter_cannot_assess": "autorubric.metrics",
     "ks_test": "autorubric.metrics",
     "score_distribution": "autorubric.metrics",

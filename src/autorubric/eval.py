@@ -10,6 +10,7 @@ from autorubric.evaluation import (
     evaluate,
     evaluate_sync,
     fill_ground_truth,
+    fill_ground_truth_sync,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "evaluate",
     "evaluate_sync",
     "fill_ground_truth",
+    "fill_ground_truth_sync",
 ]

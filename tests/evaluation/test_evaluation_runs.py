@@ -20,11 +20,13 @@ from autorubric import (
     EvalTimingStats,
     EvaluationReport,
     Grader,
+    ItemResult,
     Rubric,
     RubricDataset,
     evaluate,
     evaluate_sync,
     fill_ground_truth,
+    fill_ground_truth_sync,
 )
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.request import Failure, Request
@@ -181,6 +183,33 @@ async def test_the_synchronous_twin_works_inside_a_running_loop(bench: Bench, tm
     assert result.get_scores() == [0.75] * 4
 
 
+async def test_a_criterion_that_cannot_be_decided_is_named_with_the_items_it_is_in(
+    bench: Bench, tmp_path: Path
+) -> None:
+    def own(name: str, pattern: str) -> Rubric:
+        check = {"name": "regex", "parameters": {"pattern": pattern}}
+        return Rubric([Criterion(name=name, requirement="Has a digit", check=check)])
+
+    patterns = ("[0-9]", "(", "(", "[")
+    dataset = RubricDataset("Explain.", items=[DataItem("Essay.", "", rubric=own("Digit", p)) for p in patterns])
+    with pytest.raises(InputError) as refused:
+        await evaluate(dataset, bench.grader, experiments_dir=tmp_path, show_progress=False)
+    assert [problem.partition("check")[0] for problem in refused.value.problems] == [
+        "item 1 and 1 more: criterion 'Digit': ",
+        "item 3: criterion 'Digit': ",
+    ]
+    assert not list(tmp_path.iterdir())
+
+
+async def test_what_is_read_back_is_what_the_run_returned(bench: Bench, tmp_path: Path) -> None:
+    result = await evaluate(
+        essays(), bench.grader, experiments_dir=tmp_path, experiment_name="e", show_progress=False
+    )
+    assert EvalResult.from_experiment(tmp_path / "e").item_results == result.item_results
+    for found in result.item_results:
+        assert ItemResult.from_dict(found.to_dict(), found.item) == found
+
+
 async def test_a_line_of_the_results_holds_every_published_field_of_its_report(bench: Bench, tmp_path: Path) -> None:
     await evaluate(essays(1), bench.grader, experiments_dir=tmp_path, experiment_name="e", show_progress=False)
     (line,) = map(json.loads, (tmp_path / "e" / "items.jsonl").read_text().splitlines())
@@ -232,6 +261,16 @@ async def test_an_item_whose_label_is_no_option_is_left_out_of_the_filled_and_th
     ):
         filled = await fill_ground_truth(dataset, Bench(chooses).grader, show_progress=False)
     assert [(item.submission, item.ground_truth) for item in filled] == [("Essay 1.", ["Yes"])]
+
+
+async def test_every_async_entry_has_a_twin_that_works_inside_a_running_loop(bench: Bench, tmp_path: Path) -> None:
+    dataset, grader = essays(2), bench.grader
+    config = EvalConfig(experiments_dir=tmp_path, experiment_name="e", show_progress=False)
+    assert EvalRunner(dataset, grader, config).run_sync().get_scores() == [0.75, 0.75]
+    assert [item.ground_truth for item in fill_ground_truth_sync(dataset, grader)] == [["MET", "UNMET"]] * 2
+    rubric = dataset.get_item_rubric(0)
+    assert grader.grade_sync("Essay 0.", rubric.rubric, "Explain.").score == 0.75
+    assert rubric.grade_sync("Essay 0.", grader, "Explain.").score == 0.75
 
 
 @pytest.mark.parametrize("most", [0, -1, True])

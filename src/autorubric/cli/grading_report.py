@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from autorubric.llm.records.accounts import Totals
 
 _MOST_SHOWN = 5
+_DOUBTS = {
+    "unsupported": "the submission does not hold what they quote, or they quote nothing",
+    "contradictory": "the explanation concludes the opposite of the verdict",
+}
 
 
 def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
@@ -27,12 +31,20 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
         for figures in ranked:
             share = 100 * figures.influence / whole
             print(f"    {figures.name}: {figures.weight:g}, {figures.values.mean:.2f}, {share:.0f} %")
-    if summary.flagged:
-        print(f"  {summary.flagged} submissions look as if they addressed the judge; see 'flags' in items.jsonl")
+    for line in _doubt_lines(summary):
+        print(f"  {line}")
     for line in spending_lines(totals):
         print(f"  {line}")
     for reason, count in summary.reasons.most_common():
         print(f"  {count} judgments failed: {reason}")
+
+
+def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:
+    if summary.flagged:
+        yield f"{summary.flagged} submissions look as if they addressed the judge; see 'flags' in items.jsonl"
+    for flag, meaning in _DOUBTS.items():
+        if summary.flags[flag]:
+            yield f"{summary.flags[flag]} judgments are {flag}: {meaning}; see 'flags' in items.jsonl"
 
 
 def spending_lines(totals: Iterable[Totals]) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 from autorubric.evaluation.config import EvalConfig
 from autorubric.evaluation.experiment import ExperimentManifest
-from autorubric.evaluation.fill import fill_ground_truth
+from autorubric.evaluation.fill import fill_ground_truth, fill_ground_truth_sync
 from autorubric.evaluation.result import EvalResult, EvalTimingStats, ItemResult
 from autorubric.evaluation.runner import EvalRunner, evaluate, evaluate_sync
 
@@ -16,4 +16,5 @@ __all__ = [
     "evaluate",
     "evaluate_sync",
     "fill_ground_truth",
+    "fill_ground_truth_sync",
 ]

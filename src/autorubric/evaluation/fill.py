@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+from autorubric.background import wait_for
 from autorubric.core.criterion import CANONICAL_NA_OPTION
 from autorubric.core.report import (
     CriterionReport,
@@ -83,6 +84,20 @@ async def fill_ground_truth(
                 group.create_task(fill(index))
     _tell(problems, len(filled))
     return replace(dataset, items=[filled[index] for index in sorted(filled)])
+
+
+def fill_ground_truth_sync(dataset: RubricDataset, grader: Grader[Any], **settings: Any) -> RubricDataset:
+    """`fill_ground_truth` for callers who do not await; works inside a running event loop (a notebook) too.
+
+    Example:
+        >>> from autorubric import Criterion, CriterionGrader, LLMConfig
+        >>> dataset = RubricDataset("Why?", Rubric([Criterion(requirement="Contains at most 5 words.")]))
+        >>> dataset.add_item("Because of the moon.", "short")
+        >>> grader = CriterionGrader(judge_model_config=LLMConfig("builtin/offline"))
+        >>> fill_ground_truth_sync(dataset, grader)[0].ground_truth
+        [<CriterionVerdict.MET: 'MET'>]
+    """
+    return wait_for(fill_ground_truth(dataset, grader, **settings))
 
 
 def verdicts_of(report: EvaluationReport | EnsembleEvaluationReport) -> list[CriterionVerdict | str]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.evaluation.config import dataset_hash
@@ -144,15 +145,31 @@ async def _check_rubrics(plan: ExperimentPlan) -> None:
     if not isinstance(plan.grader, CriterionGrader):
         return
     judge = (await plan.grader.desk()).judge
-    rubrics = [plan.dataset.get_item_rubric(index) for index in range(len(plan.dataset))]
-    problems: dict[str, None] = {}
-    for rubric in {id(rubric): rubric for rubric in rubrics}.values():
+    places: dict[str, list[int]] = {}
+    for index, rubric in _rubrics(plan.dataset).items():
         try:
             judge.check_rubric(rubric.rubric)
         except InputError as error:
-            problems.update(dict.fromkeys(error.problems))
-    if problems:
-        raise InputError(problems)
+            for problem in error.problems:
+                places.setdefault(problem, []).append(index)
+    if places:
+        raise InputError(_placed(problem, indices, plan.dataset) for problem, indices in places.items())
+
+
+def _rubrics(dataset: RubricDataset) -> dict[int, Rubric]:
+    """Each rubric of the dataset, by the first item that is graded by it."""
+    seen: dict[int, int] = {}
+    rubrics = {index: dataset.get_item_rubric(index) for index in range(len(dataset))}
+    return {index: rubric for index, rubric in rubrics.items() if seen.setdefault(id(rubric), index) == index}
+
+
+def _placed(problem: str, indices: list[int], dataset: RubricDataset) -> str:
+    """The problem, after the item whose own rubric has it."""
+    first = indices[0]
+    if dataset[first].rubric is None:
+        return problem
+    others = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
+    return f"item {first}{others}: {problem}"
 
 
 def _window(plan: ExperimentPlan) -> int:

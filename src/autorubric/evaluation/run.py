@@ -115,7 +115,7 @@ class EvaluationRun:
         started = time.perf_counter()
         watch = _Watch(self)
         report = await self._report(index, watch)
-        seconds = time.perf_counter() - started
+        seconds = round(time.perf_counter() - started, 6)
         if watch.asked or self.executor is None:
             self.asked += 1
         elif recorded is not None:

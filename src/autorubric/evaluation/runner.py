@@ -78,6 +78,10 @@ class EvalRunner:
         result.timing_stats = EvalTimingStats.from_durations(durations, seconds, asked=run.asked)
         return result
 
+    def run_sync(self) -> EvalResult:
+        """`run` for callers who do not await; works inside a running event loop (a notebook) too."""
+        return wait_for(self.run())
+
 
 async def evaluate(  # noqa: PLR0913 (published signature)
     dataset: RubricDataset,

@@ -89,6 +89,7 @@ class EvaluationSummary:
         judgments: criteria of all items that ended.
         reasons: why judgments failed, by category and kind (`infrastructure: timeout`).
         flagged: items whose submission looks as if it addressed the judge.
+        flags: judgments by their flags, such as `unsupported`.
         criteria: the figures of each criterion.
     """
 
@@ -100,6 +101,7 @@ class EvaluationSummary:
     judgments: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     flagged: int = 0
+    flags: Counter[str] = field(default_factory=Counter)
     criteria: dict[tuple[str | None, str], CriterionFigures] = field(default_factory=dict)
 
     @property
@@ -144,6 +146,7 @@ class EvaluationSummary:
             self.reasons[_category(found.error)] += 1
             return
         self.judged += 1
+        self.flags.update(found.flags)
         value = found.score_value
         if value is None:
             figures.abstained += 1

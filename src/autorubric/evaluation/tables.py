@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,8 +28,13 @@ COLUMNS: Mapping[str, type] = {
     "agreement": float,
     "reason": str,
     "error": str,
+    "flags": str,
 }
-"""Name and type of each column; any but `item_idx` may be empty (null)."""
+"""Name and type of each column; any but `item_idx` may be empty (null).
+
+`flags` are what a reader should know of the judgment, such as `unsupported`, and then of the submission, such as
+`addresses the judge`; semicolons part them.
+"""
 
 FORMATS = ("json", "jsonl", "csv", "parquet")
 
@@ -44,11 +49,17 @@ def result_rows(items: Path, dataset: RubricDataset) -> Iterator[Row]:
         item = dataset[index]
         head = {"item_idx": index, "id": item.id, "description": item.description, "score": report.get("score")}
         criteria = report.get("criterion_reports")
+        suspicious = report.get("flags") or []
         if not criteria:
-            yield dict.fromkeys(COLUMNS) | head | {"error": record["error"]}
+            yield dict.fromkeys(COLUMNS) | head | {"error": record["error"], "flags": _flags(suspicious)}
             continue
         for number, found in enumerate(criteria, start=1):
-            yield head | _criterion_row(found, number)
+            flags = _flags([*(found.get("flags") or []), *suspicious])
+            yield head | _criterion_row(found, number) | {"flags": flags}
+
+
+def _flags(flags: Sequence[str]) -> str | None:
+    return "; ".join(flags) or None
 
 
 def _criterion_row(found: Mapping[str, Any], number: int) -> Row:

@@ -6,6 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar, cast
 
+from autorubric.background import wait_for
 from autorubric.core.criterion import Criterion
 from autorubric.core.length_penalty import LengthPenalty
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
@@ -84,6 +85,18 @@ class Grader(ABC, Generic[ReportT]):
         if isinstance(report, EnsembleEvaluationReport):
             return cast(ReportT, with_length_penalty(report, to_grade, length, normalize=normalize))
         return report
+
+    def grade_sync(
+        self,
+        to_grade: ToGradeInput,
+        rubric: list[Criterion],
+        query: str | None = None,
+        reference_submission: str | None = None,
+        *,
+        guidelines: str | None = None,
+    ) -> ReportT:
+        """`grade` for callers who do not await; works inside a running event loop (a notebook) too."""
+        return wait_for(self.grade(to_grade, rubric, query, reference_submission, guidelines=guidelines))
 
     def fingerprint(self) -> str | None:
         """What tells this grader's reports from another's; None where nothing is known to.
