@@ -334,6 +334,16 @@ def test_export_only_writes_the_files_from_what_is_recorded(bench: Make) -> None
     assert len(b.rows()) == 2
 
 
+def test_the_command_that_goes_on_after_an_export_is_one_that_asks(
+    bench: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = bench("one")
+    assert b.synthesize("--export-only") == 1
+    printed = capsys.readouterr().out
+    assert "ask for what is missing with:" in printed
+    assert "--export-only" not in printed + b.manifest()["again"]
+
+
 def test_a_key_reaches_the_endpoint_and_no_file(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "sk-planted-5e1f"
     for slot in ("REFERENCE", "RESPONSE_A", "RESPONSE_B", "RUBRIC_A", "RUBRIC_B", "MERGE", "AUGMENT"):
