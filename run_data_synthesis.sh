@@ -69,7 +69,11 @@ if [ -z "$INPUT_JSONL" ]; then
   : "${ID_COLUMN:=id}"
 fi
 named="$REFERENCE_MODEL$RESPONSE_MODEL_A$RESPONSE_MODEL_B$RUBRIC_MODEL_A$RUBRIC_MODEL_B$MERGE_MODEL$AUGMENT_MODEL"
-if [ -z "$named" ]; then
+placed="$REFERENCE_BASE_URL$RESPONSE_A_BASE_URL$RESPONSE_B_BASE_URL$RUBRIC_A_BASE_URL$RUBRIC_B_BASE_URL"
+placed+="$MERGE_BASE_URL$AUGMENT_BASE_URL"
+keyed="$REFERENCE_API_KEY$RESPONSE_A_API_KEY$RESPONSE_B_API_KEY$RUBRIC_A_API_KEY$RUBRIC_B_API_KEY"
+keyed+="$MERGE_API_KEY$AUGMENT_API_KEY"
+if [ -z "$named$placed$keyed" ]; then # who gives an address or a key means a model of their own
   pass --models builtin/offline
 fi
 

@@ -146,6 +146,18 @@ def test_the_script_runs_with_nothing_filled_in_and_says_that_no_model_was_asked
     assert len(lines(tmp_path / "out" / "final.jsonl")) >= 25
 
 
+@pytest.mark.parametrize(
+    "given", [{"MERGE_BASE_URL": "http://localhost:8000/v1"}, {"RUBRIC_B_API_KEY": "sk-planted"}]
+)
+def test_the_script_takes_no_offline_model_where_an_address_or_a_key_is_filled_in(
+    tmp_path: Path, given: dict[str, str]
+) -> None:
+    done = script(tmp_path, **given)
+    assert done.returncode == 2
+    assert "no model plays" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_script_takes_every_variable_from_the_environment_and_no_key_into_argv(
     endpoint: LoopbackProcess, tmp_path: Path
 ) -> None:

@@ -293,6 +293,12 @@ def test_a_wrong_column_or_path_leaves_every_file_as_it_was(bench: Make, tmp_pat
     assert {p: p.read_bytes() for p in b.out.glob("*.jsonl")} == before
 
 
+def test_an_endpoint_without_response_formats_is_asked_in_words(bench: Make) -> None:
+    b = bench("one", "two", rejects=["response_format"])
+    assert b.synthesize() == 0
+    assert len(b.rows()) == 2
+
+
 def test_a_directory_under_a_file_is_one_problem(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
     b = bench("one")
     assert b.synthesize("--out", str(b.input / "deep" / "out")) == 2
@@ -332,6 +338,16 @@ def test_export_only_writes_the_files_from_what_is_recorded(bench: Make) -> None
     assert b.synthesize("--export-only") == 0
     assert b.endpoint.counts.requests == 14
     assert len(b.rows()) == 2
+
+
+def test_the_command_that_goes_on_after_an_export_is_one_that_asks(
+    bench: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = bench("one")
+    assert b.synthesize("--export-only") == 1
+    printed = capsys.readouterr().out
+    assert "ask for what is missing with:" in printed
+    assert "--export-only" not in printed + b.manifest()["again"]
 
 
 def test_a_key_reaches_the_endpoint_and_no_file(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,3 +48,9 @@ def test_a_schema_gets_a_document_that_follows_it() -> None:
 
 def test_a_judge_gets_a_verdict() -> None:
     assert json.loads(answered("Give explanation and criterion_status."))["criterion_status"] == "MET"
+
+
+def test_the_form_of_the_answer_may_stand_in_the_system_message() -> None:
+    form = {"role": "system", "content": "Answer with a JSON list; each criterion has a weight."}
+    reply = sized_replies(400)({"messages": [form, {"role": "user", "content": "Why is the sky blue?"}]})
+    assert str(reply).startswith("```json")

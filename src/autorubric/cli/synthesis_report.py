@@ -129,9 +129,10 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
 def print_calls(each: Needed, needed: Needed, judging: str) -> None:
     """Print the calls of one query, and what conditions can add to the run."""
     more = each.by_condition()
-    print(f"{each.fixed.total()} calls a query" + ("" if not more else ", and"))
-    for condition, calls in more.items():
-        print(f"  {calls} more if {condition}")
+    calls = each.fixed.total()
+    print(f"{calls} {'call' if calls == 1 else 'calls'} a query" + ("" if not more else ", and"))
+    for condition, added in more.items():
+        print(f"  {added} more if {condition}")
     if more:
         print(f"so at most {sum(needed.by_condition().values()):,} calls more than above in this run.")
     if judging == "criterion":

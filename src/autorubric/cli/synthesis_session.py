@@ -94,7 +94,8 @@ class Session:
         if summary.stopped and not self.export_only:
             print(f"stopped: {summary.stopped}\ngo on with:\n  {self.again}")
         elif not summary.complete:
-            print(f"try what failed again with:\n  {self.again}")
+            what = "ask for what is missing" if self.export_only else "try what failed again"
+            print(f"{what} with:\n  {self.again}")
         return 0 if summary.complete else EXIT_UNFINISHED
 
     async def estimate(self) -> int:

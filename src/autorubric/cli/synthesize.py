@@ -96,7 +96,7 @@ def _command_again(arguments: Sequence[str]) -> str:
     """The command line that goes on with this run, as a shell takes it.
 
     Example:
-        >>> _command_again(["synthesize", "my queries.jsonl", "--refresh", "merge"])
+        >>> _command_again(["synthesize", "my queries.jsonl", "--refresh", "merge", "--export-only"])
         "autorubric synthesize 'my queries.jsonl'"
     """
     words = iter(arguments)
@@ -104,7 +104,7 @@ def _command_again(arguments: Sequence[str]) -> str:
     for word in words:
         if word == "--refresh":
             next(words, None)
-        elif not word.startswith("--refresh="):
+        elif not word.startswith("--refresh=") and word != "--export-only":
             kept.append(word)
     return shlex.join(["autorubric", *kept])
 

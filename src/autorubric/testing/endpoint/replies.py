@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 from zlib import crc32
 
-from autorubric.testing.completion import Completion
+from autorubric.testing.completion import Completion, prompt_text
 
 Replier: TypeAlias = Callable[[dict[str, Any]], str | Completion]
 
@@ -33,9 +33,11 @@ def sized_replies(characters: int = 1200) -> Replier:
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         if schema is not None:
             return json.dumps(_document(schema, mark, characters))
-        if "criterion_status" in asked:
+        # What is to be answered with may stand in the system message, apart from what is asked.
+        whole = prompt_text(body)
+        if "criterion_status" in whole:
             return json.dumps({"explanation": f"Seen in {mark}.", "criterion_status": "MET"})
-        if "weight" in asked and "JSON" in asked:
+        if "weight" in whole and "JSON" in whole:
             return f"```json\n{json.dumps(_criteria(mark, characters), indent=1)}\n```"
         text = f"Answer {mark}. " + _FILLER * (characters // len(_FILLER) + 1)
         return text[:characters]
