@@ -15,6 +15,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 from tests.battery.bench import give_rewards, lay_out
 
@@ -167,3 +168,16 @@ def test_the_service_keeps_the_key_and_its_own_token_to_itself(folder: Path, end
         told = running.communicate(timeout=60)[0]
     assert leaks(folder, seen + told) == []
     assert endpoint.counts.requests > 0
+
+
+def test_a_key_that_a_reply_repeats_is_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lay_out(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    reply = json.dumps({"explanation": f"You sent {KEY}.", "criterion_status": "MET"})
+    with LoopbackEndpoint(replier=lambda body: reply).in_thread() as endpoint:
+        words = ["grade", str(tmp_path / "essays.json"), "--judge", f"m@{endpoint.base_url}", "--out"]
+        log = ["--log-json", str(tmp_path / "calls.jsonl"), "--log-prompts"]
+        assert run([*words, str(tmp_path / "out"), "-f", "csv", *log]) == 0
+    assert "You sent <hidden>." in (tmp_path / "out" / "items.jsonl").read_text()
+    for path in (tmp_path / "calls.jsonl", *(tmp_path / "out").rglob("*")):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes(), path

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.battery.bench import Bench, inventory
+from tests.battery.bench import COMMANDS, Bench, inventory
 
 LEDGER = "rewards/ledger/ledger.sqlite"
 
@@ -73,6 +73,28 @@ def test_a_damaged_reward_is_no_reward(bench: Bench) -> None:
         connection.execute("UPDATE observations SET data = zeroblob(60) WHERE id = 3")
     connection.close()
     bench.refuses(("drift", "rewards"), "rewards")
+
+
+@pytest.mark.parametrize("command", ["agree", "grade"])
+def test_another_programs_database_is_left_as_it_is(bench: Bench, command: str) -> None:
+    ledger = bench.folder / "run/ledger/ledger.sqlite"
+    ledger.parent.mkdir(exist_ok=True)
+    ledger.touch()
+    foreign(ledger)
+    before = ledger.read_bytes()
+    words = COMMANDS["agree"] if command == "agree" else (*COMMANDS["grade"], "--out", "run")
+    bench.refuses(words, "run/ledger/ledger.sqlite is another program's database")
+    assert ledger.read_bytes() == before
+
+
+def test_agreement_leaves_nothing_behind(bench: Bench) -> None:
+    before = inventory(bench.folder)
+    bench.accepts(COMMANDS["agree"])
+    assert inventory(bench.folder) == before
+
+
+def test_a_run_of_another_kind_is_named_as_what_it_is(bench: Bench) -> None:
+    bench.refuses(("agree", "rewards"), "rewards holds a run of service, no experiment")
 
 
 WRONG: tuple[Any, ...] = (None, True, -1, 10**400, 1.5, "text", [], [[]], ["merge"], {"a": 1}, {"rows": "many"})

@@ -126,3 +126,25 @@ def test_a_damaged_manifest_hides_nothing_that_the_ledger_knows(
     (tmp_path / "manifest.json").write_text('{"kind": "evalu')
     found = told(tmp_path, capsys)
     assert (found["kind"], found["spent"]["calls"]) == ("unknown", 4)
+
+
+def test_a_run_that_died_before_its_ledger_held_anything_can_be_gone_on_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger" / "ledger.sqlite").touch()
+    (tmp_path / "manifest.json").write_text('{"kind": "evaluation", "status": "running", "total_items": 3}')
+    found = told(tmp_path, capsys)
+    assert (found["state"], found["spent"]["calls"], found["standing"]["rows"]) == ("died", 0, 3)
+
+
+def test_a_run_whose_results_were_lost_is_not_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["grade", str(essays(tmp_path, 3)), "--judge", "builtin/offline", "-o", str(tmp_path)]
+    assert run(command) == 0
+    (tmp_path / "items.jsonl").unlink()
+    found = told(tmp_path, capsys)
+    assert (found["state"], found["standing"]["done"]) == ("unfinished", 0)
+    assert "run:  autorubric grade" in found["advice"]
+    assert run(command) == 0
+    found = told(tmp_path, capsys)
+    assert (found["state"], found["standing"]["done"], found["spent"]["calls"]) == ("completed", 3, 6)

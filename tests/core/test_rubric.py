@@ -293,3 +293,10 @@ def test_a_subclass_keeps_its_own_way_to_make_criteria() -> None:
 
     made = Doubled.from_dict({"guidelines": "x", "criteria": [A]})
     assert (made[0].weight, made.guidelines, type(made)) == (4.0, "x", Doubled)
+
+
+@pytest.mark.parametrize("value", [None, 5, b"[]", [], {}])
+@pytest.mark.parametrize("read", [Rubric.from_json, Rubric.from_yaml])
+def test_what_is_no_text_is_no_rubric(read: Any, value: object) -> None:
+    with pytest.raises(InputError, match=f"expected text, got {type(value).__name__}"):
+        read(value)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, LedgerError
 from autorubric.files.text import size_of_plain
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
+from autorubric.llm.records.tables import has_tables
+from autorubric.llm.records.view import opened_to_look
 
 LEDGER_FOLDER = "ledger"
 _SQLITE = b"SQLite format 3\0"
@@ -101,6 +104,13 @@ def _refuse_no_ledger(path: Path) -> None:
         return
     if head and head != _SQLITE:
         raise InputError(f"{path}: is no ledger; move it away, or pass another --out")
+    try:
+        with closing(opened_to_look(path)) as connection:
+            has_tables(connection, str(path))
+    except LedgerError as error:
+        raise InputError(str(error)) from error
+    except sqlite3.Error:
+        return  # what is damaged is mended, or told, where it is opened to be written
 
 
 def _made(out: Path) -> Path | None:

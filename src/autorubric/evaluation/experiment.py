@@ -74,8 +74,10 @@ class ExperimentManifest:
         """The manifest of JSON values; unknown keys are left out.
 
         Raises:
-            ValueError: a key is missing or a time is none.
+            InputError: it is no mapping, a key is missing or a time is none.
         """
+        if not isinstance(data, dict):
+            raise InputError(f"not the manifest of an experiment: expected a mapping, got {type(data).__name__}")
         known = {spec.name for spec in fields(cls)}
         values = {key: value for key, value in data.items() if key in known}
         try:
@@ -83,7 +85,9 @@ class ExperimentManifest:
                 values[name] = datetime.fromisoformat(values[name]) if values.get(name) else None
             values["completed_indices"] = set(values["completed_indices"])
             return cls(**values)
-        except (KeyError, TypeError, ValueError) as error:
+        except KeyError as error:
+            raise InputError(f"not the manifest of an experiment: no key {error}") from None
+        except (TypeError, ValueError) as error:
             raise InputError(f"not the manifest of an experiment: {error}") from None
 
     def save(self, directory: Path) -> None:
@@ -106,6 +110,9 @@ def load_manifest(directory: Path) -> ExperimentManifest:
     found = read_manifest(directory)
     if found is None:
         raise MissingFileError(f"{directory} holds no experiment (no readable manifest.json)")
+    kind = found.get("kind", "evaluation")
+    if kind != "evaluation":
+        raise InputError(f"{directory} holds a run of {kind}, no experiment; expected one of `autorubric grade`")
     try:
         return ExperimentManifest.from_dict(found)
     except InputError as error:

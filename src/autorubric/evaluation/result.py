@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, MissingFileError
 from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.evaluation.items_file import read_items
 from autorubric.evaluation.report_json import report_from, report_json
@@ -286,10 +286,10 @@ def paid(totals: Iterable[Totals]) -> tuple[TokenUsage | None, float | None]:
 
 def _totals(directory: Path) -> list[Totals]:
     from autorubric.evaluation.experiment import LEDGER_FOLDER
-    from autorubric.llm.records.ledger import FILE_NAME, Ledger
+    from autorubric.llm.records.view import ledger_view
 
-    folder = directory / LEDGER_FOLDER
-    if not (folder / FILE_NAME).exists():
+    try:
+        with ledger_view(directory / LEDGER_FOLDER) as ledger:
+            return ledger.totals()
+    except MissingFileError:
         return []
-    with Ledger.open(folder) as ledger:
-        return ledger.totals()

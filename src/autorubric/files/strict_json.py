@@ -84,6 +84,8 @@ def parse_json(text: str, where: str = "JSON") -> Any:
           rubric.json: [0].weight is nan; JSON numbers are finite
           rubric.json: [1] has the key 'a' twice
     """
+    if not isinstance(text, str):
+        raise InputError(f"{where}: expected text, got {type(text).__name__}")
     try:
         value, blemished = _decode(text.removeprefix("\ufeff"))
     except RecursionError:

@@ -78,6 +78,8 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
         Traceback (most recent call last):
         autorubric.errors.InputError: rubric.yaml:2: the key 'weight' is given twice
     """
+    if not isinstance(text, str):
+        raise InputError(f"{where}: expected text, got {type(text).__name__}")
     try:
         _refuse_depth(text, where)
         loader = _Loader(text)

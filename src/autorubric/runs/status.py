@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.records.accounts import Spent, Totals
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import lock_holder
@@ -118,7 +118,12 @@ def run_status(directory: Path, stands: Mapping[str, Stand]) -> RunStatus:
     manifest = manifest or {}
     holder = None if folder is None else lock_holder(folder)
     with ExitStack() as stack:
-        view = None if folder is None else stack.enter_context(ledger_view(folder))
+        view = None
+        try:
+            view = None if folder is None else stack.enter_context(ledger_view(folder))
+        except MissingFileError:
+            if manifest.get("status") != "running":  # one that died as it began has written nothing yet
+                raise
         kind = str(manifest.get("kind") or "unknown")
         standing = stands.get(kind, counted)(directory, manifest, view)
         pace = Pace(None, None) if view is None else view.pace()
@@ -181,7 +186,9 @@ def _state(manifest: Mapping[str, Any], holder: str | None, standing: Standing) 
         return "running"
     status = manifest.get("status")
     if status == "completed":
-        return "completed"
+        # Rows that are not in its files any more are asked for again, or answered from the ledger.
+        is_whole = standing.rows is None or standing.done + standing.failed >= standing.rows
+        return "completed" if is_whole else "unfinished"
     return "died" if status in ("running", None) else "unfinished"
 
 

@@ -46,7 +46,7 @@ except LedgerError as error:
 
 
 def start(directory: Path, first: int, *limit: str) -> subprocess.Popen[bytes]:
-    source = Path(__file__).parents[2] / "src"
+    source = Path(__file__).parents[3] / "src"
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(directory), str(first), *limit],
         stdout=subprocess.PIPE,

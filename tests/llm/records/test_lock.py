@@ -28,7 +28,7 @@ def hold(directory: Path) -> subprocess.Popen[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
@@ -69,7 +69,7 @@ def test_waiting_ends_when_the_holder_ends(tmp_path: Path) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
     )
     assert waiter.poll() is None
     let_go(child)

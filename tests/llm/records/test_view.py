@@ -120,8 +120,13 @@ def test_asking_for_the_holder_makes_no_file(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("content", [b"not a database at all, just text" * 200, b""])
-def test_what_is_no_ledger_is_named(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_bytes(content)
+def test_what_is_no_ledger_is_named(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(b"not a database at all, just text" * 200)
     with pytest.raises(InputError, match=r"ledger\.sqlite cannot be read"), ledger_view(tmp_path):
+        pass
+
+
+def test_a_ledger_that_nothing_was_written_to_is_missing(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).touch()
+    with pytest.raises(MissingFileError, match="nothing is recorded in it yet"), ledger_view(tmp_path):
         pass

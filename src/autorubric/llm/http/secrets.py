@@ -87,8 +87,18 @@ def redacted(text: str, *secrets: str | None) -> str:
         >>> redacted("Incorrect API key provided: sk-abcdefgh12345")
         'Incorrect API key provided: <hidden>'
     """
+    return _LOOKS_LIKE_A_KEY.sub(HIDDEN, cleared(text, *secrets))
+
+
+def cleared(text: str, *secrets: str | None) -> str:
+    """`text` with every given secret replaced, and nothing else: a reply may speak of keys.
+
+    Example:
+        >>> cleared("Keys look like sk-abcdefgh12345, yours is my-own-key-1", "my-own-key-1")
+        'Keys look like sk-abcdefgh12345, yours is <hidden>'
+    """
     for secret in secrets:
         # A very short "key" such as EMPTY's cousins would turn ordinary words into <hidden>.
         if secret and len(secret) >= _SHORTEST_TOLD_APART:
             text = text.replace(secret, HIDDEN)
-    return _LOOKS_LIKE_A_KEY.sub(HIDDEN, text)
+    return text

@@ -11,7 +11,7 @@ from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault, error_fault
-from autorubric.llm.http.secrets import redacted
+from autorubric.llm.http.secrets import cleared, redacted
 from autorubric.llm.http.surrogates import clean
 from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request, Usage
 
@@ -142,11 +142,11 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     message = message if isinstance(message, dict) else {"content": choice.get("text")}
     usage = data.get("usage")
     return Reply(
-        text=_content(message.get("content")),
+        text=cleared(_content(message.get("content")), *secrets),
         finish_reason=_FINISHES.get(str(choice.get("finish_reason")).lower(), "other"),
-        refusal=_text_or_none(message.get("refusal")),
-        reasoning=_text_or_none(message.get("reasoning_content") or message.get("reasoning")),
-        model=_text_or_none(data.get("model")),
+        refusal=_text_or_none(message.get("refusal"), *secrets),
+        reasoning=_text_or_none(message.get("reasoning_content") or message.get("reasoning"), *secrets),
+        model=_text_or_none(data.get("model"), *secrets),
         usage=_usage(usage) if isinstance(usage, dict) and usage else None,
         cost=_stated_cost(usage),
         latency=latency,
@@ -173,8 +173,8 @@ def _content(content: object) -> str:
     return clean("".join(text for text in texts if isinstance(text, str)))
 
 
-def _text_or_none(value: object) -> str | None:
-    return clean(value) if isinstance(value, str) and value else None
+def _text_or_none(value: object, *secrets: str | None) -> str | None:
+    return cleared(clean(value), *secrets) if isinstance(value, str) and value else None
 
 
 def _usage(raw: Mapping[str, Any]) -> Usage:

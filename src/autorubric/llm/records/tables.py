@@ -45,14 +45,26 @@ def prepare(connection: sqlite3.Connection, place: str) -> None:
     """Make the tables, unless another version of this package made them.
 
     Raises:
-        LedgerError: the file belongs to another version.
+        LedgerError: the file belongs to another version, or to another program.
     """
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchall():
+    if has_tables(connection, place):
         check_version(connection, place)
     connection.execute("BEGIN IMMEDIATE")
     for statement in _TABLES:
         connection.execute(statement)
     connection.execute("COMMIT")
+
+
+def has_tables(connection: sqlite3.Connection, place: str) -> bool:
+    """Whether a file has the tables of a ledger; False where it was made and nothing is in it yet.
+
+    Raises:
+        LedgerError: it has other tables only.
+    """
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
+    if names and "meta" not in names:
+        raise LedgerError(f"{place} is another program's database; move it away, or use another run directory")
+    return bool(names)
 
 
 def check_version(connection: sqlite3.Connection, place: str) -> None:

@@ -9,12 +9,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autorubric.errors import InputError, LedgerError
+from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import size_of_plain
 from autorubric.llm.records.accounts import Spent, Totals, spent, totals
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.rows import unseal
-from autorubric.llm.records.tables import check_version, damage_named
+from autorubric.llm.records.tables import check_version, damage_named, has_tables
 
 _PACE_SECONDS = 60.0
 _PACE_CALLS = 20_000
@@ -139,21 +139,24 @@ def ledger_view(directory: Path) -> Iterator[LedgerView]:
     """The ledger in `directory`, opened for reading only, write-ahead log included.
 
     Raises:
-        MissingFileError: there is none.
+        MissingFileError: there is none, or nothing was written to it yet.
         InputError: it is damaged, or another version wrote it, or something else stands there. Whoever only looks
             at a ledger has it for input.
     """
     path = directory / FILE_NAME
     size_of_plain(path, what="Ledger")
     try:
-        with damage_named(str(path)), closing(_opened(path)) as connection:
+        with damage_named(str(path)), closing(opened_to_look(path)) as connection:
+            if not has_tables(connection, str(path)):
+                raise MissingFileError(f"{path}: nothing is recorded in it yet")
             check_version(connection, str(path))
             yield LedgerView(connection, str(path))
     except LedgerError as error:
         raise InputError(str(error)) from error
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def opened_to_look(path: Path) -> sqlite3.Connection:
+    """A connection that writes nothing, not even the files that go with a write-ahead log."""
     # Where there is no log nobody has the file open. Then a look must not make one: on a disk that is read-only it
     # could not, and the files that it leaves would be its own user's, in the way of the run's.
     how = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
