@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
+from autorubric.dataset.reading import read_record
 
 RECORD: dict[str, Any] = {
     "name": "n",
@@ -375,3 +376,9 @@ def test_a_collector_that_is_off_stays_off_over_a_load() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_the_rows_as_read_do_not_stay_beside_the_items_made_of_them() -> None:
+    record = {**RECORD, "items": [dict(RECORD["items"][0]) for _ in range(3)]}
+    assert len(read_record(record).items) == 3
+    assert record["items"] == [None, None, None]
