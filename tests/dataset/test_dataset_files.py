@@ -1,3 +1,4 @@
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
+from autorubric.dataset.reading import read_record
 
 RECORD: dict[str, Any] = {
     "name": "n",
@@ -344,3 +346,39 @@ def test_the_published_example_loads_and_comes_back(tmp_path: Path) -> None:
     for extension in EXTENSIONS:
         made.to_file(tmp_path / f"essay{extension}")
         assert RubricDataset.from_file(tmp_path / f"essay{extension}") == made
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_what_was_loaded_is_old_to_the_garbage_collector(tmp_path: Path, extension: str) -> None:
+    # Young, all of it would be gone through by the first collection after the load.
+    path = tmp_path / f"d{extension}"
+    full_dataset().to_file(path)
+    gc.unfreeze()
+    made = RubricDataset.from_file(path)
+    assert any(found is made[0] for found in gc.get_objects(generation=2))
+    assert gc.isenabled() and gc.get_freeze_count() == 0
+
+
+def test_what_a_caller_froze_stays_frozen_over_a_load() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        RubricDataset.from_json(json.dumps(RECORD))
+        assert gc.get_freeze_count() == frozen > 0
+    finally:
+        gc.unfreeze()
+
+
+def test_a_collector_that_is_off_stays_off_over_a_load() -> None:
+    gc.disable()
+    try:
+        RubricDataset.from_json(json.dumps(RECORD))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_the_rows_as_read_do_not_stay_beside_the_items_made_of_them() -> None:
+    record = {**RECORD, "items": [dict(RECORD["items"][0]) for _ in range(3)]}
+    assert len(read_record(record).items) == 3
+    assert record["items"] == [None, None, None]

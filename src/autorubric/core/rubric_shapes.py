@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.known_keys import error_lines
+from autorubric.core.plain_criterion import read_plain_criterion
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 
@@ -72,13 +73,16 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
         >>> read_criteria([{"requirement": "Is brief"}])
         [Criterion(requirement='Is brief')]
     """
+    if not entries:
+        raise InputError("No criteria found")
+    plain = [read_plain_criterion(entry) for entry in entries]
+    read = [made for made in plain if made is not None]
+    if len(read) == len(plain):
+        return read
     try:
-        criteria = _CRITERIA.validate_python(entries)
+        return _CRITERIA.validate_python([made or entry for made, entry in zip(plain, entries, strict=True)])
     except ValidationError as error:
         raise InputError(_by_criterion(error)) from None
-    if not criteria:
-        raise InputError("No criteria found")
-    return criteria
 
 
 def criterion_record(criterion: Criterion) -> dict[str, Any]:
@@ -139,7 +143,7 @@ def _flat(entries: list[Any]) -> list[Any]:
     flat: list[Any] = []
     problems: list[str] = []
     for index, entry in enumerate(entries):
-        if isinstance(entry, Criterion):
+        if type(entry) is not dict and isinstance(entry, Criterion):
             flat.append(entry)
         elif not isinstance(entry, dict):
             problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from autorubric.core.rubric import Rubric
@@ -47,7 +47,7 @@ class Parts(NamedTuple):
 
 
 def read_record(data: Any) -> Parts:
-    """The parts of a dataset from one mapping.
+    """The parts of a dataset from one mapping, whose items are taken out on the way.
 
     Raises:
         InputError: with one problem for each offending place.
@@ -70,7 +70,14 @@ def read_record(data: Any) -> Parts:
     if "rubric" not in data:
         problems.append("Missing required field: 'rubric'")
     head = {key: value for key, value in data.items() if key != "items"}
-    return read_parts(head, enumerate(records), problems, lambda index: "")
+    return read_parts(head, _emptying(records), problems, lambda index: "")
+
+
+def _emptying(records: list[Any]) -> Iterator[tuple[int, Any]]:
+    """The items with their indices; a list of all of them as read would stay beside what is made of them."""
+    for index, record in enumerate(records):
+        records[index] = None
+        yield index, record
 
 
 def read_parts(

@@ -35,6 +35,11 @@ def _no_collection() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            # All that was made is young still: the first collection would go through the whole of it at once.
+            # Freezing and unfreezing makes it old, unless a caller keeps something frozen.
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
