@@ -53,9 +53,9 @@ def _items(path: Path, problems: list[str]) -> Iterator[DataItem]:
 
 
 def _listed(path: Path, kind: str) -> list[Any]:
-    if not os.path.exists(path):  # noqa: PTH110 (the same)
-        raise MissingFileError(f"Submissions not found: {path}")
     if kind not in _DOCUMENTS:
+        if not os.path.exists(path):  # noqa: PTH110 (the same)
+            raise MissingFileError(f"Submissions not found: {path}")
         expected = ", ".join((".jsonl", *_DOCUMENTS, *_TEXTS))
         given = f"as {kind}" if kind else "without an ending"
         raise InputError(f"{path}: submissions do not come {given}; expected {expected}")

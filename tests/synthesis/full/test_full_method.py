@@ -303,10 +303,10 @@ def test_a_budget_ends_the_run_and_a_higher_one_goes_on_without_paying_twice(sta
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--rounds", "9"], "full.rounds is 9"),
+        (["--rounds", "9"], "--rounds is 9"),
         (["--domain", "medcal"], "did you mean 'medical'?"),
         (["--profile", "ful"], "profile is 'ful'"),
-        (["--evolved-share", "1.5"], "full.gates.share.most is 1.5"),
+        (["--evolved-share", "1.5"], "--evolved-share is 1.5"),
     ],
 )
 def test_wrong_settings_end_with_status_2(
