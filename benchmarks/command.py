@@ -34,7 +34,9 @@ from autorubric.cli.app import run
 status = run(sys.argv[1:])
 usage = resource.getrusage(resource.RUSAGE_SELF)
 written = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())["write_bytes"]
-print(json.dumps([status, usage.ru_utime + usage.ru_stime, int(written), usage.ru_maxrss / 1024]))
+# ru_maxrss would be that of the process that started this one, where that is larger.
+memory = dict(line.split(":") for line in open("/proc/self/status").read().splitlines())["VmHWM"]
+print(json.dumps([status, usage.ru_utime + usage.ru_stime, int(written), int(memory.split()[0]) / 1024]))
 """
 
 

@@ -74,7 +74,7 @@ def _damaged(work: Work, endpoint: LoopbackProcess, source: Path, name: str, wan
             else:
                 wrong += 1
             shutil.rmtree(work.out)
-        figures = f"wrong rows {wrong}, told {told}, mended {mended}; calls made again {asked / trials:.1f} a trial"
+        figures = f"wrong rows {wrong}, told {told}, mended {mended}; calls to the end {asked / trials:.1f} a trial"
         yield Row(PROMISE, f"{kind}, {name.rpartition('/')[2]}, {work.name}", trials, figures, wrong == 0)
 
 
