@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autorubric.errors import InputError
+
 if TYPE_CHECKING:
     import pytest
 
@@ -42,7 +44,7 @@ def assert_rubric(
         submission: the text.
         rubric: a rubric, its file, or its criteria as plain values.
         judge: `provider/model`, a configuration, or a grader; None where every criterion carries a check.
-        at_least: the least score.
+        at_least: the least score, 0 to 1.
         query: what the submission answers.
         reference: an exemplar.
 
@@ -51,6 +53,7 @@ def assert_rubric(
 
     Raises:
         AssertionError: the score is lower, or a judgment failed.
+        InputError: `at_least` is no score, or the rubric cannot be used; before a call is paid for.
 
     Example:
         >>> rubric = [{"name": "short", "requirement": "Contains at most 3 words."}]
@@ -58,8 +61,13 @@ def assert_rubric(
         Traceback (most recent call last):
         AssertionError: score 0.00, expected at least 0.80
           short  weight 10  UNMET  Checked '≤ 3 words' by counting or matching: not kept.
+        >>> assert_rubric("Brief.", rubric, judge="builtin/offline", at_least=80)
+        Traceback (most recent call last):
+        autorubric.errors.InputError: at_least is 80; expected a score from 0 to 1
     """
     __tracebackhide__ = True
+    if not 0 <= at_least <= 1:
+        raise InputError(f"at_least is {at_least!r}; expected a score from 0 to 1")
     found = _rubric(rubric)
     report: EnsembleEvaluationReport = found.grade_sync(submission, _grader(judge), query, reference)
     if report.score is None or report.score < at_least:

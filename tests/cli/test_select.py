@@ -235,6 +235,7 @@ def test_a_budget_ends_the_run_and_a_higher_one_goes_on(tmp_path: Path, capsys: 
         (["--keep", "most"], "keep 'most' is not one of best, all, top-N, pairs"),
         (["--trainer", "trll"], "trainer 'trll' is unknown; did you mean 'trl'?"),
         (["--sample", "openai/gpt-5.1"], "exclude each other"),
+        (["--sample-key-env", "MY_KEY"], "pass --sample MODEL too"),
         (["--judge", "openai/gpt-5.1"], "OPENAI_API_KEY"),
         ([], "pass --judge MODEL"),
     ],

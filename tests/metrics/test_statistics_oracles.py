@@ -222,6 +222,12 @@ def test_a_value_that_is_missing_is_named_and_not_counted(hole: Any) -> None:
             figure()
 
 
+@pytest.mark.parametrize("values", [[10**400], ["good"], [[0.5], [0.5, 0.25]], [{}]])
+def test_what_is_no_series_of_numbers_is_refused(values: Any) -> None:
+    with pytest.raises(ValueError, match="the values are no series of numbers"):
+        score_distribution(values)
+
+
 def test_series_that_belong_together_have_one_length() -> None:
     for figure in (systematic_bias, pearson, spearman, kendall, correlation):
         with pytest.raises(ValueError, match="there are 3 and 1 values"):

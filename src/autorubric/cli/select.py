@@ -121,6 +121,8 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
     trainers = check_trainers(given["trainer"] or ())
     if given["sample"] and given["candidates"] is not None:
         raise InputError("--candidates and --sample exclude each other; pass one of them")
+    if given["sample_key_env"] and not given["sample"]:
+        raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
     grader = grader_of({**given, "on_failure": "none", "length_penalty": None})
     sampling = Sampling(_samplers(given), given["k"]) if given["sample"] else None
     queries, candidates, skipped = _inputs(given)

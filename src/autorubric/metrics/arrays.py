@@ -44,7 +44,7 @@ def numbers(values: ArrayLike) -> Floats:
     """The values as a flat array of floats.
 
     Raises:
-        InputError: one is missing (None, NaN) or infinite, so that any figure of it would be made up.
+        InputError: one is missing (None, NaN), infinite or no number, so that any figure of it would be made up.
 
     Example:
         >>> numbers([1, 2])
@@ -53,7 +53,10 @@ def numbers(values: ArrayLike) -> Floats:
         Traceback (most recent call last):
         autorubric.errors.InputError: value 1 of 2 is nan; leave out what has no score
     """
-    found = np.asarray(values, dtype=float).ravel()
+    try:
+        found = np.asarray(values, dtype=float).ravel()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the values are no series of numbers: {error}") from None
     wrong = np.flatnonzero(~np.isfinite(found))
     if len(wrong):
         raise InputError(f"value {wrong[0]} of {len(found)} is {found[wrong[0]]}; leave out what has no score")
