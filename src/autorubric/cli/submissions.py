@@ -54,7 +54,7 @@ def _items(path: Path, problems: list[str]) -> Iterator[DataItem]:
 
 def _listed(path: Path, kind: str) -> list[Any]:
     if kind not in _DOCUMENTS:
-        if not os.path.exists(path):  # noqa: PTH110 (the same)
+        if not os.path.exists(path):  # noqa: PTH110 (a name that is too long is no error here)
             raise MissingFileError(f"Submissions not found: {path}")
         expected = ", ".join((".jsonl", *_DOCUMENTS, *_TEXTS))
         given = f"as {kind}" if kind else "without an ending"
