@@ -8,7 +8,7 @@ from autorubric.llm.billing import Bill
 from autorubric.llm.request import Failure, Reply, Usage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Activity:
     """The calls of one role in this session.
 
@@ -48,37 +48,34 @@ class Tally:
 
     def hit(self, role: str) -> None:
         """Count an ask that was answered without a call of its own."""
-        now = self._of(role)
-        self._roles[role] = replace(now, hits=now.hits + 1)
+        self._of(role).hits += 1
 
     def refused(self, role: str) -> None:
         """Count an ask that was turned away before a call."""
-        now = self._of(role)
-        self._roles[role] = replace(now, refused=now.refused + 1)
+        self._of(role).refused += 1
 
     def started(self, role: str) -> None:
         """Count a call in."""
-        now = self._of(role)
-        self._roles[role] = replace(now, in_flight=now.in_flight + 1)
+        self._of(role).in_flight += 1
 
     def ended(self, role: str, outcome: Reply | Failure, bill: Bill) -> None:
         """Count a call out, with what came of it."""
         now = self._of(role)
-        replied = isinstance(outcome, Reply)
-        self._roles[role] = Activity(
-            in_flight=now.in_flight - 1,
-            paid=now.paid + replied,
-            hits=now.hits,
-            failures=now.failures + (not replied),
-            refused=now.refused,
-            usage=now.usage + bill.usage,
-            cost=now.cost + (bill.cost or 0.0),
-            unpriced=now.unpriced + (replied and bill.cost is None),
-        )
+        now.in_flight -= 1
+        now.usage += bill.usage
+        now.cost += bill.cost or 0.0
+        if isinstance(outcome, Reply):
+            now.paid += 1
+            now.unpriced += bill.cost is None
+        else:
+            now.failures += 1
 
     def snapshot(self) -> dict[str, Activity]:
         """The counts of every role, as they are now."""
-        return dict(self._roles)
+        return {role: replace(activity) for role, activity in self._roles.items()}
 
     def _of(self, role: str) -> Activity:
-        return self._roles.get(role) or Activity()
+        activity = self._roles.get(role)
+        if activity is None:
+            activity = self._roles[role] = Activity()
+        return activity

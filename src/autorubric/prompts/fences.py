@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from autorubric.errors import InputError
@@ -28,21 +28,30 @@ _NO_HEX_DIGIT = bytes(set(range(256)) - set(b"0123456789abcdef"))
 _LABEL = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
-def texts_in(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> list[str]:
     """Every string inside a value made of strings, lists and mappings, in order.
 
     Example:
-        >>> list(texts_in({"query": [{"role": "user", "content": "hi"}], "n": 3}))
+        >>> texts_in({"query": [{"role": "user", "content": "hi"}], "n": 3})
         ['user', 'hi']
     """
     if isinstance(value, str):
-        yield value
+        return [value]
+    if isinstance(value, dict | list | tuple):  # nearly all values, and the quicker question
+        inner: Iterable[Any] = value.values() if isinstance(value, dict) else value
     elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from texts_in(inner)
+        inner = value.values()
     elif isinstance(value, Iterable):
-        for inner in value:
-            yield from texts_in(inner)
+        inner = value
+    else:
+        return []
+    found: list[str] = []
+    for part in inner:
+        if type(part) is str:
+            found.append(part)
+        elif type(part) is not int:
+            found += texts_in(part)
+    return found
 
 
 def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:

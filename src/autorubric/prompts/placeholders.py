@@ -132,6 +132,6 @@ def _shown(place: Place, values: dict[str, Any]) -> str:
     if isinstance(value, str):
         return value
     if place.variable == "query":
-        return fence(value, "conversation", section_code(list(texts_in(list(values.values())))))
+        return fence(value, "conversation", section_code(texts_in(list(values.values()))))
     # As the public pipeline writes it, so that its prompts are the same to the letter.
     return json.dumps(value, ensure_ascii=False, indent=2)

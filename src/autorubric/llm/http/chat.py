@@ -130,7 +130,7 @@ class ChatModel:
                 terms, body, outcome = await self._attempt(request)
                 if isinstance(outcome, Reply):
                     _open(ahead)
-                    reply = dataclasses.replace(outcome, attempts=tries, cost=self._cost_of(outcome))
+                    reply = self._billed(outcome, tries)
                     self._tell(request, tries, reply)
                     return reply
                 if _may_be_negotiable(outcome) and self._dialect.learn(terms, body, outcome):
@@ -228,6 +228,12 @@ class ChatModel:
         often = f" ({attempts} attempts)" if attempts > 1 else ""
         sent = fault.maybe_billed or fault.status is not None
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
+
+    def _billed(self, reply: Reply, tries: int) -> Reply:
+        cost = self._cost_of(reply)
+        if (tries, cost) == (reply.attempts, reply.cost):
+            return reply
+        return dataclasses.replace(reply, attempts=tries, cost=cost)
 
     def _cost_of(self, reply: Reply) -> float | None:
         """Our price of the reply; where we have none, what the one that bills by the reply says."""

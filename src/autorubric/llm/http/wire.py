@@ -192,7 +192,7 @@ def _usage(raw: Mapping[str, Any]) -> Usage:
 
 def _stated_cost(usage: object) -> float | None:
     """Dollars where the endpoint says what it charges (OpenRouter does)."""
-    cost = usage.get("cost") if isinstance(usage, Mapping) else None
+    cost = usage.get("cost") if isinstance(usage, dict) else None
     return float(cost) if is_finite(cost) and cost >= 0 else None
 
 
@@ -200,7 +200,7 @@ _MOST_TOKENS = 10**12  # more is no count, and sums of it would be too large for
 
 
 def _count(raw: object, name: str) -> int:
-    value = raw.get(name) if isinstance(raw, Mapping) else None
+    value = raw.get(name) if isinstance(raw, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_TOKENS else 0
 
 

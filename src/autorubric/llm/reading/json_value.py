@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from autorubric.llm.reading.json_scan import MOST_NESTED, holds_data, is_elided, with_plain_punctuation
 
@@ -29,8 +29,7 @@ _ENVELOPES = (
 _NUMBERED = re.compile(r"\D*\d+\Z")
 _ODD_KEY = re.compile(r'[\[\]{}"\n:]')
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-# Half characters, eaten backslashes, numbers beyond a float, and (in case) brackets nested without end.
-_MAY_NEED_CLEANING = re.compile(rf"[\ud800-\udfff]|\\[ubf]|[eE]\+?\d{{3}}|\d{{300}}|[\[{{]{{{MOST_NESTED // 2}}}")
+_CODED = re.compile(r"\\[ubf]")
 _EATEN_BACKSLASH = re.compile(r"[\b\f](?=[A-Za-z])")
 
 
@@ -125,12 +124,22 @@ def strict_json(text: str, notes: list[str]) -> Any:
                 strict=False,
                 object_pairs_hook=lambda pairs: _paired(pairs, found),
                 parse_constant=_refused,
+                parse_float=_finite,
             )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    value = _cleaned(parsed, found) if _MAY_NEED_CLEANING.search(text) else parsed
+    value = _cleaned(parsed, found) if _may_need_cleaning(text) else parsed
     notes.extend(dict.fromkeys(found))
     return value
+
+
+def _may_need_cleaning(text: str) -> bool:
+    """True where there may be half characters, eaten backslashes, or brackets nested without end."""
+    if "\\" in text and _CODED.search(text):
+        return True
+    if not text.isascii() and _SURROGATE.search(text):
+        return True
+    return text.count("[") + text.count("{") > MOST_NESTED
 
 
 def _paired(pairs: list[tuple[str, Any]], found: list[str]) -> dict[str, Any]:
@@ -141,12 +150,17 @@ def _paired(pairs: list[tuple[str, Any]], found: list[str]) -> dict[str, Any]:
     return value
 
 
-def _refused(name: str) -> Any:
+def _refused(name: str) -> NoReturn:
     raise NotFiniteError(f"{name} is not a JSON number")
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refused(str(number))
+
+
 # Making a decoder costs as much as reading a short reply with it.
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_refused)
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refused, parse_float=_finite)
 
 
 def _keys_in(value: Any) -> int:
