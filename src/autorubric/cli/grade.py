@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ import typer
 
 from autorubric.cli import judge_flags as flags
 from autorubric.cli.call_log import LogJson, LogPrompts, call_log
+from autorubric.cli.event_loop import run
 from autorubric.cli.flags import folder_named
 from autorubric.cli.judge_flags import grader_of
 from autorubric.errors import InputError
@@ -95,7 +95,7 @@ def grade(
     given = {name: value for name, value in locals().items() if name != "context"}
     session = _session(given, context.obj or sys.argv[1:])
     with call_log(log_json, log_prompts, out):
-        return asyncio.run(session.estimate() if dry_run else session.run())
+        return run(session.estimate() if dry_run else session.run())
 
 
 _READ = ("dataset", "rubric", "submissions", "training_data", "prices", "prompts")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from autorubric.cli import judge_flags as flags
 from autorubric.cli.call_log import LogJson, LogPrompts, call_log
+from autorubric.cli.event_loop import run
 from autorubric.cli.flags import folder_named
 from autorubric.errors import ConfigError, InputError
 
@@ -102,7 +102,7 @@ def select(
     given = {name: value for name, value in locals().items() if name != "context"}
     session = _session(given, context.obj or sys.argv[1:])
     with call_log(log_json, log_prompts, out):
-        return asyncio.run(session.estimate() if dry_run else session.run())
+        return run(session.estimate() if dry_run else session.run())
 
 
 _READ = ("data", "candidates", "training_data", "prices", "prompts")

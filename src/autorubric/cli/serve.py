@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import sys
@@ -14,6 +13,7 @@ import typer
 
 from autorubric.cli import judge_flags as flags
 from autorubric.cli.call_log import LogJson, LogPrompts, call_log
+from autorubric.cli.event_loop import run
 from autorubric.cli.flags import folder_named
 from autorubric.cli.judge_flags import grader_of
 from autorubric.errors import ConfigError
@@ -97,7 +97,7 @@ def serve(
     """
     given = {**locals(), "on_failure": "none", "length_penalty": None}
     with call_log(log_json, log_prompts, out):
-        return asyncio.run(_serve(given))
+        return run(_serve(given))
 
 
 async def _serve(given: dict[str, Any]) -> int:

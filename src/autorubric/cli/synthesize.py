@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import shlex
 import sys
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from autorubric.cli.call_log import LogJson, LogPrompts, call_log
+from autorubric.cli.event_loop import run
 from autorubric.cli.flags import FLAGS, folder_named, settings_tree
 from autorubric.errors import ConfigError
 
@@ -72,7 +72,7 @@ def synthesize(
 
     session = Session(settings, wait, export_only, show, _command_again(context.obj or sys.argv[1:]))
     with call_log(log_json, log_prompts, settings.out):
-        return asyncio.run(session.estimate() if dry_run else session.run())
+        return run(session.estimate() if dry_run else session.run())
 
 
 def _under_its_flag(problem: str, where: str, given: Mapping[str, Any]) -> str:
