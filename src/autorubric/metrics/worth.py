@@ -22,8 +22,8 @@ from autorubric.metrics.criterion_structure import (
 from autorubric.metrics.group_variance import GroupVariance, expected_group_variance
 from autorubric.metrics.interval import Estimate, checked_confidence
 from autorubric.metrics.item_response import ItemResponse, fit_item_response
-from autorubric.metrics.jeffreys import rate_interval
 from autorubric.metrics.judged_table import Array, GradedRun, JudgedTable, Report, graded_items, judged_table
+from autorubric.metrics.wilson import wilson_interval
 from autorubric.metrics.worth_advice import Advice, Signs, Thresholds, advise
 
 _DEFAULT_THRESHOLDS = Thresholds()
@@ -247,7 +247,7 @@ def _pass_rate(table: JudgedTable, column: int, confidence: float) -> Estimate:
         return Estimate(None, reason="it was judged on no submission")
     if set(np.unique(values)) <= {0.0, 1.0}:
         met = int(values.sum())
-        return Estimate(met / len(values), rate_interval(met, len(values), confidence), len(values))
+        return Estimate(met / len(values), wilson_interval(met, len(values), confidence), len(values))
     return plain_mean(values, ScoreRange(0.0, 1.0), confidence)
 
 
@@ -277,7 +277,7 @@ def _share_of(same: npt.NDArray[np.bool_], confidence: float) -> Estimate:
     n, hits = len(same), int(same.sum())
     if not n:
         return Estimate(None, reason="there is nothing to compare with")
-    return Estimate(hits / n, rate_interval(hits, n, confidence), n)
+    return Estimate(hits / n, wilson_interval(hits, n, confidence), n)
 
 
 def _mean(values: Array) -> float | None:
