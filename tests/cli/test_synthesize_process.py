@@ -89,6 +89,23 @@ def test_an_interrupted_run_saves_what_it_has_and_says_how_to_go_on(
     assert len(lines(out / "final.jsonl")) == 60
 
 
+def test_a_second_interrupt_leaves_at_once_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    source, out = queries(tmp_path, 4), tmp_path / "out"
+    with LoopbackProcess("--latency", "fixed:0.05+0.5@30", "--reply-chars", "600") as endpoint:
+        running = start(command(source, out, endpoint.base_url))
+        until_asked(endpoint, 3)
+        running.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=8)
+        assert running.returncode == 130
+        assert "leaving at once; what was answered is recorded" in told
+    with LoopbackProcess("--reply-chars", "600", "--port", endpoint.base_url.split(":")[2].split("/")[0]) as again:
+        assert finish(command(source, out, again.base_url)).returncode == 0
+        assert again.stats()["completed_calls"] <= 28 - 3
+    assert len(lines(out / "final.jsonl")) == 4
+
+
 def test_a_killed_run_goes_on_and_pays_again_for_nothing_that_was_recorded(
     endpoint: LoopbackProcess, tmp_path: Path
 ) -> None:

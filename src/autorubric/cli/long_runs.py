@@ -42,6 +42,10 @@ def interruptible(run: Interruptible) -> Iterator[None]:
 
     def interrupt() -> None:
         if run.interrupted:
+            print(
+                "leaving at once; what was answered is recorded, and the same command goes on from there",
+                file=sys.stderr,
+            )
             raise KeyboardInterrupt
         print(
             f"\nstopping: calls in flight have {GRACE_SECONDS:.0f} s to end, then everything is saved; "
