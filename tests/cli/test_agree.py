@@ -313,12 +313,10 @@ def test_a_figure_without_an_interval_has_a_note_that_says_why() -> None:
         entry = CriterionReport(**rubric[0].model_dump(), verdict=verdict, reason=None)
         reports.append(EvaluationReport(score=float(number < 15), report=[entry]))
         dataset.add_item(f"text {number}", "", [CriterionVerdict.UNMET] if number < 30 else None)
-    # The judge calls half of the labels MET, all in error, and nothing of the rest: 0 - 15/30 is no rate.
+    # No label is MET, so that nothing is known of the judge's sensitivity.
     shown = corrected(reports, dataset, 0.95)
     assert shown.below == [
         "",
-        "note: mean score: no corrected (PPI) interval: the judge's errors put the mean beyond its scale",
-        "note: Lies: no corrected (PPI) interval: the judge says MET less often than its errors allow",
         "note: Lies: no Rogan-Gladen interval: no label is MET",
     ]
 

@@ -51,8 +51,8 @@ def test_labels_shrink_the_interval_of_score_and_criteria() -> None:
     found = corrected_scores(reports, dataset)
     for figures in (found.score, *found.criteria.values()):
         assert (figures.labelled, figures.unlabelled) == (60, 540)
-        assert figures.ppi_tuned.interval is not None and figures.labels_only.interval is not None
-        assert figures.ppi_tuned.interval.width < figures.labels_only.interval.width
+        assert figures.ppi.interval is not None and figures.labels_only.interval is not None
+        assert figures.ppi.interval.width < figures.labels_only.interval.width
     assert found.criteria["Lies"].rogan_gladen is not None
     assert found.notes == ()
 
@@ -93,7 +93,7 @@ def test_a_multi_choice_criterion_is_corrected_on_the_scale_of_its_options() -> 
         entry = CriterionReport(**criterion.model_dump(), multi_choice_verdict=choice, reason=None)
         reports.append(EvaluationReport(score=1.0, report=[entry]))
     depth = corrected_scores(reports, dataset).criteria["depth"]
-    # The judge is 0.5 too kind on each label: 1 - 0.5.
+    # The judge says "Yes" of all and tells nothing, so that the labels' 0.5 stays.
     assert (depth.raw.value, depth.ppi.value, depth.rogan_gladen) == (1.0, 0.5, None)
 
 
@@ -116,7 +116,7 @@ def test_what_is_left_out_is_counted() -> None:
         "1 of 6 items have no score and are left out of the mean score",
         "3 items are labelled; intervals are checked from 30 labels up",
     )
-    assert found.score.labelled == 2 and found.score.ppi_tuned.value is None
+    assert found.score.labelled == 2 and found.score.ppi.value is None
 
 
 def test_a_run_without_ground_truth_or_of_another_dataset_is_refused() -> None:

@@ -28,7 +28,6 @@ _METHODS = {
     "raw": "as judged",
     "labels_only": "labels alone",
     "ppi": "corrected (PPI)",
-    "ppi_tuned": "corrected (tuned)",
     "rogan_gladen": "Rogan-Gladen",
 }
 

@@ -15,6 +15,7 @@ from autorubric.metrics.interval import Estimate, Interval, checked_confidence
 Array = npt.NDArray[np.float64]
 
 _MOST_LEVERAGE = 0.9
+_AT_EACH_END = 0.25
 
 
 class ScoreRange(NamedTuple):
@@ -46,12 +47,12 @@ def correct_mean(
 
     The labelled items must be a random part of the run. With β the slope of label on judged score,
     λ = β / (1 + n/N) and the estimate mean(label) + λ·(mean(judged rest) − mean(judged labelled)), whose
-    variance is s²(residuals)/n + β²·s²(judged)/(n + N). PPI has λ = 1; PPI++ (Angelopoulos, Duchi and Zrnic,
-    arXiv:2311.01453, example 6.1) is the regression estimator of double sampling (Cochran, Sampling
-    Techniques, section 12.6). For small samples: residuals are scaled up by leverage (HC2), one pseudo-label errs by
-    `scale.one_error` (half a one for PPI), quantiles are Student's, and the interval of the tuned mean is Wilson's
-    with the effective number of trials that the variance implies, so that it leans away from the ends of the scale.
-    PPI's leans nowhere: it varies with the judge's errors, of either sign, and not with its own nearness to an end.
+    variance is s²(residuals)/n + β²·s²(judged)/(n + N): power-tuned prediction-powered inference (PPI++;
+    Angelopoulos, Duchi and Zrnic, arXiv:2311.01453, example 6.1), the regression estimator of double sampling
+    (Cochran, Sampling Techniques, section 12.6). For small samples: residuals are scaled up by leverage (HC2), one
+    pseudo-label errs by `scale.one_error`, and the interval is Wilson's with the effective number of trials that the
+    variance implies, so that it leans away from the ends of the scale. Its quantile is the normal one, as Wilson's
+    is: with Student's as well, 30 labels cover up to 96.9 %.
 
     Args:
         labels: the true scores of the labelled items.
@@ -63,7 +64,7 @@ def correct_mean(
     Example:
         >>> labels, judged = [0.2, 0.5, 0.6, 0.9] * 8, [0.3, 0.5, 0.8, 1.0] * 8
         >>> means = correct_mean(labels, judged, [0.3, 0.6, 0.9, 1.0] * 100, ScoreRange(one_error=0.3))
-        >>> round(means.raw.value, 3), round(means.labels_only.value, 3), round(means.ppi_tuned.value, 3)
+        >>> round(means.raw.value, 3), round(means.labels_only.value, 3), round(means.ppi.value, 3)
         (0.696, 0.55, 0.592)
     """
     checked_confidence(confidence)
@@ -73,16 +74,13 @@ def correct_mean(
     missing = (
         f"{n} labels; a correction needs 3" if n < 3 else "every item is labelled, so there is nothing to correct"
     )
-    ppi = tuned = Estimate(None, n=n, reason=missing)
+    ppi = Estimate(None, n=n, reason=missing)
     if n >= 3 and others:
-        ppi = _Correction(truth, seen, rest, 1.0, tuned=False).estimate(scale, confidence)
-        slope = _slope(truth, seen)
-        tuned = _Correction(truth, seen, rest, slope / (1.0 + n / others), tuned=True).estimate(scale, confidence)
+        ppi = _prediction_powered(truth, seen, rest, scale, confidence)
     return Corrections(
         raw=plain_mean(everything, scale, confidence),
         labels_only=plain_mean(truth, scale, confidence),
         ppi=ppi,
-        ppi_tuned=tuned,
         rogan_gladen=None,
         labelled=n,
         unlabelled=others,
@@ -92,20 +90,23 @@ def correct_mean(
 def plain_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: float = 0.95) -> Estimate:
     """The mean of scores, with an interval that stays on their scale.
 
-    Half a pseudo-score stands at each end of the scale, so that scores which are all the same do not look certain.
+    A quarter of a pseudo-score stands at each end of the scale, so that scores which are all the same do not look
+    certain. The interval is Wilson's, of as many trials as the variance of the mean implies.
 
     Example:
         >>> estimate = plain_mean([1.0] * 20)
         >>> estimate.value, round(estimate.interval.low, 2)
-        (1.0, 0.78)
+        (1.0, 0.82)
     """
     numbers = np.asarray(values, dtype=float)
     n = len(numbers)
     if n < 2:
         return Estimate(float(numbers[0]) if n else None, n=n, reason=f"{n} scores; an interval needs 2")
-    mean = (numbers.sum() + (scale.low + scale.high) / 2.0) / (n + 1)
-    squares = ((numbers - mean) ** 2).sum() + ((scale.low - mean) ** 2 + (scale.high - mean) ** 2) / 2.0
-    interval = bounded_interval(float(mean), float(squares / (n + 1) / n), n - 1, scale, confidence)
+    weight = n + 2.0 * _AT_EACH_END
+    mean = (numbers.sum() + _AT_EACH_END * (scale.low + scale.high)) / weight
+    ends = (scale.low - mean) ** 2 + (scale.high - mean) ** 2
+    squares = ((numbers - mean) ** 2).sum() + _AT_EACH_END * ends
+    interval = bounded_interval(float(mean), float(squares / weight / (weight - 1.0)), math.inf, scale, confidence)
     value = float(numbers.mean())
     return Estimate(value, Interval(min(interval.low, value), max(interval.high, value), confidence), n)
 
@@ -134,43 +135,23 @@ def bounded_interval(value: float, variance: float, df: float, scale: ScoreRange
     return ends.within(scale.low, scale.high)
 
 
-class _Correction(NamedTuple):
-    """The estimate mean(truth) + weight · (mean(rest) − mean(seen))."""
+def _prediction_powered(truth: Array, seen: Array, rest: Array, scale: ScoreRange, confidence: float) -> Estimate:
+    n, others = len(truth), len(rest)
+    slope, judged = _slope(truth, seen), np.concatenate([seen, rest])
+    value = float(truth.mean() + slope / (1.0 + n / others) * (rest.mean() - seen.mean()))
+    squares = _squared_residuals(truth, seen, slope) + scale.one_error**2
+    variance = squares / (n + 1) / n + slope**2 * float(judged.var(ddof=1)) / (n + others)
+    interval = bounded_interval(value, variance, math.inf, scale, confidence)
+    shown = min(scale.high, max(scale.low, value))
+    return Estimate(shown, Interval(min(interval.low, shown), max(interval.high, shown), confidence), n + others)
 
-    truth: Array
-    seen: Array
-    rest: Array
-    weight: float
-    tuned: bool
 
-    def estimate(self, scale: ScoreRange, confidence: float) -> Estimate:
-        n, others = len(self.truth), len(self.rest)
-        value = float(self.truth.mean() + self.weight * (self.rest.mean() - self.seen.mean()))
-        # PPI (weight 1) takes the judge's mean from the rest alone; the tuned figure from all items.
-        slope = self.weight * (1.0 + n / others) if self.tuned else self.weight
-        squares = self._squared_residuals(slope) + (1.0 if self.tuned else 0.5) * scale.one_error**2
-        judged = np.concatenate([self.seen, self.rest]) if self.tuned else self.rest
-        spread = float(judged.var(ddof=1)) if len(judged) > 1 else 0.0
-        variance = squares / (n + 1) / n + slope**2 * spread / len(judged)
-        shown = min(scale.high, max(scale.low, value))
-        if self.tuned:
-            interval = bounded_interval(value, variance, n - 2, scale, confidence)
-        else:
-            reach = t_quantile(0.5 + confidence / 2.0, n - 1) * math.sqrt(variance)
-            if abs(value - shown) > reach:
-                return Estimate(shown, n=n + others, reason="the judge's errors put the mean beyond its scale")
-            interval = Interval(value - reach, value + reach, confidence).within(scale.low, scale.high)
-        return Estimate(shown, Interval(min(interval.low, shown), max(interval.high, shown), confidence), n + others)
-
-    def _squared_residuals(self, slope: float) -> float:
-        n = len(self.truth)
-        apart = self.seen - self.seen.mean()
-        residuals = self.truth - self.truth.mean() - slope * apart
-        leverage = np.full(n, 1.0 / n)
-        total = float(apart @ apart)
-        if self.tuned and total > 0.0:
-            leverage = leverage + apart**2 / total
-        return float((residuals**2 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))).sum())
+def _squared_residuals(truth: Array, seen: Array, slope: float) -> float:
+    apart = seen - seen.mean()
+    residuals = truth - truth.mean() - slope * apart
+    total = float(apart @ apart)
+    leverage = 1.0 / len(truth) + (apart**2 / total if total > 0.0 else 0.0)
+    return float((residuals**2 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))).sum())
 
 
 def _slope(truth: Array, seen: Array) -> float:

@@ -8,20 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.metrics.interval import Estimate, Interval, checked_confidence
-from autorubric.metrics.jeffreys import LabelledCells, shifted_rate_interval, split_rate_interval
-from autorubric.metrics.rogan_gladen import rogan_gladen
+from autorubric.metrics.jeffreys import LabelledCells, split_rate_interval
+from autorubric.metrics.rogan_gladen import RoganGladen, rogan_gladen
 from autorubric.metrics.wilson import wilson_interval
 
 
 @dataclass(frozen=True)
 class Corrections:
-    """One figure by every method; `ppi_tuned` is the one to report.
+    """One figure by every method; `ppi` is the one to report.
 
     Attributes:
         raw: as the judge has it, on all judged items. Its interval covers the judge's figure, not the truth.
         labels_only: as the labels have it, the judge aside.
-        ppi: prediction-powered: the judge's figure on the rest, shifted by its mean error on the labels.
-        ppi_tuned: the same, with the judge weighted by how well it predicts the labels (PPI++).
+        ppi: prediction-powered: the labels' figure, moved by what the judge says of the rest, weighted by how well it
+            predicts the labels (power-tuned, PPI++).
         rogan_gladen: from the judge's sensitivity and specificity; for binary criteria only.
         labelled: items with a label and a verdict.
         unlabelled: items with a verdict alone.
@@ -30,8 +30,7 @@ class Corrections:
     raw: Estimate
     labels_only: Estimate
     ppi: Estimate
-    ppi_tuned: Estimate
-    rogan_gladen: Estimate | None
+    rogan_gladen: RoganGladen | None
     labelled: int
     unlabelled: int
 
@@ -42,10 +41,10 @@ def correct_rate(
     """The pass rate of a binary criterion, corrected for the judge's errors.
 
     The labelled items must be a random part of the run (Rogan-Gladen alone does without). Prediction-powered
-    inference: Angelopoulos et al., Science 382 (2023); tuned: Angelopoulos, Duchi and Zrnic, arXiv:2311.01453.
-    For binary verdicts the tuned figure is the rate of labels within each verdict, weighted by how often the
-    judge gives that verdict; its interval is the posterior of just that under Jeffreys' prior, since the
-    published normal interval covers 60 to 80 % of the time with 30 labels and a rate of 5 %.
+    inference: Angelopoulos et al., Science 382 (2023), power-tuned: Angelopoulos, Duchi and Zrnic,
+    arXiv:2311.01453. For binary verdicts the figure is the rate of labels within each verdict, weighted by how
+    often the judge gives that verdict; its interval is the posterior of just that, since the published normal
+    interval covers 60 to 80 % of the time with 30 labels and a rate of 5 %.
 
     Args:
         labels: 1 for MET, 0 for UNMET, of the labelled items.
@@ -56,9 +55,9 @@ def correct_rate(
     Example:
         >>> labels, judged = [1] * 12 + [0] * 18, [1] * 10 + [0] * 2 + [1] * 3 + [0] * 15
         >>> rates = correct_rate(labels, judged, [1] * 500 + [0] * 500)
-        >>> round(rates.raw.value, 3), rates.labels_only.value, round(rates.ppi_tuned.value, 3)
+        >>> round(rates.raw.value, 3), rates.labels_only.value, round(rates.ppi.value, 3)
         (0.498, 0.4, 0.442)
-        >>> rates.ppi_tuned.interval.width < rates.labels_only.interval.width
+        >>> rates.ppi.interval.width < rates.labels_only.interval.width
         True
     """
     checked_confidence(confidence)
@@ -69,8 +68,7 @@ def correct_rate(
     return Corrections(
         raw=_rate(everything_met, everything, confidence, "there are no verdicts"),
         labels_only=_rate(cells.met, n, confidence, "there are no labels"),
-        ppi=_shifted(cells, rest_met, rest, confidence),
-        ppi_tuned=_tuned(cells, rest_met, rest, confidence),
+        ppi=_prediction_powered(cells, rest_met, rest, confidence),
         rogan_gladen=rogan_gladen(cells, rest_met, rest, confidence),
         labelled=n,
         unlabelled=rest,
@@ -108,7 +106,7 @@ def _unavailable(cells: LabelledCells, rest: int) -> Estimate | None:
     return None
 
 
-def _tuned(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:
+def _prediction_powered(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:
     missing = _unavailable(cells, rest)
     if missing is not None:
         return missing
@@ -121,19 +119,6 @@ def _tuned(cells: LabelledCells, rest_met: int, rest: int, confidence: float) ->
         value = cells.met / n
     value = min(1.0, value)
     interval = split_rate_interval(cells, rest_met, rest, confidence)
-    return Estimate(value, _around(value, interval), n + rest)
-
-
-def _shifted(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:
-    missing = _unavailable(cells, rest)
-    if missing is not None:
-        return missing
-    n = cells.labels
-    value = min(1.0, max(0.0, rest_met / rest - (cells.false_met - cells.false_unmet) / n))
-    interval = shifted_rate_interval(cells, rest_met, rest, confidence)
-    if interval is None:
-        often = "less" if value < 0.5 else "more"
-        return Estimate(value, n=n + rest, reason=f"the judge says MET {often} often than its errors allow")
     return Estimate(value, _around(value, interval), n + rest)
 
 

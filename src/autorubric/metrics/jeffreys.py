@@ -1,7 +1,7 @@
 """Bayesian intervals for rates, under Jeffreys' prior: near their nominal coverage for few labels and rare events.
 
 A rate has the posterior Beta(k + 1/2, n - k + 1/2). A pass rate made of several such rates has a posterior that is
-integrated numerically: with x = sin²φ each beta density is a smooth function of φ, for which the midpoint rule is
+integrated numerically: with x = sin²φ such a density is a smooth function of φ, for which the midpoint rule is
 exact to many digits.
 """
 
@@ -23,9 +23,10 @@ Array = npt.NDArray[np.float64]
 _NODES = 64
 _SHARE_NODES = 12
 _STEPS = 30
-_NEGLIGIBLE = 1e-9
-_BEYOND_JEFFREYS = 1.0 / 6.0
-"""Added to both counts of a class: 2/3 for Jeffreys' 1/2, with which few labels of a class cover 92 % in places."""
+_ERRORS = 0.4
+"""Prior count of the judge's errors within each of its verdicts, beside Jeffreys' 1/2 of what it got right."""
+_AT_SINGULARITY = 1.095
+"""What the midpoint rule lacks beside an end where a density goes as φ^-0.2: 1 - 2^-0.2·ζ(0.2, 1/2) (Navot 1961)."""
 
 
 class LabelledCells(NamedTuple):
@@ -84,6 +85,10 @@ def rate_interval(successes: int, trials: int, confidence: float = 0.95) -> Inte
 def split_rate_interval(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> Interval:
     """The interval of the pass rate q·p₁ + (1 - q)·p₀ that labels and a judge's verdicts on the rest give.
 
+    q is the rate at which the judge says MET, p₁ and p₀ the rates of MET within its MET and UNMET: all three with
+    beta posteriors. Priors are Jeffreys', but that errors count 0.4 for 1/2, as judges are more often right than
+    wrong: in the settings of `benchmarks.corrected_coverage` 30 labels cover 93.5 to 97.1 %, with 1/2 94.2 to 97.4.
+
     Args:
         cells: the labelled items.
         rest_met: how many unlabelled items the judge calls MET.
@@ -93,12 +98,12 @@ def split_rate_interval(cells: LabelledCells, rest_met: int, rest: int, confiden
     Example:
         >>> interval = split_rate_interval(LabelledCells(2, 1, 0, 27), 60, 600)
         >>> round(interval.low, 3), round(interval.high, 3)
-        (0.024, 0.152)
+        (0.024, 0.145)
     """
     judged = cells.judged_met + rest_met
-    share = _posterior(judged, cells.labels + rest - judged, _SHARE_NODES)
-    met = _posterior(cells.true_met, cells.false_met, _NODES)
-    unmet = _posterior(cells.false_unmet, cells.true_unmet, _NODES)
+    share = _posterior(judged + 0.5, cells.labels + rest - judged + 0.5, _SHARE_NODES)
+    met = _posterior(cells.true_met + 0.5, cells.false_met + _ERRORS, _NODES)
+    unmet = _posterior(cells.false_unmet + _ERRORS, cells.true_unmet + 0.5, _NODES)
     q = float(share.values @ share.weights)
     # The wider of the two is interpolated and the narrower summed over, or the steps of the sum would show.
     if q * met.spread >= (1.0 - q) * unmet.spread:
@@ -107,73 +112,6 @@ def split_rate_interval(cells: LabelledCells, rest_met: int, rest: int, confiden
         law = _Mixture(1.0 - share.values, share.weights, unmet, met)
     tail = (1.0 - confidence) / 2.0
     return Interval(_crossing(law.below, tail), _crossing(law.below, 1.0 - tail), confidence)
-
-
-@lru_cache(maxsize=8192)
-def shifted_rate_interval(
-    cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95
-) -> Interval | None:
-    """The interval of the pass rate q - over + under: the judge's rate on the rest, shifted by its mean error.
-
-    The shares of labels that the judge calls MET and UNMET in error have a Dirichlet posterior, of which only the
-    difference is used, so that the interval is that of prediction-powered inference without tuning.
-
-    Args:
-        cells: the labelled items.
-        rest_met: how many unlabelled items the judge calls MET.
-        rest: how many items are unlabelled.
-        confidence: of the interval.
-
-    Returns:
-        The interval; None where no rate from 0 to 1 fits such errors.
-
-    Example:
-        >>> interval = shifted_rate_interval(LabelledCells(2, 1, 0, 27), 60, 600)
-        >>> round(interval.low, 3), round(interval.high, 3)
-        (0.0, 0.152)
-    """
-    share = _posterior(rest_met, rest - rest_met, _NODES)
-    met_in_error = _posterior(cells.false_met, cells.labels - cells.false_met + 0.5, _NODES)
-    unmet_in_error = _posterior(cells.false_unmet, cells.true_met + cells.true_unmet, _NODES)
-    over, of_others, weights = _pairs(met_in_error, unmet_in_error)
-    error = over - (1.0 - over) * of_others
-    return _inverted(lambda rate: float(weights @ share.at_most(rate + error)), confidence)
-
-
-@lru_cache(maxsize=8192)
-def misjudged_rate_interval(
-    cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95
-) -> Interval | None:
-    """The interval of the pass rate π that solves q = π·Se + (1 - π)·(1 - Sp): all rates that fit what was seen.
-
-    A rate fits unless one of q ≤ π·Se + (1 - π)·(1 - Sp) and its opposite has a posterior probability below
-    (1 - confidence)/2. This inverts a test, as Fieller's interval of a ratio does, so it needs no judge that
-    is surely better than chance: for one that tells nothing it runs from 0 to 1.
-
-    Args:
-        cells: the labelled items, drawn at random or by their label.
-        rest_met: how many unlabelled items the judge calls MET.
-        rest: how many items are unlabelled.
-        confidence: of the interval.
-
-    Returns:
-        The interval; None where no rate from 0 to 1 fits.
-
-    Example:
-        >>> interval = misjudged_rate_interval(LabelledCells(45, 5, 5, 45), 300, 1000)
-        >>> round(interval.low, 3), round(interval.high, 3)
-        (0.128, 0.326)
-    """
-    extra = _BEYOND_JEFFREYS
-    share = _posterior(rest_met, rest - rest_met, _NODES)
-    true_rates = _posterior(cells.true_met + extra, cells.false_unmet + extra, _NODES)
-    false_rates = _posterior(cells.false_met + extra, cells.true_unmet + extra, _NODES)
-    sensitivity, false_rate, weights = _pairs(true_rates, false_rates)
-
-    def below(rate: float) -> float:
-        return float(weights @ share.at_most(rate * sensitivity + (1.0 - rate) * false_rate))
-
-    return _inverted(below, confidence)
 
 
 class _Posterior(NamedTuple):
@@ -189,26 +127,19 @@ class _Posterior(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def _posterior(successes: float, failures: float, nodes: int) -> _Posterior:
-    a, b = successes + 0.5, failures + 0.5
+def _posterior(a: float, b: float, nodes: int) -> _Posterior:
     centre, reach = math.asin(math.sqrt(a / (a + b))), 4.5 / math.sqrt(a + b)
     low, high = max(0.0, centre - reach), min(math.pi / 2.0, centre + reach)
     edges = np.linspace(low, high, nodes + 1)
     middle = (edges[1:] + edges[:-1]) / 2.0
-    log_density = 2.0 * (successes * np.log(np.sin(middle)) + failures * np.log(np.cos(middle)))
+    log_density = (2.0 * a - 1.0) * np.log(np.sin(middle)) + (2.0 * b - 1.0) * np.log(np.cos(middle))
     weights = np.exp(log_density - log_density.max())
+    weights[0] *= _AT_SINGULARITY if a == _ERRORS else 1.0
+    weights[-1] *= _AT_SINGULARITY if b == _ERRORS else 1.0
     weights /= weights.sum()
     below = np.concatenate([[0.0], np.cumsum(weights)])
     spread = math.sqrt(a * b / (a + b + 1.0)) / (a + b)
     return _Posterior(np.sin(middle) ** 2, weights, np.sin(edges) ** 2, below, spread)
-
-
-def _pairs(x: _Posterior, y: _Posterior) -> tuple[Array, Array, Array]:
-    """The values of two rates together, and the weights of those pairs that have any."""
-    weights = np.outer(x.weights, y.weights)
-    kept = weights > _NEGLIGIBLE * weights.max()
-    rows, columns = np.nonzero(kept)
-    return x.values[rows], y.values[columns], weights[kept]
 
 
 class _Mixture:
@@ -223,17 +154,6 @@ class _Mixture:
     def below(self, point: float) -> float:
         at = (point - self._offsets) / self._shares
         return float(np.sum(self._weights * self._x.at_most(at)))
-
-
-def _inverted(below: Callable[[float], float], confidence: float) -> Interval | None:
-    """Where a probability that rises from a rate of 0 to a rate of 1 leaves neither tail; None if nowhere."""
-    tail = (1.0 - confidence) / 2.0
-    least, most = below(0.0), below(1.0)
-    if least > 1.0 - tail or most < tail:
-        return None
-    low = 0.0 if least >= tail else _crossing(below, tail)
-    high = 1.0 if most <= 1.0 - tail else _crossing(below, 1.0 - tail)
-    return Interval(low, high, confidence)
 
 
 def _crossing(below: Callable[[float], float], probability: float) -> float:
