@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -213,3 +214,42 @@ def test_a_wrong_value_is_told_under_the_name_of_its_flag(bench: Bench, command:
 def test_the_key_of_a_role_is_named_by_its_variable(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUBRIC_A_API_KEY", "two words")
     bench.refuses(COMMANDS["synthesize"], "RUBRIC_A_API_KEY holds characters that no key has")
+
+
+def checked(bench: Bench) -> None:
+    """A dataset, and rows to select from, that need no judge."""
+    check = {"name": "word_count", "parameters": {"at_least": 2}}
+    rubric = [{"name": "Long", "requirement": "Has 2 words.", "check": check}]
+    dataset = {"prompt": "Explain.", "rubric": rubric, "items": [{"submission": "So it is.", "description": "it"}]}
+    (bench.folder / "checked.json").write_text(json.dumps(dataset))
+
+
+OF_JUDGES = [
+    ("--judge-key-env=SOME_KEY",),
+    ("--aggregation=any", "--ordinal-aggregation=mean", "--nominal-aggregation=mode", "--quorum=1"),
+    ("--calls=per_item", "--evidence", "--seed=3", "--no-prefix-first"),
+    ("--escalate-to=strong@{url}", "--escalate-below=0.5"),
+    ("--few-shot=1", "--training-data=labelled.json"),
+    ("--temperature=0.0", "--max-tokens=2048", "--prompts=judging"),
+]
+
+
+@pytest.mark.parametrize("flags", OF_JUDGES)
+@pytest.mark.parametrize(
+    "words",
+    [("grade", "checked.json"), ("select", "checked.json"), ("serve", "--port", "0")],
+    ids=lambda words: words[0],
+)
+def test_flags_of_judges_are_refused_where_nobody_judges(
+    bench: Bench, words: tuple[str, ...], flags: tuple[str, ...]
+) -> None:
+    checked(bench)
+    named = ", ".join(flag.partition("=")[0] for flag in flags)
+    said = f"{named} {'says' if len(flags) == 1 else 'say'} how judges judge, and there is none"
+    bench.refuses([*words, "--out", "out", *flags], said)
+
+
+def test_limits_hold_where_nobody_judges_too(bench: Bench) -> None:
+    checked(bench)
+    limits = ("--budget-usd", "1", "--timeout", "5", "--retry", "1", "-j", "4", "--cannot-assess", "fail")
+    bench.accepts(["grade", "checked.json", "--out", "out", *limits])
