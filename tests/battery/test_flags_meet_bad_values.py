@@ -112,6 +112,9 @@ def test_a_directory_that_cannot_be_one_is_refused(bench: Bench, command: str, n
     bench.refuses([*COMMANDS[command], "--out", name])
 
 
+OFFLINE = ["synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/offline"]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -129,6 +132,17 @@ def test_a_directory_that_cannot_be_one_is_refused(bench: Bench, command: str, n
         (["grade", "essays.json", "--judge", "a", "--judge", "a"], "a"),
         (["grade", "essays.json", "--judge", "a\nb"], "line break"),
         (["grade", "essays.json", "--judge", "opnai/gpt"], "did you mean 'openai'?"),
+        (["grade", "essays.json", "--judge", "builtin/offline@{url}"], "leave its base URL out"),
+        (
+            ["select", "final.jsonl", "--sample", "m@{url}", "--judge", "builtin/offline@{url}"],
+            "leave its base URL out",
+        ),
+        (
+            ["select", "final.jsonl", "--sample", "builtin/offline@{url}", "--judge", "j@{url}"],
+            "leave its base URL out",
+        ),
+        (["serve", "--judge", "builtin/offline@{url}", "--port", "0"], "leave its base URL out"),
+        ([*OFFLINE, "--merge-base-url", "{url}"], "merge: builtin/offline runs in this process and asks no address"),
         (["grade", "essays.json", "--judge", "m", "--quorum", "2"], "more than the 1 judges"),
         (["grade", "essays.json", "--judge", "m", "--few-shot", "1"], "--training-data"),
         (["grade", "essays.json", "--judge", "m", "--judge-key-env", ""], "names no variable"),
