@@ -210,8 +210,10 @@ NAMED = [
     *(
         (command, flag, "nan")
         for command in ("grade", "select", "serve")
-        for flag in ("budget-usd", "escalate-below")
+        for flag in ("budget-usd", "escalate-below", "temperature", "timeout")
     ),
+    ("sample", "sample-temperature", "nan"),
+    ("sample", "temperature", "3"),
     *(("synthesize", flag, "-1") for flag in SYNTHESIZE_NUMBERS if SYNTHESIZE_NUMBERS[flag] is int),
     *(("lint", flag, " , ") for flag in ("select", "ignore")),
     ("synthesize", "evolved-share", "2"),

@@ -166,7 +166,7 @@ def _samplers(given: dict[str, Any]) -> dict[str, Any]:
         "max_parallel_requests": given["concurrency"],
     }
     configs: dict[str, Any] = {}
-    for spec in judges_of(given["sample"], common, given["prices"]):
+    for spec in judges_of(given["sample"], common, given["prices"], "sample-"):
         if spec.judge_id in configs:
             raise ConfigError(f"--sample names {spec.judge_id!r} twice; for more answers of one model raise -k")
         configs[spec.judge_id] = spec.llm_config
