@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,8 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
+
+ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
@@ -33,3 +37,35 @@ def test_being_out_of_descriptors_is_told_with_the_file_and_is_no_wrong_input(tm
     assert not isinstance(caught.value, InputError)
     assert caught.value.filename == str(path)
     assert not list(tmp_path.iterdir())
+
+
+def synthesized_with(folder: Path, descriptors: int) -> tuple[int, str]:
+    """The status and the messages of a synthesis whose process may have so many files open."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+    words = ["synthesize", "queries.jsonl", "--models", "builtin/offline", "--out", "out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "autorubric", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=limit,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+# Too few for the lock and the ledger, for the connections to it, and for what is read on the way.
+@pytest.mark.parametrize("descriptors", (8, 12, 14))
+def test_too_few_descriptors_are_told_with_what_to_do_and_cost_no_ledger(tmp_path: Path, descriptors: int) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"question": "Why?"}\n{"question": "How?"}\n')
+    status, told = synthesized_with(tmp_path, descriptors)
+    assert status == 1, told
+    assert "too many files are open; raise the limit, such as with 'ulimit -n 4096'" in told
+    assert "from a copy" not in told
+    assert "another run directory" not in told
+    assert synthesized_with(tmp_path, 256)[0] == 0
