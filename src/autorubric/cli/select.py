@@ -17,7 +17,7 @@ from autorubric.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from autorubric.cli.selection_session import SelectionSession
-    from autorubric.training.candidates import Candidate
+    from autorubric.training.candidates import CandidateAnswer
     from autorubric.training.queries import RubricQuery
 
 _Data = Annotated[Path, typer.Argument(metavar="DATA", help="Queries with rubrics: dataset, final.jsonl, parquet.")]
@@ -173,14 +173,14 @@ def _samplers(given: dict[str, Any]) -> dict[str, Any]:
     return configs
 
 
-def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[Candidate], list[str]]:
+def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
     """The queries that can be used, their candidates, and why others cannot."""
     from autorubric.training.candidates import check_candidates, own_answers, read_candidates
     from autorubric.training.queries import read_queries
 
     found = read_queries(given["data"])
     problems, queries = found.problems, found.queries
-    candidates: list[Candidate] = []
+    candidates: list[CandidateAnswer] = []
     if not given["sample"]:
         file = given["candidates"]
         candidates = own_answers(queries) if file is None else read_candidates(file, queries, problems)

@@ -1,7 +1,7 @@
 """The gates that a criterion passes before it enters the data; each keeps its evidence."""
 
 from autorubric.synthesis.gates.decide import GATES, Gate, decide
-from autorubric.synthesis.gates.decision import Decision, GateContext, GateName, Outcome, fates, standing
+from autorubric.synthesis.gates.decision import GateContext, GateDecision, GateName, Outcome, fates, standing
 from autorubric.synthesis.gates.licences import agreed_licences, licence_request, read_licences
 from autorubric.synthesis.gates.rewrites import Dispute, disputes_in, read_rewrites, rewrite_request
 from autorubric.synthesis.gates.settings import GateSettings
@@ -9,10 +9,10 @@ from autorubric.synthesis.gates.share import evolved_share
 
 __all__ = [
     "GATES",
-    "Decision",
     "Dispute",
     "Gate",
     "GateContext",
+    "GateDecision",
     "GateName",
     "GateSettings",
     "Outcome",
