@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from autorubric.synthesis.candidate import Candidate, Licence, Pool, Votes
+from autorubric.synthesis.gate_settings import GateName
 from autorubric.synthesis.gates import GateContext, GateDecision, GateSettings, decide, evolved_share, fates
-from autorubric.synthesis.gates.decision import GateName
 
 QUERY = "How much ibuprofen may I take a day, and when should I see a doctor? Answer in three sentences."
 ASKED = Licence("implicit")

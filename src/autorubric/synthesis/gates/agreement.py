@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.gate_settings import GateSettings
 from autorubric.synthesis.gates.decision import GateContext, GateDecision
-from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.gates.verdicts import judge_error, split_chance, tallies
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from autorubric.lint.rules.unseen import unseen_texts
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.gate_settings import GateSettings
 from autorubric.synthesis.gates.decision import GateContext, GateDecision
-from autorubric.synthesis.gates.settings import GateSettings
 
 
 def answerable(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:

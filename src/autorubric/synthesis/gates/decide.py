@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.gate_settings import GateName, GateSettings
 from autorubric.synthesis.gates.agreement import judges_agree
 from autorubric.synthesis.gates.answerable import answerable
-from autorubric.synthesis.gates.decision import GateContext, GateDecision, GateName, standing
+from autorubric.synthesis.gates.decision import GateContext, GateDecision, standing
 from autorubric.synthesis.gates.licensed import licensed
 from autorubric.synthesis.gates.redundant import redundant
 from autorubric.synthesis.gates.separates import separates
-from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.gates.share import within_share
 from autorubric.synthesis.gates.surface import asks_substance
 

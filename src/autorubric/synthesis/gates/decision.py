@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from autorubric.synthesis.candidate import Candidate, Licence, Pool
+from autorubric.synthesis.gate_settings import GateName
 
-GateName: TypeAlias = Literal["answerable", "licensed", "surface", "agreement", "separates", "redundant", "share"]
 Outcome: TypeAlias = Literal["kept", "rewrite", "rejected", "undecided"]
 Figures: TypeAlias = Mapping[str, float | str | None]
 

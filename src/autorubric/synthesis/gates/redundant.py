@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.gate_settings import GateSettings, RedundantSettings
 from autorubric.synthesis.gates.decision import GateContext, GateDecision
-from autorubric.synthesis.gates.settings import GateSettings, RedundantSettings
 from autorubric.synthesis.gates.verdicts import agreement_rate, judge_error, opposite, same_factor
 from autorubric.synthesis.gates.words import alikeness
 

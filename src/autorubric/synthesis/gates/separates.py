@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.gate_settings import GateSettings
 from autorubric.synthesis.gates.decision import Figures, GateContext, GateDecision
 from autorubric.synthesis.gates.direction import reversed_chance, scores_without
-from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.gates.verdicts import judge_error, opposite, separating_chance, tallies
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.synthesis.candidate import Candidate, Licence
+from autorubric.synthesis.gate_settings import GateSettings
 from autorubric.synthesis.gates.decision import GateContext, GateDecision
 from autorubric.synthesis.gates.demands import demands_in
-from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.gates.words import holds
 
 
