@@ -91,7 +91,8 @@ def _told(error: Exception) -> int:
         _say(f"autorubric: {error}")
         return EXIT_UNFINISHED
     if isinstance(error, OSError) and is_out_of_files(error):
-        _say(f"autorubric: {error.filename or error.strerror}: {TOO_MANY_FILES}; what is recorded is safe")
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"autorubric: {where}{TOO_MANY_FILES}; what is recorded is safe")
         return EXIT_UNFINISHED
     if isinstance(error, OSError):
         _say(f"autorubric: {error}; what is recorded is safe, mend this and run the command again")
