@@ -14,8 +14,8 @@ from autorubric.llm.request import Answer, Unreadable
 from autorubric.prompts.gating import package_gate_prompts
 from autorubric.synthesis.candidate import Candidate, Licence, Pool, Votes
 from autorubric.synthesis.gates import (
-    Decision,
     GateContext,
+    GateDecision,
     GateSettings,
     agreed_licences,
     decide,
@@ -47,7 +47,7 @@ class Fate:
     language: str
     kind: Kind
     kept: bool
-    decision: Decision | None
+    decision: GateDecision | None
 
 
 def course(scene: Scene, seed: int, judges: int, settings: GateSettings) -> list[Fate]:

@@ -170,10 +170,24 @@ def test_the_service_keeps_the_key_and_its_own_token_to_itself(folder: Path, end
     assert endpoint.counts.requests > 0
 
 
-def test_a_key_that_a_reply_repeats_is_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+KEY_WITH_SLASH = f"{KEY}/Kz+9"
+SPELT = {
+    "plain": (KEY, KEY),
+    "one character": (KEY, KEY.replace("4", r"\u0034", 1)),
+    "every character": (KEY, "".join(f"\\u{ord(c):04x}" for c in KEY)),
+    "capital digits": (KEY_WITH_SLASH, KEY_WITH_SLASH.replace("K", r"\u004B").replace("z", r"\u007A")),
+    "slash": (KEY_WITH_SLASH, KEY_WITH_SLASH.replace("/", r"\/")),
+    "JSON in JSON": (KEY, KEY.replace("4", r"\\\\u0034")),
+}
+
+
+@pytest.mark.parametrize(("key", "spelt"), SPELT.values(), ids=SPELT)
+def test_a_key_that_a_reply_repeats_is_in_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, spelt: str
+) -> None:
     lay_out(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    reply = json.dumps({"explanation": f"You sent {KEY}.", "criterion_status": "MET"})
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    reply = json.dumps({"explanation": "You sent SPELT.", "criterion_status": "MET"}).replace("SPELT", spelt)
     with LoopbackEndpoint(replier=lambda body: reply).in_thread() as endpoint:
         words = ["grade", str(tmp_path / "essays.json"), "--judge", f"m@{endpoint.base_url}", "--out"]
         log = ["--log-json", str(tmp_path / "calls.jsonl"), "--log-prompts"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -111,6 +112,9 @@ def test_a_directory_that_cannot_be_one_is_refused(bench: Bench, command: str, n
     bench.refuses([*COMMANDS[command], "--out", name])
 
 
+OFFLINE = ["synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/offline"]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -128,6 +132,17 @@ def test_a_directory_that_cannot_be_one_is_refused(bench: Bench, command: str, n
         (["grade", "essays.json", "--judge", "a", "--judge", "a"], "a"),
         (["grade", "essays.json", "--judge", "a\nb"], "line break"),
         (["grade", "essays.json", "--judge", "opnai/gpt"], "did you mean 'openai'?"),
+        (["grade", "essays.json", "--judge", "builtin/offline@{url}"], "leave its base URL out"),
+        (
+            ["select", "final.jsonl", "--sample", "m@{url}", "--judge", "builtin/offline@{url}"],
+            "leave its base URL out",
+        ),
+        (
+            ["select", "final.jsonl", "--sample", "builtin/offline@{url}", "--judge", "j@{url}"],
+            "leave its base URL out",
+        ),
+        (["serve", "--judge", "builtin/offline@{url}", "--port", "0"], "leave its base URL out"),
+        ([*OFFLINE, "--merge-base-url", "{url}"], "merge: builtin/offline runs in this process and asks no address"),
         (["grade", "essays.json", "--judge", "m", "--quorum", "2"], "more than the 1 judges"),
         (["grade", "essays.json", "--judge", "m", "--few-shot", "1"], "--training-data"),
         (["grade", "essays.json", "--judge", "m", "--judge-key-env", ""], "names no variable"),
@@ -195,8 +210,10 @@ NAMED = [
     *(
         (command, flag, "nan")
         for command in ("grade", "select", "serve")
-        for flag in ("budget-usd", "escalate-below")
+        for flag in ("budget-usd", "escalate-below", "temperature", "timeout")
     ),
+    ("sample", "sample-temperature", "nan"),
+    ("sample", "temperature", "3"),
     *(("synthesize", flag, "-1") for flag in SYNTHESIZE_NUMBERS if SYNTHESIZE_NUMBERS[flag] is int),
     *(("lint", flag, " , ") for flag in ("select", "ignore")),
     ("synthesize", "evolved-share", "2"),
@@ -213,3 +230,42 @@ def test_a_wrong_value_is_told_under_the_name_of_its_flag(bench: Bench, command:
 def test_the_key_of_a_role_is_named_by_its_variable(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUBRIC_A_API_KEY", "two words")
     bench.refuses(COMMANDS["synthesize"], "RUBRIC_A_API_KEY holds characters that no key has")
+
+
+def checked(bench: Bench) -> None:
+    """A dataset, and rows to select from, that need no judge."""
+    check = {"name": "word_count", "parameters": {"at_least": 2}}
+    rubric = [{"name": "Long", "requirement": "Has 2 words.", "check": check}]
+    dataset = {"prompt": "Explain.", "rubric": rubric, "items": [{"submission": "So it is.", "description": "it"}]}
+    (bench.folder / "checked.json").write_text(json.dumps(dataset))
+
+
+OF_JUDGES = [
+    ("--judge-key-env=SOME_KEY",),
+    ("--aggregation=any", "--ordinal-aggregation=mean", "--nominal-aggregation=mode", "--quorum=1"),
+    ("--calls=per_item", "--evidence", "--seed=3", "--no-prefix-first"),
+    ("--escalate-to=strong@{url}", "--escalate-below=0.5"),
+    ("--few-shot=1", "--training-data=labelled.json"),
+    ("--temperature=0.0", "--max-tokens=2048", "--prompts=judging"),
+]
+
+
+@pytest.mark.parametrize("flags", OF_JUDGES)
+@pytest.mark.parametrize(
+    "words",
+    [("grade", "checked.json"), ("select", "checked.json"), ("serve", "--port", "0")],
+    ids=lambda words: words[0],
+)
+def test_flags_of_judges_are_refused_where_nobody_judges(
+    bench: Bench, words: tuple[str, ...], flags: tuple[str, ...]
+) -> None:
+    checked(bench)
+    named = ", ".join(flag.partition("=")[0] for flag in flags)
+    said = f"{named} {'says' if len(flags) == 1 else 'say'} how judges judge, and there is none"
+    bench.refuses([*words, "--out", "out", *flags], said)
+
+
+def test_limits_hold_where_nobody_judges_too(bench: Bench) -> None:
+    checked(bench)
+    limits = ("--budget-usd", "1", "--timeout", "5", "--retry", "1", "-j", "4", "--cannot-assess", "fail")
+    bench.accepts(["grade", "checked.json", "--out", "out", *limits])

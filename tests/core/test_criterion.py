@@ -2,7 +2,7 @@ import pickle
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from autorubric import CANONICAL_NA_OPTION, CannotAssessConfig, Criterion, CriterionOption, Rubric
 
@@ -190,3 +190,11 @@ def test_criteria_are_frozen_values() -> None:
 def test_partial_credit_is_a_share(credit: float) -> None:
     with pytest.raises(ValueError, match="partial_credit"):
         CannotAssessConfig(partial_credit=credit)
+
+
+def test_a_criterion_offers_what_it_documents_and_nothing_else() -> None:
+    offered = {name for name in dir(Criterion) if not name.startswith("_")} - set(dir(BaseModel))
+    about_options = {"find_option_by_label", "get_option_value", "na_option_index", "with_guaranteed_na_option"}
+    worst = {"worst_option_among", "worst_scored_option"}
+    kinds = {"is_binary", "is_multi_choice"}
+    assert offered - set(Criterion.model_fields) == about_options | worst | kinds | {"problems", "known_keys"}

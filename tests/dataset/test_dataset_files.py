@@ -289,7 +289,7 @@ def test_all_offenders_of_a_jsonl_file_are_named_with_file_row_and_key(tmp_path:
         ":3: Item 1, ground_truth[1]: invalid verdict 'partial'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
         ":4: submission holds half a character (a lone surrogate): U+D800",
         ":5: Item 2: unknown key 'sumbission' in the item; did you mean 'submission'?",
-        ":6: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        ":6: column 2: expected a key in double quotes, found the end of the text",
         ":7: Item 3 has the id '7' of item 0",
     ]
 

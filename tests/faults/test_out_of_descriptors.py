@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, LedgerError
 from autorubric.files import write_atomically
+from autorubric.llm.records.ledger import Ledger
+
+ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def no_descriptors_left() -> Iterator[None]:
+def no_descriptors_left(but: int = 0) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.open("/dev/null", os.O_RDONLY)
     os.close(lowest_free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + but, hard))
     try:
         yield
     finally:
@@ -33,3 +38,45 @@ def test_being_out_of_descriptors_is_told_with_the_file_and_is_no_wrong_input(tm
     assert not isinstance(caught.value, InputError)
     assert caught.value.filename == str(path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("left", range(4))
+def test_a_ledger_for_which_there_are_too_few_descriptors_is_not_called_damaged(tmp_path: Path, left: int) -> None:
+    Ledger.open(tmp_path).close()
+    told = "Too many open files|cannot be opened: too many files are open; raise the limit"
+    with no_descriptors_left(but=left), pytest.raises((OSError, LedgerError), match=told):
+        Ledger.open(tmp_path)
+
+
+def synthesized_with(folder: Path, descriptors: int) -> tuple[int, str]:
+    """The status and the messages of a synthesis whose process may have so many files open."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+    words = ["synthesize", "queries.jsonl", "--models", "builtin/offline", "--out", "out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "autorubric", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=limit,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+# Too few for the event loop, for the ledger, and for what is read and written on the way.
+@pytest.mark.parametrize("descriptors", (8, 12, 16, 18))
+def test_too_few_descriptors_are_told_with_what_to_do_and_cost_no_ledger(tmp_path: Path, descriptors: int) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"question": "Why?"}\n{"question": "How?"}\n')
+    status, told = synthesized_with(tmp_path, descriptors)
+    assert status == 1, told
+    assert "too many files are open; raise the limit, such as with 'ulimit -n 4096'" in told
+    assert told.count("autorubric: ") == 1
+    assert "Warning" not in told
+    assert "from a copy" not in told
+    assert "another run directory" not in told
+    assert synthesized_with(tmp_path, 256)[0] == 0

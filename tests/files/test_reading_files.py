@@ -187,3 +187,36 @@ def test_all_bad_rows_of_a_jsonl_file_are_named_and_the_good_ones_read(tmp_path:
 def test_misspelt_keys_are_recognised_and_own_words_are_not(key: str, expected: str | None) -> None:
     known = ("weight", "requirement", "name", "options", "scale_type", "id", "tags", "section", "check")
     assert nearest(key, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "column 1: expected a value, found the end of the text"),
+        ("weight: 5", "column 1: expected a value, found 'weight'"),
+        ('{"weight": True}', "column 12: expected a value, found 'True'"),
+        ("{'weight': 5}", 'column 2: expected a key in double quotes, found "\'"'),
+        ('{"weight" 5}', "column 11: expected ':' after the key, found '5'"),
+        ('[\n {"weight": 5}\n {"weight": 6}\n]', "line 3, column 2: expected ',' or the closing bracket, found '{'"),
+        ('{"a": 1}\n{"a": 2}\n', "line 2, column 1: expected nothing after the value, found '{'"),
+        ('{"a": "open', "column 7: the text that starts here has no closing quote"),
+        ('{"a": "two\nlines"}', "line 1, column 11: a text holds '\\n', which JSON writes as an escape"),
+        (r'{"path": "C:\data"}', "a text holds a backslash that begins no escape; JSON doubles a backslash"),
+        (r'{"path": "\u12"}', "a text holds a backslash that begins no escape; JSON doubles a backslash"),
+        ('{"a": nope', "column 7: expected a value, found 'nope'"),
+    ],
+)
+def test_where_json_ends_to_be_json_is_told_in_a_sentence(text: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        parse_json(text, "rubric.json")
+    [told] = problems_of(error)
+    assert told.startswith("rubric.json: ")
+    assert told.endswith(said)
+
+
+def test_the_line_of_a_row_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n{"a": }\n')
+    with pytest.raises(InputError) as error:
+        list(iter_jsonl(path))
+    assert problems_of(error) == [f"{path}:2: column 7: expected a value, found '}}'"]

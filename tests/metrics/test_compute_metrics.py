@@ -25,8 +25,8 @@ from autorubric import (
 )
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, compute_metrics
-from autorubric.metrics.evidence import evidence
 from autorubric.metrics.joining import Joined, Pair
+from autorubric.metrics.labelled_run import labelled_run
 from autorubric.metrics.score_pairs import score_rows
 from autorubric.metrics.score_rule import ScoreRule
 from autorubric.metrics.table import build_table
@@ -460,7 +460,7 @@ def test_figures_from_sums_are_the_figures_themselves(graded: Make) -> None:
 
     made = noisy(graded([BRIEF, LIES]), 30)
     found = compute_metrics(made.run, made.dataset)
-    whole = evidence(made.run, made.dataset)
+    whole = labelled_run(made.run, made.dataset)
     layout = Layout.of(whole.table, whole.modes)
     sums = contributions(whole.table, whole.points, whole.scores, layout).sum(axis=0)
     expected = [found.criterion_accuracy, found.mean_kappa, found.micro_kappa, found.score_rmse, found.bias.mean_bias]

@@ -13,7 +13,7 @@ from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationRep
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import InputError
 from autorubric.training.best_of_k import best_of_k, expected_best, expected_kept
-from autorubric.training.candidates import Candidate
+from autorubric.training.candidates import CandidateAnswer
 from autorubric.training.selection import Keep, Scored, decide, keep_of, share_of
 
 SKIP = CannotAssessConfig()
@@ -21,7 +21,7 @@ SKIP = CannotAssessConfig()
 
 def scored(*found: tuple[str, float | None]) -> list[Scored]:
     return [
-        Scored(Candidate("q", answer, f"q-{n}"), score, None if score is not None else "timeout: none", n)
+        Scored(CandidateAnswer("q", answer, f"q-{n}"), score, None if score is not None else "timeout: none", n)
         for n, (answer, score) in enumerate(found)
     ]
 

@@ -12,7 +12,7 @@ from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.errors import InputError
 from autorubric.formats import read_records
 from autorubric.formats.rubrichub import RUBRICHUB
-from autorubric.training.candidates import Candidate, read_candidates
+from autorubric.training.candidates import CandidateAnswer, read_candidates
 from autorubric.training.queries import RubricQuery, read_queries
 from autorubric.training.rubric_rows import rubric_from
 
@@ -129,11 +129,11 @@ def test_candidates_are_found_by_id_or_by_text_one_or_several_a_row(tmp_path: Pa
     found = read_candidates(lines(tmp_path / "c.jsonl", rows), queries, problems)
     assert not problems
     assert found == [
-        Candidate("q1", "Because.", "q1-0", "m"),
-        Candidate("q2", "So.", "q2-0", "small"),
-        Candidate("q2", "Thus.", "q2-1", "large"),
-        Candidate("q1", "Since.", "q1-1", ""),
-        Candidate("q2", "Slowly.", "mine", ""),
+        CandidateAnswer("q1", "Because.", "q1-0", "m"),
+        CandidateAnswer("q2", "So.", "q2-0", "small"),
+        CandidateAnswer("q2", "Thus.", "q2-1", "large"),
+        CandidateAnswer("q1", "Since.", "q1-1", ""),
+        CandidateAnswer("q2", "Slowly.", "mine", ""),
     ]
 
 

@@ -21,6 +21,7 @@ from autorubric.cli.serve import serve
 from autorubric.cli.status import status
 from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError, shortened
+from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
 
 app = typer.Typer(
     name="autorubric",
@@ -88,6 +89,10 @@ def _told(error: Exception) -> int:
         return EXIT_INPUT
     if isinstance(error, AutorubricError):
         _say(f"autorubric: {error}")
+        return EXIT_UNFINISHED
+    if isinstance(error, OSError) and is_out_of_files(error):
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"autorubric: {where}{TOO_MANY_FILES}; what is recorded is safe")
         return EXIT_UNFINISHED
     if isinstance(error, OSError):
         _say(f"autorubric: {error}; what is recorded is safe, mend this and run the command again")

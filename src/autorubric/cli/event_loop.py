@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from autorubric.files.descriptors import can_open_more
+
 T = TypeVar("T")
+
+_FILES = 16
+"""Files that are open in the smallest run: the loop's own, the ledger's, and one that is read or written."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """What the coroutine returns, run to its end on uvloop, which spends less on each call than asyncio's own loop.
+
+    Raises:
+        OSError: the process may have so few files open that the loop, which does not say so, would fail on its way.
 
     Example:
         >>> async def answer():
@@ -18,6 +28,9 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         >>> run(answer())
         42
     """
+    if not can_open_more(_FILES):
+        main.close()
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -92,7 +92,7 @@ def grade(
     The same command again goes on where the last one stopped, asks what failed once more and pays for nothing
     twice.
     """
-    given = {name: value for name, value in locals().items() if name != "context"}
+    given = {**locals(), "typed": flags.typed(context)}
     session = _session(given, context.obj or sys.argv[1:])
     with call_log(log_json, log_prompts, out):
         return run(session.estimate() if dry_run else session.run())

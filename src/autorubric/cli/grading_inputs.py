@@ -10,7 +10,7 @@ from typing import Any
 from autorubric.cli.submissions import submissions_of
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import ConfigError, InputError
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
@@ -60,13 +60,14 @@ def _refuse_repeated_ids(path: Path, items: Sequence[DataItem]) -> None:
         raise InputError(problems)
 
 
-def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | None) -> list[JudgeSpec]:
+def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | None, of: str = "") -> list[JudgeSpec]:
     """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
 
     Args:
         names: as they were given.
         common: fields of `LLMConfig` that hold for all of them.
         prices: a file of prices by model.
+        of: what the flag of their temperature begins with, such as `sample-`.
 
     Raises:
         ConfigError: one model twice, or a setting is wrong.
@@ -80,8 +81,20 @@ def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | No
     specs = []
     for name in names:
         model, url = split_judge(name)
-        specs.append(JudgeSpec(LLMConfig(model, api_base=url, prices=table.get(model), **common), model))
+        try:
+            specs.append(JudgeSpec(LLMConfig(model, api_base=url, prices=table.get(model), **common), model))
+        except ConfigError as error:
+            raise ConfigError(_under_its_flag(problem, model, of) for problem in error.problems) from None
     return specs
+
+
+def _under_its_flag(problem: str, model: str, of: str) -> str:
+    """What is wrong with a field, named as the flag that has set it."""
+    for field, flag in (("temperature", f"{of}temperature"), ("timeout", "timeout")):
+        head = f"model {model!r} has {field}="
+        if problem.startswith(head):
+            return f"--{flag} is {problem.removeprefix(head)}"
+    return problem
 
 
 def split_judge(name: str) -> tuple[str, str | None]:

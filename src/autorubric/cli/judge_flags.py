@@ -63,8 +63,35 @@ PrefixFirst = Annotated[
 ]
 
 
+_OF_JUDGES = (
+    "judge_key_env",
+    "aggregation",
+    "ordinal_aggregation",
+    "nominal_aggregation",
+    "quorum",
+    "calls",
+    "escalate_to",
+    "escalate_below",
+    "evidence",
+    "few_shot",
+    "training_data",
+    "temperature",
+    "max_tokens",
+    "seed",
+    "prompts",
+    "prefix_first",
+)
+"""Flags that say how judges judge; limits and budgets hold without a judge too."""
+
+
+def typed(context: typer.Context) -> frozenset[str]:
+    """The parameters of a command that its command line names, also where it gives them their default."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+
+
 def grader_of(given: dict[str, Any]) -> CriterionGrader:
-    """The grader that the flags describe."""
+    """The grader that the flags describe; `given["typed"]` names those that were passed."""
     from autorubric.cli.grading_inputs import judges_of
     from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
     from autorubric.dataset import RubricDataset
@@ -115,14 +142,13 @@ def _check(given: dict[str, Any]) -> None:
     """Refuse flags that say nothing together, or that no value of theirs is."""
     _refuse_unknown_words(given)
     _refuse_no_limits(given)
+    if not given["judge"]:
+        _refuse_flags_of_judges(given)
+        return
     if given["escalate_below"] is not None and not given["escalate_to"]:
         raise ConfigError(
             "--escalate-below says when the judge of --escalate-to is asked; pass --escalate-to MODEL too"
         )
-    if not given["judge"]:
-        if given["escalate_to"]:
-            raise ConfigError("--escalate-to names who is asked after --judge; pass --judge MODEL too")
-        return
     quorum, judges = given["quorum"], len(given["judge"])
     if quorum is not None and quorum > judges:
         raise ConfigError(f"--quorum {quorum} is more than the {judges} judges; pass at most {judges}")
@@ -130,6 +156,18 @@ def _check(given: dict[str, Any]) -> None:
         raise ConfigError("--judge-key-env names no variable; pass the name of the one that holds the key")
     if bool(given["few_shot"]) != (given["training_data"] is not None):
         raise ConfigError("--few-shot N and --training-data FILE go together")
+
+
+def _refuse_flags_of_judges(given: dict[str, Any]) -> None:
+    """Refuse flags that say how judges judge where there is none: nobody who passes one means it to do nothing."""
+    unused = [
+        f"--{'no-' if given[name] is False else ''}{name.replace('_', '-')}"
+        for name in _OF_JUDGES
+        if name in given["typed"]
+    ]
+    if unused:
+        verb = "says" if len(unused) == 1 else "say"
+        raise ConfigError(f"{', '.join(unused)} {verb} how judges judge, and there is none; pass --judge MODEL too")
 
 
 def _refuse_unknown_words(given: dict[str, Any]) -> None:

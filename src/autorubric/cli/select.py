@@ -17,7 +17,7 @@ from autorubric.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from autorubric.cli.selection_session import SelectionSession
-    from autorubric.training.candidates import Candidate
+    from autorubric.training.candidates import CandidateAnswer
     from autorubric.training.queries import RubricQuery
 
 _Data = Annotated[Path, typer.Argument(metavar="DATA", help="Queries with rubrics: dataset, final.jsonl, parquet.")]
@@ -99,7 +99,7 @@ def select(
     The same command again goes on where the last one stopped, asks what failed once more and pays for nothing
     twice.
     """
-    given = {name: value for name, value in locals().items() if name != "context"}
+    given = {**locals(), "typed": flags.typed(context)}
     session = _session(given, context.obj or sys.argv[1:])
     with call_log(log_json, log_prompts, out):
         return run(session.estimate() if dry_run else session.run())
@@ -166,21 +166,21 @@ def _samplers(given: dict[str, Any]) -> dict[str, Any]:
         "max_parallel_requests": given["concurrency"],
     }
     configs: dict[str, Any] = {}
-    for spec in judges_of(given["sample"], common, given["prices"]):
+    for spec in judges_of(given["sample"], common, given["prices"], "sample-"):
         if spec.judge_id in configs:
             raise ConfigError(f"--sample names {spec.judge_id!r} twice; for more answers of one model raise -k")
         configs[spec.judge_id] = spec.llm_config
     return configs
 
 
-def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[Candidate], list[str]]:
+def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
     """The queries that can be used, their candidates, and why others cannot."""
     from autorubric.training.candidates import check_candidates, own_answers, read_candidates
     from autorubric.training.queries import read_queries
 
     found = read_queries(given["data"])
     problems, queries = found.problems, found.queries
-    candidates: list[Candidate] = []
+    candidates: list[CandidateAnswer] = []
     if not given["sample"]:
         file = given["candidates"]
         candidates = own_answers(queries) if file is None else read_candidates(file, queries, problems)

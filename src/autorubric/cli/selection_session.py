@@ -31,7 +31,7 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import MANIFEST_FILE
-from autorubric.training.candidates import Candidate, graded_dataset
+from autorubric.training.candidates import CandidateAnswer, graded_dataset
 from autorubric.training.export import TRAINERS
 from autorubric.training.queries import RubricQuery
 from autorubric.training.sampling import ROLE, SamplingRun
@@ -95,7 +95,7 @@ class SelectionSession:
     """
 
     queries: Sequence[RubricQuery]
-    candidates: Sequence[Candidate] | Sampling
+    candidates: Sequence[CandidateAnswer] | Sampling
     grader: CriterionGrader
     keep: Keep
     out: Path
@@ -119,7 +119,7 @@ class SelectionSession:
 
     async def _selected(self, labels: tuple[str, ...]) -> int:
         unsampled: list[Scored] = []
-        candidates: Sequence[Candidate]
+        candidates: Sequence[CandidateAnswer]
         sampled = _Ending()
         if isinstance(self.candidates, Sampling):
             candidates, unsampled, sampled = await self._sampled(self.candidates)
@@ -186,7 +186,7 @@ class SelectionSession:
             print(f"left out: {sentence}")
         return labels
 
-    async def _sampled(self, sampling: Sampling) -> tuple[list[Candidate], list[Scored], _Ending]:
+    async def _sampled(self, sampling: Sampling) -> tuple[list[CandidateAnswer], list[Scored], _Ending]:
         """The candidates that the models wrote, and those that they failed to write."""
         folder = self.out / LEDGER_FOLDER
         with ExitStack() as stack:
@@ -209,7 +209,7 @@ class SelectionSession:
         return run.candidates(), unsampled, _Ending.of(run)
 
     async def _graded(
-        self, candidates: Sequence[Candidate], labels: tuple[str, ...]
+        self, candidates: Sequence[CandidateAnswer], labels: tuple[str, ...]
     ) -> tuple[list[Scored], Counter[str], _Ending, list[Totals]]:
         """The score of each candidate, why judgments failed, how the run ended, and what it cost."""
         dataset = graded_dataset(self.queries, candidates, self.out.name)

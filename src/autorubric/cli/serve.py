@@ -46,6 +46,7 @@ _Share = Annotated[float, typer.Option("--second-share", help="Share of submissi
 
 
 def serve(
+    context: typer.Context,
     judge: flags.Judge = None,
     out: _Out = Path("rewards"),
     host: _Host = "127.0.0.1",
@@ -95,7 +96,7 @@ def serve(
     Every caller shares one limit, one budget and one ledger; the same question at the same time is asked once, and
     never again. A failed judgment gives no reward, and never 0. SIGTERM answers what is open, then leaves.
     """
-    given = {**locals(), "on_failure": "none", "length_penalty": None}
+    given = {**locals(), "typed": flags.typed(context), "on_failure": "none", "length_penalty": None}
     with call_log(log_json, log_prompts, out):
         return run(_serve(given))
 

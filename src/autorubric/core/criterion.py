@@ -105,7 +105,7 @@ class Criterion(KeepingModel):
     check: dict[str, Any] | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
-    depends: ClassVar[dict[str, frozenset[str]]] = {"aggregation": frozenset({"options", "scale_type"})}
+    _depends: ClassVar[dict[str, frozenset[str]]] = {"aggregation": frozenset({"options", "scale_type"})}
 
     def __hash__(self) -> int:
         return hash((self.weight, self.requirement, self.name))

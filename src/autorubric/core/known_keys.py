@@ -28,7 +28,7 @@ class KeepingModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     known_keys: ClassVar[frozenset[str]] = frozenset()
-    depends: ClassVar[dict[str, frozenset[str]]] = {}
+    _depends: ClassVar[dict[str, frozenset[str]]] = {}
     """Fields that can only be judged where these others can be read."""
 
     @classmethod
@@ -117,7 +117,7 @@ def _problems_besides(
 ) -> Sequence[str]:
     """What is wrong with the fields that can be read, taken together."""
     broken = {detail["loc"][0] for detail in error.errors(include_url=False) if detail["loc"]}
-    broken |= {field for field, others in cls.depends.items() if not broken.isdisjoint(others)}
+    broken |= {field for field, others in cls._depends.items() if not broken.isdisjoint(others)}
     sound = {key: value for key, value in data.items() if key not in broken}
     for name, field in cls.__pydantic_fields__.items():
         if field.is_required() and name not in sound:

@@ -49,9 +49,7 @@ def _parse_toml(text: str, where: str) -> dict[str, Any]:
 
     try:
         value = tomllib.loads(text)
-    except RecursionError:
-        raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels") from None
-    except ValueError as error:  # its own error, and the one about numbers of thousands of digits
+    except (ValueError, RecursionError) as error:  # its own error, and the one about numbers of thousands of digits
         raise InputError(f"{where}: {in_short(error)}") from None
     if is_too_deep(value):
         raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels")

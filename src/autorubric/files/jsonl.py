@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from autorubric.errors import InputError
+from autorubric.files.descriptors import unreadable
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import decode, size_of_plain
 
@@ -53,7 +54,7 @@ def iter_jsonl(
                 if value is not None:
                     yield row, value
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise unreadable(path, error) from error
     if problems is None and found:
         raise InputError(found)
 

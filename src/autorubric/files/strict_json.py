@@ -21,6 +21,7 @@ _ESCAPED_SURROGATES = re.compile(
 DEEPEST = 100
 """Levels of lists and mappings in a value that is read; deeper ones exhaust the stack of whoever walks them."""
 
+_TOO_DEEP = f"nested too deeply; the most is {DEEPEST} levels"
 _LONG = 2**20
 """Characters of a text that is not searched for brackets."""
 
@@ -91,13 +92,11 @@ def parse_json(text: str, where: str = "JSON") -> Any:
         raise InputError(f"{where}: expected text, got {type(text).__name__}")
     try:
         value, blemished = _decode(text.removeprefix("\ufeff"))
-    except RecursionError:
-        raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: {in_short(error)}") from None
     # Brackets are counted where that is less work than going through the value: a long text has enough of them.
     if (len(text) > _LONG or text.count("[") + text.count("{") > DEEPEST) and is_too_deep(value):
-        raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels")
+        raise InputError(f"{where}: {_TOO_DEEP}")
     if blemished or has_lone_surrogate(text):
         problems = [f"{where}: {problem}" for problem in blemishes(value)]
         if problems:
@@ -126,15 +125,46 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
-def in_short(error: ValueError) -> str:
-    """What a reader of numbers and texts says is wrong, without its advice to programmers.
+def in_short(error: ValueError | RecursionError) -> str:
+    """What a reader of JSON, numbers or texts finds wrong, in words for whoever wrote the text.
 
     Example:
-        >>> in_short(ValueError("Expecting value"))
-        'Expecting value'
+        >>> try:
+        ...     json.loads('{"weight": five}')
+        ... except ValueError as error:
+        ...     in_short(error)
+        "column 12: expected a value, found 'five'"
     """
+    if isinstance(error, RecursionError):
+        return _TOO_DEEP
+    if isinstance(error, json.JSONDecodeError):
+        return _told(error)
     told = str(error)
     return "a whole number has more than 4300 digits" if "set_int_max_str_digits" in told else told
+
+
+# What Python's reader says begins with the first text; `{}` takes what stands in the place of the fault.
+_FAULTS = (
+    ("Expecting value", "expected a value, found {}"),
+    ("Expecting property name", "expected a key in double quotes, found {}"),
+    ("Expecting ':'", "expected ':' after the key, found {}"),
+    ("Expecting ','", "expected ',' or the closing bracket, found {}"),
+    ("Illegal trailing comma", "expected no ',' before the closing bracket"),
+    ("Extra data", "expected nothing after the value, found {}"),
+    ("Unterminated string", "the text that starts here has no closing quote"),
+    ("Invalid control character", "a text holds {}, which JSON writes as an escape"),
+    ("Invalid \\", "a text holds a backslash that begins no escape; JSON doubles a backslash"),
+)
+_TOKEN = re.compile(r"[\w.+-]{1,40}|.", re.DOTALL)
+
+
+def _told(error: json.JSONDecodeError) -> str:
+    """Where JSON ends to be JSON, what was expected there and what was found."""
+    here = _TOKEN.match(error.doc, error.pos)
+    found = repr(here[0]) if here else "the end of the text"
+    said = next((words for start, words in _FAULTS if error.msg.startswith(start)), error.msg)
+    line = f"line {error.lineno}, " if "\n" in error.doc else ""
+    return f"{line}column {error.colno}: {said.replace('{}', found)}"
 
 
 def dump_json(value: Any, indent: int | None = None) -> str:

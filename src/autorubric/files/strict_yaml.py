@@ -184,7 +184,5 @@ def _repeated(node: yaml.Node) -> list[str]:
 
 
 def _one_line(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    told = in_short(error) if isinstance(error, ValueError) else str(error)
+    told = in_short(error) if isinstance(error, ValueError | RecursionError) else str(error)
     return " ".join(told.split())

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from autorubric.errors import InputError, MissingFileError
+from autorubric.files.descriptors import unreadable
 
 LARGEST_FILE = 512 * 2**20
 """Bytes of the largest file that is read as one document; what is larger goes row by row, as JSON Lines."""
@@ -70,7 +71,7 @@ def read_bytes(path: str | Path, *, what: str = "File") -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise unreadable(path, error) from error
 
 
 def size_of_plain(path: str | Path, *, what: str = "File") -> int:
@@ -90,7 +91,7 @@ def size_of_plain(path: str | Path, *, what: str = "File") -> int:
     except FileNotFoundError:
         raise MissingFileError(f"{what} not found: {path}") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise unreadable(path, error) from error
     except ValueError:
         raise InputError(f"{str(path)!r}: no file has such a name: it holds a NUL") from None
     for is_kind, noun in _KINDS:

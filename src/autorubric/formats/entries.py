@@ -14,6 +14,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
 from autorubric.errors import InputError
 from autorubric.files.numbers import is_finite
+from autorubric.files.strict_json import in_short
 from autorubric.formats.record import number, rest_of
 
 
@@ -133,7 +134,7 @@ def from_json_text(value: Any, key: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{key} is text that is no JSON: {error}") from None
+        raise InputError(f"{key} is text that is no JSON: {in_short(error)}") from None
 
 
 def _fields(entry: Mapping[str, Any], place: str, names: Names, problems: list[str]) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from typing import Any
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric_shapes import criterion_record, read_criteria
 from autorubric.errors import InputError
+from autorubric.files.strict_json import in_short
 from autorubric.formats.record import Record, read_prompt
 
 KEY = "autorubric"
@@ -108,7 +109,7 @@ def load(text: Any) -> dict[str, Any]:
     try:
         value = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{KEY} is text that is no JSON: {error}") from None
+        raise InputError(f"{KEY} is text that is no JSON: {in_short(error)}") from None
     return dict(_mapping(value, ""))
 
 

@@ -13,9 +13,9 @@ from autorubric.errors import InputError
 from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
 from autorubric.metrics.bootstrap import Bootstrap, Statistic, bootstrap_intervals
-from autorubric.metrics.evidence import Evidence, evidence
 from autorubric.metrics.holm import holm
 from autorubric.metrics.joining import GradedItems
+from autorubric.metrics.labelled_run import LabelledRun, labelled_run
 from autorubric.metrics.pooled import as_pooled
 from autorubric.metrics.statistic_results import ConfidenceInterval, Figures
 from autorubric.metrics.sums import FIGURES, Layout, contributions, figures
@@ -127,14 +127,14 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     )
 
 
-def _of_run(name: str, run: GradedItems, dataset: RubricDataset, modes: Modes) -> Evidence:
+def _of_run(name: str, run: GradedItems, dataset: RubricDataset, modes: Modes) -> LabelledRun:
     try:
-        return evidence(run, dataset, modes)
+        return labelled_run(run, dataset, modes)
     except InputError as error:
         raise InputError(f"run {name}: {problem}" for problem in error.problems) from None
 
 
-def _differences(first: Evidence, second: Evidence, drawing: Bootstrap) -> list[Difference]:
+def _differences(first: LabelledRun, second: LabelledRun, drawing: Bootstrap) -> list[Difference]:
     """The difference of each of `FIGURES`, then that of each criterion's κ."""
     layout = Layout.of(first.table, first.modes)
     sums = [contributions(found.table, found.points, found.scores, layout) for found in (first, second)]
@@ -202,8 +202,8 @@ def _exchanged(a: Floats, b: Floats, difference: Statistic, drawing: Bootstrap) 
     return [None if np.isnan(s) else float(m / k) for s, m, k in zip(seen, as_much, known, strict=True)]
 
 
-def _in_common(a: Evidence, b: Evidence) -> tuple[Evidence, Evidence]:
-    """The evidence on the items and the points that both have, in one order and with one set of columns."""
+def _in_common(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun]:
+    """The runs on the items and the points that both have, in one order and with one set of columns."""
     a, b = _same_columns(a, b)
     items = np.intersect1d(a.table.items, b.table.items)
     first, second = _on(a, items), _on(b, items)
@@ -216,8 +216,8 @@ def _in_common(a: Evidence, b: Evidence) -> tuple[Evidence, Evidence]:
     return (_pooled(first), _pooled(second)) if a.pooled or b.pooled else (first, second)
 
 
-def _same_columns(a: Evidence, b: Evidence) -> tuple[Evidence, Evidence]:
-    """The evidence with the columns of both, so that one number means one criterion."""
+def _same_columns(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun]:
+    """The runs with the columns of both, so that one number means one criterion."""
     columns = list(a.table.columns)
     places = {signature(column.criterion): column.index for column in columns}
     for column in b.table.columns:
@@ -229,13 +229,13 @@ def _same_columns(a: Evidence, b: Evidence) -> tuple[Evidence, Evidence]:
     return replace(a, table=tables[0]), replace(b, table=tables[1], points=points)
 
 
-def _pooled(found: Evidence) -> Evidence:
+def _pooled(found: LabelledRun) -> LabelledRun:
     table, points = as_pooled(found.table, found.points)
     return replace(found, table=table, points=points, pooled=True)
 
 
-def _on(found: Evidence, items: Ints) -> Evidence:
-    """The evidence on some items, whose rows follow the order of `items`."""
+def _on(found: LabelledRun, items: Ints) -> LabelledRun:
+    """The run on some items, whose rows follow the order of `items`."""
     place = np.full(found.table.rows, -1, np.int64)
     kept = np.isin(found.table.items, items)
     place[kept] = np.searchsorted(items, found.table.items[kept])
@@ -249,11 +249,11 @@ def _on(found: Evidence, items: Ints) -> Evidence:
     return replace(found, table=table, points=points, scores=scores)
 
 
-def _keys(found: Evidence) -> Ints:
+def _keys(found: LabelledRun) -> Ints:
     return found.points.row * len(found.table.columns) + found.points.column
 
 
-def _only(found: Evidence, chosen: Flags, rows: Ints) -> Evidence:
+def _only(found: LabelledRun, chosen: Flags, rows: Ints) -> LabelledRun:
     scored = np.isin(found.scores.rows, rows)
     scores = found.scores._replace(
         rows=found.scores.rows[scored], judged=found.scores.judged[scored], true=found.scores.true[scored]

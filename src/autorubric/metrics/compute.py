@@ -23,10 +23,10 @@ from autorubric.metrics.column import FAILED
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_agreement import criterion_agreement
 from autorubric.metrics.criterion_results import CriterionMetricsUnion
-from autorubric.metrics.evidence import Evidence, PerItemMetrics, evidence
 from autorubric.metrics.gwet import gwets
 from autorubric.metrics.interval import Interval, checked_confidence
 from autorubric.metrics.joining import GradedItems
+from autorubric.metrics.labelled_run import LabelledRun, PerItemMetrics, labelled_run
 from autorubric.metrics.mcc import mcc
 from autorubric.metrics.per_judge import per_judge_metrics, without_each_judge
 from autorubric.metrics.pooled import as_pooled, pooled_by_scale
@@ -92,12 +92,12 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     """
     checked_confidence(confidence_level)
     drawing = Bootstrap(n_bootstrap, confidence_level, seed) if bootstrap else None
-    found = evidence(eval_result, dataset, Modes(cannot_assess, na_mode), per_item_metrics)
+    found = labelled_run(eval_result, dataset, Modes(cannot_assess, na_mode), per_item_metrics)
     return result_of(found, confidence_level, drawing, per_judge=per_judge)
 
 
-def result_of(found: Evidence, confidence: float, drawing: Bootstrap | None, *, per_judge: bool) -> MetricsResult:
-    """Every figure of the evidence.
+def result_of(found: LabelledRun, confidence: float, drawing: Bootstrap | None, *, per_judge: bool) -> MetricsResult:
+    """Every figure of the run.
 
     Args:
         found: a run and its labels.
@@ -135,7 +135,7 @@ def result_of(found: Evidence, confidence: float, drawing: Bootstrap | None, *, 
     )
 
 
-def _per_criterion(found: Evidence, confidence: float) -> list[CriterionMetricsUnion]:
+def _per_criterion(found: LabelledRun, confidence: float) -> list[CriterionMetricsUnion]:
     made = []
     raw_order, order = (np.argsort(p.column, kind="stable") for p in (found.table.points, found.points))
     raw_ends = np.cumsum(np.bincount(found.table.points.column, minlength=len(found.table.columns)))
@@ -147,7 +147,7 @@ def _per_criterion(found: Evidence, confidence: float) -> list[CriterionMetricsU
     return made
 
 
-def _pooled(found: Evidence, drawing: Bootstrap | None) -> list[PooledScaleMetrics]:
+def _pooled(found: LabelledRun, drawing: Bootstrap | None) -> list[PooledScaleMetrics]:
     """The figures by kind, with intervals of accuracy and of the κ over all binary pairs."""
     kinds = np.array([column.kind for column in found.table.columns])
     made = []
@@ -159,7 +159,7 @@ def _pooled(found: Evidence, drawing: Bootstrap | None) -> list[PooledScaleMetri
 
 
 def _whole(
-    found: Evidence, each: list[CriterionMetricsUnion], confidence: float, drawn: Interval | None
+    found: LabelledRun, each: list[CriterionMetricsUnion], confidence: float, drawn: Interval | None
 ) -> dict[str, Any]:
     """The figures over all criteria, by name."""
     points = found.points
@@ -197,7 +197,7 @@ def _mean(values: list[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _intervals(found: Evidence, drawing: Bootstrap) -> dict[str, Interval | None]:
+def _intervals(found: LabelledRun, drawing: Bootstrap) -> dict[str, Interval | None]:
     """Intervals by the names of `FIGURES`, and of each criterion's κ by its number."""
     table, points = as_pooled(found.table, found.points) if found.pooled else (found.table, found.points)
     layout = Layout.of(table, found.modes)
@@ -236,7 +236,7 @@ def _rule_text(scores: ScorePairs) -> str:
     return f"{scores.rule.cannot_assess.strategy.value}, {'normalized' if scores.rule.normalize else 'bare sums'}"
 
 
-def _warnings(found: Evidence, each: list[CriterionMetricsUnion]) -> list[str]:
+def _warnings(found: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     """What a reader must know of the figures."""
     sentences = list(found.scores.warnings)
     failed = int((found.table.points.judged == FAILED).sum())

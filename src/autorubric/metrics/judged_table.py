@@ -21,23 +21,11 @@ from autorubric.core.report import (
 from autorubric.core.scoring import cell
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.joining import Places, other_criteria, places_of
+from autorubric.metrics.joining import GradedItem, Places, other_criteria, places_of
 from autorubric.metrics.verdicts import criterion_of
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
-
-
-class GradedItem(Protocol):
-    """One item of a graded run: what `autorubric.evaluation.ItemResult` is."""
-
-    @property
-    def item_idx(self) -> int:
-        """The item's place in the dataset."""
-
-    @property
-    def report(self) -> Report:
-        """What the grader said."""
 
 
 class GradedRun(Protocol):

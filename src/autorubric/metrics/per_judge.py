@@ -16,8 +16,8 @@ from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_agreement import kappa_weights
 from autorubric.metrics.criterion_results import ConfusionMatrix
-from autorubric.metrics.evidence import Evidence
 from autorubric.metrics.gwet import gwets
+from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.mcc import mcc
 from autorubric.metrics.precision_recall import precision_recall
 from autorubric.metrics.results import JudgeInfluence, JudgeMetrics
@@ -26,7 +26,7 @@ from autorubric.metrics.score_pairs import score_pairs
 from autorubric.metrics.table import Points, Table
 
 
-def per_judge_metrics(run: Evidence, confidence: float) -> dict[str, JudgeMetrics]:
+def per_judge_metrics(run: LabelledRun, confidence: float) -> dict[str, JudgeMetrics]:
     """The figures of each judge, by its id.
 
     Raises:
@@ -54,7 +54,7 @@ def per_judge_metrics(run: Evidence, confidence: float) -> dict[str, JudgeMetric
     return found
 
 
-def without_each_judge(run: Evidence) -> list[JudgeInfluence]:
+def without_each_judge(run: LabelledRun) -> list[JudgeInfluence]:
     """What the most frequent vote of the others agrees with, for each judge left out; empty for fewer than three."""
     table, modes = run.table, run.modes
     if len(table.judges) < 3:

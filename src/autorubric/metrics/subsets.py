@@ -9,7 +9,7 @@ import numpy as np
 
 from autorubric.metrics.arrays import Flags, defined
 from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
-from autorubric.metrics.evidence import Evidence
+from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.pooled import as_pooled
 from autorubric.metrics.results import TagMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval
@@ -39,7 +39,7 @@ class PartFigures(NamedTuple):
     micro_kappa_ci: ConfidenceInterval | None = None
 
 
-def part_figures(found: Evidence, columns: Flags, drawing: Bootstrap | None) -> PartFigures:
+def part_figures(found: LabelledRun, columns: Flags, drawing: Bootstrap | None) -> PartFigures:
     """The figures over the chosen columns; intervals by resampling items, as for the whole.
 
     Args:
@@ -69,7 +69,7 @@ def _restricted(table: Table, points: Points, columns: Flags) -> tuple[Table, Po
     return replace(table, columns=chosen), replace(points, column=places[points.column])
 
 
-def by_tag(found: Evidence, drawing: Bootstrap | None) -> list[TagMetrics]:
+def by_tag(found: LabelledRun, drawing: Bootstrap | None) -> list[TagMetrics]:
     """The figures of each tag that a criterion has, by name of the tag."""
     columns = found.table.columns
     made = []

@@ -97,11 +97,11 @@ class StageAnswerer:
         return replace(request, draw=request.draw + self.generations.get(slot, 0) * DRAWS_A_GENERATION)
 
     async def _inquire(self, stage: Inquiry, record_id: str, fields: Fields) -> Outcome:
-        desk = _RecordDesk(self, record_id)
-        found = await stage.work(fields, desk)
-        if desk.ended is not None:
+        access = _RecordAccess(self, record_id)
+        found = await stage.work(fields, access)
+        if access.ended is not None:
             # Something was not asked: the stage was not reached, and a later run finds the rest recorded.
-            return Outcome(failure=desk.ended)
+            return Outcome(failure=access.ended)
         return _ended(found)
 
     def _held(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome | None:
@@ -127,7 +127,7 @@ def _ended(found: Settled | Failure) -> Outcome:
 
 
 @dataclass(slots=True)
-class _RecordDesk:
+class _RecordAccess:
     """One record's way to the models."""
 
     answerer: StageAnswerer

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.files import atomic_writer, parquet_writer
-from autorubric.formats.record import question_text as as_text
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
 from autorubric.synthesis.steps import STEP_FILES, read_rows
 
@@ -57,7 +56,7 @@ def question_text(question: Any) -> str:
         >>> question_text(" Why? "), question_text([{"role": "user", "content": "Hi"}])
         ('Why?', '[{"role": "user", "content": "Hi"}]')
     """
-    return as_text(question if isinstance(question, list) else str(question or "").strip())
+    return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
 
 def export_final(directory: Path, max_criteria: int = 0) -> Exported:

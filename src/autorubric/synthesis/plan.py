@@ -43,7 +43,7 @@ class Settled:
     lost: tuple[Failure, ...] = ()
 
 
-class Desk(Protocol):
+class ModelAccess(Protocol):
     """Where a stage that asks more than once reaches its models."""
 
     @property
@@ -98,7 +98,7 @@ class Inquiry:
     Attributes:
         name: as in `Stage`; so are `step`, `reads`, `holds` and `empty`.
         slots: every slot it may ask.
-        work: the value for a row, asked for at a desk.
+        work: the value for a row, asked for through the models it is given.
         requests: slot and request of every call that `work` makes for a row if nothing has to be asked again,
             as far as they can be known beforehand. Pure; for estimates.
         only_if: under which condition it asks; empty where it always does.
@@ -108,7 +108,7 @@ class Inquiry:
     step: int
     reads: tuple[str, ...]
     slots: tuple[str, ...]
-    work: Callable[[Fields, Desk], Awaitable[Settled | Failure]]
+    work: Callable[[Fields, ModelAccess], Awaitable[Settled | Failure]]
     requests: Callable[[Fields, Mapping[str, Model]], list[tuple[str, Request]]]
     holds: Callable[[Any], bool]
     empty: Any = None

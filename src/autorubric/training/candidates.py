@@ -21,7 +21,7 @@ _SAMPLE = ("sample_id", "candidate_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateAnswer:
     """One answer to a query.
 
     Attributes:
@@ -37,7 +37,7 @@ class Candidate:
     model: str = ""
 
 
-def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[str]) -> list[Candidate]:
+def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[str]) -> list[CandidateAnswer]:
     """The candidates in a JSONL or Parquet file, in the order of the file.
 
     A row names its query by id (`id`, `query_id`, `prompt_id`) or by text (`query`, `question`, `prompt`), and
@@ -70,7 +70,7 @@ def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[s
             continue
         for own, model, answer in answers:
             place = counts[query.id] = counts.get(query.id, -1) + 1
-            found.append(Candidate(query.id, answer, own or f"{query.id}-{place}", model))
+            found.append(CandidateAnswer(query.id, answer, own or f"{query.id}-{place}", model))
     if not found and not problems:
         problems.append(f"{path}: the file holds no candidates")
     return found
@@ -92,13 +92,13 @@ def _filled(value: Any) -> Any:
     return value
 
 
-def own_answers(queries: Sequence[RubricQuery]) -> list[Candidate]:
+def own_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:
     """The answers that came along with the queries, as a dataset's submissions do."""
-    return [Candidate(query.id, text, name) for query in queries for name, text in query.answers]
+    return [CandidateAnswer(query.id, text, name) for query in queries for name, text in query.answers]
 
 
 def check_candidates(
-    queries: Sequence[RubricQuery], candidates: Sequence[Candidate], origin: str
+    queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], origin: str
 ) -> tuple[list[RubricQuery], list[str]]:
     """The queries that have candidates, and a sentence for each one that has none."""
     answered = {candidate.query for candidate in candidates}
@@ -110,7 +110,7 @@ def check_candidates(
     return [query for query in queries if query.id in answered], missing
 
 
-def graded_dataset(queries: Sequence[RubricQuery], candidates: Sequence[Candidate], name: str) -> RubricDataset:
+def graded_dataset(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], name: str) -> RubricDataset:
     """The candidates as items to grade, in order, each under the rubric of its query."""
     by_id = {query.id: query for query in queries}
     items = []

@@ -11,7 +11,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
 from autorubric.llm.reading.structured import read_text
 from autorubric.llm.request import Answer, Failure, Message, Reply, Request, Unreadable
-from autorubric.training.candidates import Candidate
+from autorubric.training.candidates import CandidateAnswer
 from autorubric.training.queries import RubricQuery
 
 ROLE = "response"
@@ -104,19 +104,19 @@ class SamplingRun:
                     break
                 group.create_task(sample(place))
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[CandidateAnswer]:
         """The answers as candidates, query by query, model by model, draw by draw."""
         return [self.candidate(place, self.answers[place]) for place in self.places() if place in self.answers]
 
-    def unsampled(self) -> list[tuple[Candidate, Failure]]:
+    def unsampled(self) -> list[tuple[CandidateAnswer, Failure]]:
         """The candidates that there are no answers for, and why."""
         return [(self.candidate(place, ""), self.failed[place]) for place in self.places() if place in self.failed]
 
-    def candidate(self, place: tuple[int, int, int], answer: str) -> Candidate:
+    def candidate(self, place: tuple[int, int, int], answer: str) -> CandidateAnswer:
         """The candidate of a query, model and draw."""
         query, model, draw = place
         own = self.queries[query].id
-        return Candidate(own, answer, f"{own}-{model * self.k + draw}", self.models[model][0])
+        return CandidateAnswer(own, answer, f"{own}-{model * self.k + draw}", self.models[model][0])
 
     def places(self) -> Iterator[tuple[int, int, int]]:
         """Every query, model and draw, by their numbers."""

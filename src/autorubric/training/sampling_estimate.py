@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from autorubric.evaluation.estimate import CHARS_A_TOKEN, ModelEstimate
 from autorubric.llm.request import Answer
-from autorubric.training.candidates import Candidate
+from autorubric.training.candidates import CandidateAnswer
 from autorubric.training.sampling import SamplingRun, read_answer
 
 ANSWER_TOKENS = 500
 """Assumed length of a candidate, where nothing is on record to measure."""
 
 
-def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[ModelEstimate], list[Candidate]]:
+def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[ModelEstimate], list[CandidateAnswer]]:
     """The calls that a run would make, model by model, and the candidates it would end with.
 
     A candidate that is not on record is a text of the expected length, so that judging it can be estimated too.

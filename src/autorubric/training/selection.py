@@ -18,7 +18,7 @@ from autorubric.core.report_scoring import worst_value
 from autorubric.core.scoring import Cell, totals
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import InputError
-from autorubric.training.candidates import Candidate
+from autorubric.training.candidates import CandidateAnswer
 
 Status: TypeAlias = Literal["selected", "dropped", "undecided"]
 
@@ -93,7 +93,7 @@ class Scored:
         place: its item in the run.
     """
 
-    candidate: Candidate
+    candidate: CandidateAnswer
     score: float | None
     failure: str | None = None
     place: int = 0
@@ -126,7 +126,7 @@ def decide(candidates: Sequence[Scored], keep: Keep) -> Decision:
 
     Example:
         >>> scores = [0.6, 0.9, 0.7]
-        >>> scored = [Scored(Candidate("q", f"Answer {n}", f"q-{n}"), s) for n, s in enumerate(scores)]
+        >>> scored = [Scored(CandidateAnswer("q", f"Answer {n}", f"q-{n}"), s) for n, s in enumerate(scores)]
         >>> [one.candidate.sample_id for one in decide(scored, Keep(most=None)).chosen]
         ['q-1', 'q-2']
         >>> decide(scored[:1], Keep()).status

@@ -96,6 +96,10 @@ async def test_no_damage_of_what_had_arrived_makes_a_wrong_reply(tmp_path: Path)
         spoilt.mkdir()
         for content in (bytes(bad), good[:place]):
             (spoilt / FILE_NAMES[0]).write_bytes(content)
+            if place < good.index(b"\n") and content == bad:  # in the mark of the version
+                with pytest.raises(LedgerError, match="does not begin as arrivals of version 1"):
+                    Ledger.open(spoilt)
+                continue
             with Ledger.open(spoilt) as ledger:
                 found = [(key, ledger.find(key)) for key in texts]
             assert all(reply is None or reply.text == texts[key] for key, reply in found)
@@ -197,6 +201,33 @@ def test_a_killed_process_loses_no_reply_that_it_had_got(tmp_path: Path) -> None
     with Ledger.open(tmp_path) as ledger:
         found = [ledger.find(number.to_bytes(16, "big")) for number in range(50)]
     assert [reply and reply.text for reply in found] == [str(number) for number in range(50)]
+
+
+# As files were before they had a mark: lengths of key and content, a checksum, the time, the key, the content.
+WITHOUT_MARK = bytes.fromhex("10000000 07000000 00000000 0000000000000000") + b"k" * 16 + b"content"
+
+
+@pytest.mark.parametrize("content", [WITHOUT_MARK, b"autorubric arrivals 2\nwhatever", b"autorubric arrivals 10\n"])
+def test_a_file_of_an_unknown_layout_is_refused_by_name_and_stays(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / FILE_NAMES[1]
+    path.write_bytes(content)
+    with pytest.raises(
+        LedgerError, match="remove the file: what the ledger lacks of it is then asked again"
+    ) as caught:
+        Ledger.open(tmp_path)
+    assert str(caught.value).startswith(f"{path} ")
+    assert path.read_bytes() == content
+    path.unlink()
+    Ledger.open(tmp_path).close()
+
+
+# What a kill leaves in the middle of the first write, and what a power cut makes of a file that was never synced.
+@pytest.mark.parametrize("content", [b"", b"autorubric arr", b"autorubric" + bytes(500), bytes(500)])
+def test_a_file_that_never_had_its_mark_holds_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE_NAMES[0]).write_bytes(content)
+    with Ledger.open(tmp_path) as ledger:
+        assert ledger.count == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.sqlite"]
 
 
 def test_an_error_while_rows_are_taken_over_leaves_them_where_they_are(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from autorubric.synthesis.candidate import Candidate, Licence, Pool, Votes
-from autorubric.synthesis.gates import Decision, GateContext, GateSettings, decide, evolved_share, fates
-from autorubric.synthesis.gates.decision import GateName
+from autorubric.synthesis.gate_settings import GateName
+from autorubric.synthesis.gates import GateContext, GateDecision, GateSettings, decide, evolved_share, fates
 
 QUERY = "How much ibuprofen may I take a day, and when should I see a doctor? Answer in three sentences."
 ASKED = Licence("implicit")
@@ -35,7 +35,9 @@ def context(
     return GateContext(query, (*MERGED, one), Pool(("",) * 6, ("j1", "j2"), given), licences)
 
 
-def said(found: GateContext, gate: GateName, name: str = "e1.1", settings: GateSettings | None = None) -> Decision:
+def said(
+    found: GateContext, gate: GateName, name: str = "e1.1", settings: GateSettings | None = None
+) -> GateDecision:
     """What one gate alone says about one criterion."""
     alone = replace_order(settings or GateSettings(), gate)
     return next(one for one in decide(found, alone) if one.candidate == name)

@@ -150,9 +150,11 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
     environ = os.environ if environ is None else environ
     name = canonical(config.model)
     prefix, _, rest = name.partition("/")
-    if prefix == BUILTIN:
-        return Endpoint(name, BUILTIN, rest, "")
     base_url = (config.api_base or "").strip()
+    if prefix == BUILTIN:
+        if base_url:
+            raise ConfigError(f"{name} runs in this process and asks no address; leave its base URL out")
+        return Endpoint(name, BUILTIN, rest, "")
     if base_url:
         return _at_address(config, name, base_url, environ)
     if prefix == _ANY_SERVICE and rest:

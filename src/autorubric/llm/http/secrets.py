@@ -13,6 +13,7 @@ _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password|credential",
 _LOOKS_LIKE_A_KEY = re.compile(
     r"\b(?:sk|gsk|xai|hf|pk|rk|fw)[-_][A-Za-z0-9_\-*]{8,}|\bAIza[\w\-]{16,}|(?<=Bearer )[^\s\"',}]{6,}"
 )
+_ESCAPED_ASCII = re.compile(r"\\(?:u00[2-7]|/)")
 _SHORTEST_TOLD_APART = 6
 
 
@@ -91,14 +92,28 @@ def redacted(text: str, *secrets: str | None) -> str:
 
 
 def cleared(text: str, *secrets: str | None) -> str:
-    """`text` with every given secret replaced, and nothing else: a reply may speak of keys.
+    r"""`text` with every given secret replaced, and nothing else: a reply may speak of keys.
+
+    A secret is known in JSON inside the text too, where any character may be written as an escape.
 
     Example:
         >>> cleared("Keys look like sk-abcdefgh12345, yours is my-own-key-1", "my-own-key-1")
         'Keys look like sk-abcdefgh12345, yours is <hidden>'
+        >>> cleared(r'{"said": "my-own-\u006bey-1"}', "my-own-key-1")
+        '{"said": "<hidden>"}'
     """
+    escaped = _ESCAPED_ASCII.search(text) is not None
     for secret in secrets:
         # A very short "key" such as EMPTY's cousins would turn ordinary words into <hidden>.
         if secret and len(secret) >= _SHORTEST_TOLD_APART:
             text = text.replace(secret, HIDDEN)
+            if escaped:
+                text = re.sub("".join(map(_plain_or_escaped, secret)), HIDDEN, text)
     return text
+
+
+def _plain_or_escaped(character: str) -> str:
+    """A pattern for a character in JSON text, whose backslashes double each time that the text is quoted in JSON."""
+    plain = r"\\{0,8}/" if character == "/" else re.escape(character)
+    code = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in f"{ord(character):04x}")
+    return rf"(?:{plain}|\\{{1,8}}u{code})"

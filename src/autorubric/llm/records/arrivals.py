@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from autorubric.errors import LedgerError
 from autorubric.llm.records.rows import SealedRow
 
 FILE_NAMES = ("arrivals.0", "arrivals.1")
 
+VERSION = 1
+_MARK = b"autorubric arrivals %d\n" % VERSION
 _HEAD = struct.Struct("<III")  # lengths of key and content; checksum of what follows: time, key and content
 _AT = struct.Struct("<d")
 _FULL = 16 << 20
@@ -70,7 +73,7 @@ class Arrivals:
                 self._files = [_owned(path) for path in self._paths]
             if self._size >= _FULL and self._committed >= self._filled_at:
                 self._turn(self._files)
-            framed = _framed(row)
+            framed = _framed(row) if self._size else _MARK + _framed(row)
             # What was written in part is overwritten by the next row.
             if os.pwrite(self._files[0], framed, self._size) == len(framed):
                 self._size += len(framed)
@@ -112,13 +115,16 @@ def take_over(directory: Path, keep: Callable[[list[Arrival]], None]) -> None:
     """Give what a killed process left to `keep`, file by file, and then remove the files.
 
     The files of a process that lives are left alone.
+
+    Raises:
+        LedgerError: another version of this package made a file, or its first bytes are damaged; it stays.
     """
     for path in (directory / name for name in FILE_NAMES):
         if not path.exists():
             continue
         with path.open("rb") as file, suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if found := list(_arrivals(memoryview(file.read()))):
+            if found := list(_arrivals(_unmarked(file.read(), path))):
                 keep(found)
             path.unlink(missing_ok=True)
 
@@ -139,6 +145,17 @@ def _framed(row: SealedRow) -> bytes:
     at, content = _AT.pack(row.at), row.to_bytes()
     checksum = crc32(content, crc32(row.key, crc32(at)))
     return b"".join((_HEAD.pack(len(row.key), len(content), checksum), at, row.key, content))
+
+
+def _unmarked(content: bytes, path: Path) -> memoryview:
+    """What stands behind the mark of the version; nothing where a kill or a power cut left no whole mark."""
+    mark = content[: len(_MARK)]
+    if mark != _MARK and not _MARK.startswith(mark.rstrip(b"\0")):
+        raise LedgerError(
+            f"{path} does not begin as arrivals of version {VERSION} do, which this autorubric reads; use the "
+            "autorubric that wrote it, or remove the file: what the ledger lacks of it is then asked again"
+        )
+    return memoryview(content)[len(_MARK) if mark == _MARK else len(content) :]
 
 
 def _arrivals(left: memoryview) -> Iterator[Arrival]:

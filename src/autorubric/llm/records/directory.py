@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from autorubric.errors import InputError
+from autorubric.files.descriptors import is_out_of_files
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
 _MOUNTS = Path("/proc/self/mounts")
@@ -18,6 +19,7 @@ def private_file(directory: Path, name: str) -> Path:
 
     Raises:
         InputError: the directory cannot be made or written, or it lies on a network filesystem.
+        OSError: the process is out of file descriptors.
 
     Example:
         >>> import tempfile
@@ -31,6 +33,8 @@ def private_file(directory: Path, name: str) -> Path:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
+        if is_out_of_files(error):
+            raise
         raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
     kind = filesystem_of(directory)
     if kind in _NETWORK:

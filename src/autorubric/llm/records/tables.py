@@ -6,8 +6,11 @@ import sqlite3
 from pathlib import Path
 
 from autorubric.errors import LedgerError
+from autorubric.files.descriptors import TOO_MANY_FILES, can_open_more
 
 VERSION = 1
+_FILES = 8
+"""Most files that two connections open: each the database, its log and the log's index, and a journal."""
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID",
@@ -94,6 +97,10 @@ class damage_named:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            advice = "restore the run directory from a copy, or start again in a new one"
-            raise LedgerError(f"{self._place} cannot be read: {error}; {advice}") from error
+        if not isinstance(error, sqlite3.Error):
+            return
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says more of the same kind
+        if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
+            raise LedgerError(f"{self._place} cannot be opened: {TOO_MANY_FILES}") from error
+        advice = "restore the run directory from a copy, or start again in a new one"
+        raise LedgerError(f"{self._place} cannot be read: {error}; {advice}") from error

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.full.rows import criteria_in, licences_in, pool_in, responses_in
-from autorubric.synthesis.gates import Decision, GateContext, GateSettings, decide, fates
+from autorubric.synthesis.gates import GateContext, GateDecision, GateSettings, decide, fates
 from autorubric.synthesis.plan import Fields
 from autorubric.synthesis.stages.asking import query_in
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class EvidenceFields:
     """The fields that a stage bases its decisions on.
 
     Attributes:
@@ -42,7 +42,7 @@ class Evidence:
             licences_in(fields, self.licences),
         )
 
-    def decisions(self, fields: Fields, settings: GateSettings) -> list[Decision]:
+    def decisions(self, fields: Fields, settings: GateSettings) -> list[GateDecision]:
         """What the gates say of a row's criteria."""
         return decide(self.context(fields), settings)
 

@@ -13,12 +13,12 @@ from autorubric.prompts import Prompt
 from autorubric.synthesis.aggregation import sameness_key
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.full.consensus import best_pair, consensus
-from autorubric.synthesis.full.evidence import Evidence, slots_in
+from autorubric.synthesis.full.evidence import EvidenceFields, slots_in
 from autorubric.synthesis.full.filters import criterion_fault
 from autorubric.synthesis.full.rows import criterion_row, holds_criteria, responses_in
 from autorubric.synthesis.full.settings import FullSettings
 from autorubric.synthesis.items import Item, read_additions, rubric_schema
-from autorubric.synthesis.plan import Derivation, Desk, Fields, Inquiry, Settled
+from autorubric.synthesis.plan import Derivation, Fields, Inquiry, ModelAccess, Settled
 from autorubric.synthesis.stages.asking import missing, query_in, request_from
 
 
@@ -35,7 +35,7 @@ class Round:
     """
 
     number: int
-    before: Evidence
+    before: EvidenceFields
     settings: FullSettings
     template: Prompt
     follow_up: FollowUp
@@ -98,12 +98,12 @@ class Round:
 def round_stage(turn: Round, texts: Sequence[str]) -> Inquiry:
     """The stage that writes `round_<n>`: the `pair` compared, the new `criteria`, and those `dropped`."""
 
-    async def work(fields: Fields, desk: Desk) -> Settled | Failure:
+    async def work(fields: Fields, access: ModelAccess) -> Settled | Failure:
         pair = turn.compared(fields)
         if not isinstance(pair, tuple):
             return pair
-        model = desk.models["augment"]
-        answer = await desk.ask_as("augment")(model, turn.request(fields, pair), read_additions, turn.follow_up)
+        model = access.models["augment"]
+        answer = await access.ask_as("augment")(model, turn.request(fields, pair), read_additions, turn.follow_up)
         if isinstance(answer, Failure):
             return answer
         value = turn.value(fields, pair, answer.value, model.name)

@@ -9,16 +9,18 @@ from autorubric.llm.request import Failure
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.compiling import CompileSettings, Proposal, compiled, proposals
 from autorubric.synthesis.full.consensus import consensus
-from autorubric.synthesis.full.evidence import Evidence, slots_in
+from autorubric.synthesis.full.evidence import EvidenceFields, slots_in
 from autorubric.synthesis.full.rows import criteria_in, criterion_row
 from autorubric.synthesis.full.settings import Compiling, FullSettings
-from autorubric.synthesis.gates import Decision, GateContext, decide, evolved_share, fates
+from autorubric.synthesis.gates import GateContext, GateDecision, decide, evolved_share, fates
 from autorubric.synthesis.plan import Derivation, Fields, Settled
 from autorubric.synthesis.quality import measures
 from autorubric.synthesis.stages.asking import missing
 
 
-def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Derivation:
+def gated_stage(
+    before: EvidenceFields, after: EvidenceFields, texts: Sequence[str], settings: FullSettings
+) -> Derivation:
     """The stage that writes `gated`: the rubric that is left, and everything it rests on.
 
     `criteria` and `rejected` hold each criterion with its decisions, `rewritten` those that were replaced, and
@@ -82,11 +84,11 @@ def _proposed(context: GateContext, criteria: Sequence[Candidate], settings: Com
     return proposals(context.query_text, criteria, context.pool, bounds)
 
 
-def _stays(decision: Decision | None) -> bool:
+def _stays(decision: GateDecision | None) -> bool:
     return decision is None or decision.outcome in ("kept", "undecided")
 
 
-def _with_gates(one: Candidate, decisions: Sequence[Decision]) -> dict[str, Any]:
+def _with_gates(one: Candidate, decisions: Sequence[GateDecision]) -> dict[str, Any]:
     """A criterion with what each gate said about it."""
     said = [
         {"gate": d.gate, "outcome": d.outcome, "figures": dict(d.figures), "reason": d.reason}
@@ -96,7 +98,7 @@ def _with_gates(one: Candidate, decisions: Sequence[Decision]) -> dict[str, Any]
     return criterion_row(one) | {"gates": said}
 
 
-def _rejected(one: Candidate, decisions: Sequence[Decision], last: Decision) -> dict[str, Any]:
+def _rejected(one: Candidate, decisions: Sequence[GateDecision], last: GateDecision) -> dict[str, Any]:
     reason = last.reason if last.outcome == "rejected" else f"{last.reason}; no rewrite of it came"
     return _with_gates(one, decisions) | {"gate": last.gate, "reason": reason}
 

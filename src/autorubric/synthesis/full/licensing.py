@@ -15,7 +15,7 @@ from autorubric.synthesis.candidate import Candidate, Licence
 from autorubric.synthesis.full.evidence import in_place
 from autorubric.synthesis.full.rows import criteria_in
 from autorubric.synthesis.gates import agreed_licences, licence_request, read_licences
-from autorubric.synthesis.plan import Desk, Fields, Inquiry, Settled
+from autorubric.synthesis.plan import Fields, Inquiry, ModelAccess, Settled
 from autorubric.synthesis.stages.asking import missing, query_in
 
 
@@ -75,7 +75,7 @@ def licence_stage(
             return []
         return how.requests(query_in(fields), in_place(criteria_in(fields, criteria)))
 
-    async def work(fields: Fields, desk: Desk) -> Settled | Failure:
+    async def work(fields: Fields, access: ModelAccess) -> Settled | Failure:
         absent = [field for field in criteria if not fields.get(field)]
         if absent:
             return missing(absent[0])
@@ -83,7 +83,7 @@ def licence_stage(
             held = fields.get(news.before)
             return missing(news.before) if held is None else Settled(held, "passthrough")
         read = _reader(in_place(criteria_in(fields, criteria)))
-        ask, model = desk.ask_as("licence"), desk.models["licence"]
+        ask, model = access.ask_as("licence"), access.models["licence"]
         answers = await asyncio.gather(*(ask(model, request, read, how.follow_up) for request in asked(fields)))
         said = [answer for answer in answers if isinstance(answer, Answer)]
         lost = tuple(answer for answer in answers if isinstance(answer, Failure))

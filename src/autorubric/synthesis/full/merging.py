@@ -27,7 +27,7 @@ from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.full.filters import criterion_fault
 from autorubric.synthesis.full.rows import criterion_row, holds_criteria
 from autorubric.synthesis.full.settings import FullSettings
-from autorubric.synthesis.plan import Derivation, Desk, Fields, Inquiry, Settled
+from autorubric.synthesis.plan import Derivation, Fields, Inquiry, ModelAccess, Settled
 from autorubric.synthesis.stages.asking import missing, query_in
 
 Sets = Sequence[Sequence[Candidate]]
@@ -78,20 +78,20 @@ def merge_stage(template: Prompt, follow_up: FollowUp, names: Mapping[str, str],
     `merge_characters`, else two sets at a time; a single set stands as it is.
     """
 
-    async def work(fields: Fields, desk: Desk) -> Settled | Failure:
+    async def work(fields: Fields, access: ModelAccess) -> Settled | Failure:
         drafts = drafts_in(fields, names, settings)
         found = pre_deduplicate(drafts.sets)
         sets = [one for one in found.sets if one]
         if not sets:
             return missing("candidate rubrics")
-        merging = _Merging(template, follow_up, query_in(fields), desk)
-        made = await _merged(merging, sets, settings, desk.item)
+        merging = _Merging(template, follow_up, query_in(fields), access)
+        made = await _merged(merging, sets, settings, access.item)
         if isinstance(made, Failure):
             return made
         fates = _traced([*drafts.fates, *found.fates], made.fates)
         notes = tuple(f"a criterion was dropped: {fate.reason}" for fate in drafts.fates)
         value = {"criteria": list(map(criterion_row, made.criteria)), "fates": [asdict(fate) for fate in fates]}
-        model = desk.models["merge"].name if len(sets) > 1 else "passthrough"
+        model = access.models["merge"].name if len(sets) > 1 else "passthrough"
         return Settled(value, model, (*notes, *made.notes))
 
     def requests(fields: Fields, models: Mapping[str, Model]) -> list[tuple[str, Request]]:
@@ -126,13 +126,13 @@ class _Merging:
     template: Prompt
     follow_up: FollowUp
     query: Any
-    desk: Desk
+    access: ModelAccess
 
     async def of(self, sets: Sets, prefix: str) -> Account | Failure:
         """The account of one merge call."""
         request = merge_request(self.template, self.query, sets)
-        ask = self.desk.ask_as("merge")
-        answer = await ask(self.desk.models["merge"], request, read_merge, self.follow_up)
+        ask = self.access.ask_as("merge")
+        answer = await ask(self.access.models["merge"], request, read_merge, self.follow_up)
         if isinstance(answer, Failure):
             return answer
         inputs = [one for some in sets for one in some]

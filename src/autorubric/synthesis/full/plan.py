@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from autorubric.graders.asking import JudgeOptions
 from autorubric.synthesis.full.drafting import own_response_stage, pitfall_stage, rubric_stage
-from autorubric.synthesis.full.evidence import Evidence
+from autorubric.synthesis.full.evidence import EvidenceFields
 from autorubric.synthesis.full.evolving import Round, augmented_stage, round_stage
 from autorubric.synthesis.full.gating import gated_stage
 from autorubric.synthesis.full.licensing import Licensing, News, licence_stage
@@ -95,13 +95,13 @@ def _draft_stages(prompts: FullPrompts, shape: Shape, settings: FullSettings) ->
 
 def _evolution(
     prompts: FullPrompts, shape: Shape, bench: Bench, settings: FullSettings
-) -> tuple[list[AnyStage], Evidence]:
+) -> tuple[list[AnyStage], EvidenceFields]:
     """The rounds, each with verdicts and licences of its criteria, and all the evidence there is then."""
     texts = shape.texts
     follow_up = follow_up_with(prompts.drafts.reask)
     licensed = bool(_LICENCE_GATES & set(settings.gates.order))
     how = Licensing(prompts.gates, settings.gates.licence_draws, follow_up)
-    evidence = Evidence(tuple(shape.judges.values()), ("merge",), ("merged_verdicts",), "")
+    evidence = EvidenceFields(tuple(shape.judges.values()), ("merge",), ("merged_verdicts",), "")
     stages: list[AnyStage] = []
     for number in range(1, settings.rounds + 1):
         name = f"round_{number}"
@@ -131,7 +131,7 @@ def _evolution(
 
 
 def _gates(
-    prompts: FullPrompts, bench: Bench, texts: Sequence[str], before: Evidence, settings: FullSettings
+    prompts: FullPrompts, bench: Bench, texts: Sequence[str], before: EvidenceFields, settings: FullSettings
 ) -> list[AnyStage]:
     follow_up = follow_up_with(prompts.drafts.reask)
     if "agreement" not in settings.gates.order:

@@ -11,10 +11,10 @@ from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.prompts.gating import GatePrompts
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.full.evidence import Evidence
+from autorubric.synthesis.full.evidence import EvidenceFields
 from autorubric.synthesis.full.rows import criterion_row, holds_criteria
 from autorubric.synthesis.gates import GateSettings, disputes_in, fates, read_rewrites, rewrite_request
-from autorubric.synthesis.plan import Desk, Fields, Inquiry, Settled
+from autorubric.synthesis.plan import Fields, Inquiry, ModelAccess, Settled
 from autorubric.synthesis.stages.asking import missing
 
 DISPUTED = "judges split on a criterion"
@@ -33,7 +33,7 @@ class Rewriting:
     """
 
     prompts: GatePrompts
-    before: Evidence
+    before: EvidenceFields
     settings: GateSettings
     follow_up: FollowUp
 
@@ -60,7 +60,7 @@ class Rewriting:
 def rewrite_stage(how: Rewriting, texts: Sequence[str]) -> Inquiry:
     """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
 
-    async def work(fields: Fields, desk: Desk) -> Settled | Failure:
+    async def work(fields: Fields, access: ModelAccess) -> Settled | Failure:
         if (absent := how.missing(fields)) is not None:
             return absent
         criteria = how.disputed(fields)
@@ -70,8 +70,8 @@ def rewrite_stage(how: Rewriting, texts: Sequence[str]) -> Inquiry:
         def read(reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:
             return read_rewrites(criteria, reply)
 
-        model = desk.models["rewrite"]
-        answer = await desk.ask_as("rewrite")(model, how.request(fields, criteria), read, how.follow_up)
+        model = access.models["rewrite"]
+        answer = await access.ask_as("rewrite")(model, how.request(fields, criteria), read, how.follow_up)
         if isinstance(answer, Failure):
             return answer
         rows = [criterion_row(one) for one in answer.value.values()]

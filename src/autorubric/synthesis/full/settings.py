@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from autorubric.synthesis.gates.settings import GateSettings
+from autorubric.synthesis.gate_settings import GateSettings
 from autorubric.synthesis.strict import Strict
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from autorubric.synthesis.quality import MEASURES
-
 _PARTS = ("criteria", "left_out", "rejected", "rewritten")
 OUTCOMES = ("kept", "rewrite", "rejected", "undecided")
 
@@ -69,6 +67,8 @@ class GateTally:
     @property
     def means(self) -> dict[str, float | None]:
         """Each of the thirteen measures as its mean over the rubrics that have it; None where none has."""
+        from autorubric.synthesis.quality import MEASURES
+
         sums = {name: self.quality.get(name, (0.0, 0)) for name in MEASURES}
         return {name: total / n if n else None for name, (total, n) in sums.items()}
 

@@ -20,7 +20,7 @@ from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure, Request
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.full.rows import criteria_in, responses_in
-from autorubric.synthesis.plan import Desk, Fields, Inquiry, Settled
+from autorubric.synthesis.plan import Fields, Inquiry, ModelAccess, Settled
 from autorubric.synthesis.stages.asking import missing, query_in
 
 _MOST_QUOTED = 400  # characters of a judge's reason that are kept where judges split
@@ -64,16 +64,16 @@ def verdict_stage(
         only_if: under which condition there is anything to grade.
     """
 
-    async def work(fields: Fields, desk: Desk) -> Settled | Failure:
+    async def work(fields: Fields, access: ModelAccess) -> Settled | Failure:
         if not fields.get("pool"):
             return missing("pool")
         found = criteria_in(fields, criteria)
         if not found:
             return Settled({"votes": {}, "reasons": {}}, "skipped(nothing to judge)")
-        cases = _cases(fields, found, desk.item)
+        cases = _cases(fields, found, access.item)
         judged = await asyncio.gather(
             *(
-                _judged(bench.judge(slot, desk.models[slot]), case, desk.ask_as(slot))
+                _judged(bench.judge(slot, access.models[slot]), case, access.ask_as(slot))
                 for slot in bench.slots
                 for case in cases
             )
@@ -82,7 +82,7 @@ def verdict_stage(
             return judged[0][1][0]
         rows = [[one[0] for one in judged[i : i + len(cases)]] for i in range(0, len(judged), len(cases))]
         lost = tuple(failure for _, failures in judged for failure in failures)
-        models = ", ".join(dict.fromkeys(desk.models[slot].name for slot in bench.slots))
+        models = ", ".join(dict.fromkeys(access.models[slot].name for slot in bench.slots))
         return Settled(_as_value(found, rows), models, lost=lost)
 
     def requests(fields: Fields, models: Mapping[str, Model]) -> list[tuple[str, Request]]:

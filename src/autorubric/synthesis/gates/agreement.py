@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.gates.decision import Decision, GateContext
-from autorubric.synthesis.gates.settings import GateSettings
+from autorubric.synthesis.gate_settings import GateSettings
+from autorubric.synthesis.gates.decision import GateContext, GateDecision
 from autorubric.synthesis.gates.verdicts import judge_error, split_chance, tallies
 
 
-def judges_agree(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[Decision]:
+def judges_agree(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already.
 
     Example:
@@ -24,17 +24,17 @@ def judges_agree(candidates: Sequence[Candidate], context: GateContext, settings
     return [_decision(one, context, settings.agreement.least_split, error) for one in candidates]
 
 
-def _decision(one: Candidate, context: GateContext, least_split: float, error: float) -> Decision:
+def _decision(one: Candidate, context: GateContext, least_split: float, error: float) -> GateDecision:
     votes = context.pool.votes.get(one.id, ())
     chance = split_chance(votes, error)
     if chance is None:
-        return Decision(one.id, "agreement", "undecided", {}, "no response was judged by two judges")
+        return GateDecision(one.id, "agreement", "undecided", {}, "no response was judged by two judges")
     both = [tally for tally in tallies(votes) if sum(tally) > 1]
     split = sum(min(tally) > 0 for tally in both)
     figures = {"split": chance, "disputed": split, "compared": len(both), "judge_error": error}
     if chance < least_split:
-        return Decision(one.id, "agreement", "kept", figures)
+        return GateDecision(one.id, "agreement", "kept", figures)
     said = f"judges disagree on {split} of {len(both)} responses"
     if one.rewritten:
-        return Decision(one.id, "agreement", "rejected", figures, f"{said}, after a rewrite")
-    return Decision(one.id, "agreement", "rewrite", figures, said)
+        return GateDecision(one.id, "agreement", "rejected", figures, f"{said}, after a rewrite")
+    return GateDecision(one.id, "agreement", "rewrite", figures, said)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from autorubric.lint.rules.unseen import unseen_texts
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.gates.decision import Decision, GateContext
-from autorubric.synthesis.gates.settings import GateSettings
+from autorubric.synthesis.gate_settings import GateSettings
+from autorubric.synthesis.gates.decision import GateContext, GateDecision
 
 
-def answerable(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[Decision]:
+def answerable(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """A rejection for criteria that need more than the query and one submission to be decided.
 
     Besides the licence judges, a criterion's own words tell: one that speaks of a reference answer or of other
@@ -25,15 +25,15 @@ def answerable(candidates: Sequence[Candidate], context: GateContext, settings: 
     return [_decision(one, context) for one in candidates]
 
 
-def _decision(one: Candidate, context: GateContext) -> Decision:
+def _decision(one: Candidate, context: GateContext) -> GateDecision:
     unseen = unseen_texts(one.description, context.query_text)
     if unseen:
         reason = f"it speaks of {unseen!r}, which a grader does not see"
-        return Decision(one.id, "answerable", "rejected", {"words": unseen}, reason)
+        return GateDecision(one.id, "answerable", "rejected", {"words": unseen}, reason)
     licence = context.licence_of(one)
     if licence is None:
-        return Decision(one.id, "answerable", "undecided", {}, "no licence judgment")
+        return GateDecision(one.id, "answerable", "undecided", {}, "no licence judgment")
     if not licence.answerable:
         reason = licence.reason or "the submission alone does not show whether it is met"
-        return Decision(one.id, "answerable", "rejected", {"draws": licence.draws}, reason)
-    return Decision(one.id, "answerable", "kept", {"draws": licence.draws})
+        return GateDecision(one.id, "answerable", "rejected", {"draws": licence.draws}, reason)
+    return GateDecision(one.id, "answerable", "kept", {"draws": licence.draws})

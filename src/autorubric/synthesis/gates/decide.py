@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.gate_settings import GateName, GateSettings
 from autorubric.synthesis.gates.agreement import judges_agree
 from autorubric.synthesis.gates.answerable import answerable
-from autorubric.synthesis.gates.decision import Decision, GateContext, GateName, standing
+from autorubric.synthesis.gates.decision import GateContext, GateDecision, standing
 from autorubric.synthesis.gates.licensed import licensed
 from autorubric.synthesis.gates.redundant import redundant
 from autorubric.synthesis.gates.separates import separates
-from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.gates.share import within_share
 from autorubric.synthesis.gates.surface import asks_substance
 
-Gate: TypeAlias = Callable[[Sequence[Candidate], GateContext, GateSettings], list[Decision]]
+Gate: TypeAlias = Callable[[Sequence[Candidate], GateContext, GateSettings], list[GateDecision]]
 """What a gate says about the criteria that reached it; it is silent about those it does not judge."""
 
 GATES: dict[GateName, Gate] = {
@@ -31,7 +31,7 @@ GATES: dict[GateName, Gate] = {
 """Every gate by its name."""
 
 
-def decide(context: GateContext, settings: GateSettings) -> list[Decision]:
+def decide(context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """What each gate says about each criterion that reaches it, in the order of the settings.
 
     A criterion that a gate rejects or wants rewritten does not reach the next: verdicts that judges split on
@@ -46,7 +46,7 @@ def decide(context: GateContext, settings: GateSettings) -> list[Decision]:
         >>> last.gate, last.outcome
         ('licensed', 'rejected')
     """
-    decisions: list[Decision] = []
+    decisions: list[GateDecision] = []
     reaching = context.candidates
     for name in settings.order:
         said = GATES[name](reaching, context, settings)

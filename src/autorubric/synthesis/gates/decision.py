@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from autorubric.synthesis.candidate import Candidate, Licence, Pool
+from autorubric.synthesis.gate_settings import GateName
 
-GateName: TypeAlias = Literal["answerable", "licensed", "surface", "agreement", "separates", "redundant", "share"]
 Outcome: TypeAlias = Literal["kept", "rewrite", "rejected", "undecided"]
 Figures: TypeAlias = Mapping[str, float | str | None]
 
@@ -59,7 +59,7 @@ class GateContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class GateDecision:
     """What one gate said about one criterion.
 
     Attributes:
@@ -78,15 +78,15 @@ class Decision:
     reason: str = ""
 
 
-def fates(decisions: Iterable[Decision]) -> dict[str, Decision]:
+def fates(decisions: Iterable[GateDecision]) -> dict[str, GateDecision]:
     """The decision that settles each criterion: a rejection, else a rewrite, else the last one.
 
     Example:
-        >>> said = [Decision("e1", "licensed", "kept"), Decision("e1", "separates", "rejected")]
+        >>> said = [GateDecision("e1", "licensed", "kept"), GateDecision("e1", "separates", "rejected")]
         >>> fates(said)["e1"].gate
         'separates'
     """
-    settled: dict[str, Decision] = {}
+    settled: dict[str, GateDecision] = {}
     for decision in decisions:
         before = settled.get(decision.candidate)
         if before is None or _RANK[decision.outcome] >= _RANK[before.outcome]:
@@ -94,12 +94,12 @@ def fates(decisions: Iterable[Decision]) -> dict[str, Decision]:
     return settled
 
 
-def standing(candidates: Iterable[Candidate], decisions: Iterable[Decision]) -> tuple[Candidate, ...]:
+def standing(candidates: Iterable[Candidate], decisions: Iterable[GateDecision]) -> tuple[Candidate, ...]:
     """The criteria that no gate rejected or wants rewritten, in their order.
 
     Example:
         >>> one, two = Candidate("m1", "", "Names it.", 5), Candidate("m2", "", "Is polite.", 5)
-        >>> [left.id for left in standing([one, two], [Decision("m2", "licensed", "rejected")])]
+        >>> [left.id for left in standing([one, two], [GateDecision("m2", "licensed", "rejected")])]
         ['m1']
     """
     stopped = {decision.candidate for decision in decisions if _RANK[decision.outcome]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from autorubric.synthesis.gates.settings import SurfaceKind
+from autorubric.synthesis.gate_settings import SurfaceKind
 from autorubric.synthesis.gates.words import holds
 from autorubric.wording import numbers_in
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.gates.decision import Decision, GateContext
-from autorubric.synthesis.gates.settings import GateSettings, RedundantSettings
+from autorubric.synthesis.gate_settings import GateSettings, RedundantSettings
+from autorubric.synthesis.gates.decision import GateContext, GateDecision
 from autorubric.synthesis.gates.verdicts import agreement_rate, judge_error, opposite, same_factor
 from autorubric.synthesis.gates.words import alikeness
 
 
-def redundant(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[Decision]:
+def redundant(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """A rejection for each criterion that demands what a weightier one does.
 
     In a pool of six, equal verdicts are often chance. So the chance that two criteria are one starts low, or
@@ -34,17 +34,17 @@ def redundant(candidates: Sequence[Candidate], context: GateContext, settings: G
     graded = [votes[one.id] for one in candidates if one.id in votes]
     error, alike = judge_error(context.pool, settings.judge_error), agreement_rate(graded)
     ranked = sorted(candidates, key=lambda one: (-abs(one.weight), one.origin != "merged"))
-    staying, said = list[Candidate](), dict[str, Decision]()
+    staying, said = list[Candidate](), dict[str, GateDecision]()
     for one in ranked:
         pairs = [(_same_chance(one, other, context, settings.redundant, (error, alike)), other) for other in staying]
         chance, other = max(pairs, key=lambda pair: pair[0], default=(0.0, None))
         if other is not None and chance >= settings.redundant.least_same:
             reason = f"it demands what {other.id} does: {other.description}"
-            said[one.id] = Decision(one.id, "redundant", "rejected", {"same": chance, "as": other.id}, reason)
+            said[one.id] = GateDecision(one.id, "redundant", "rejected", {"same": chance, "as": other.id}, reason)
         else:
             staying.append(one)
             figures = {"same": chance, "as": other.id if other else None}
-            said[one.id] = Decision(one.id, "redundant", "kept", figures)
+            said[one.id] = GateDecision(one.id, "redundant", "kept", figures)
     return [said[one.id] for one in candidates]
 
 

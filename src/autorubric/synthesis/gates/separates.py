@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.gates.decision import Decision, Figures, GateContext
+from autorubric.synthesis.gate_settings import GateSettings
+from autorubric.synthesis.gates.decision import Figures, GateContext, GateDecision
 from autorubric.synthesis.gates.direction import reversed_chance, scores_without
-from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.gates.verdicts import judge_error, opposite, separating_chance, tallies
 
 
-def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[Decision]:
+def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """A rejection for criteria that all responses meet or none does, and for those that better responses miss.
 
     Merged criteria are looked at only where the settings say so; they carry the score in any case.
@@ -30,33 +30,33 @@ def separates(candidates: Sequence[Candidate], context: GateContext, settings: G
 
 def _decision(
     one: Candidate, others: Sequence[Candidate], context: GateContext, settings: GateSettings, error: float
-) -> Decision:
+) -> GateDecision:
     limits, votes = settings.separates, context.pool.votes.get(one.id, ())
     judged = [tally for tally in tallies(votes) if sum(tally)]
     if len(judged) < limits.least_responses:
         reason = f"{len(judged)} graded responses; {limits.least_responses} are needed to tell"
-        return Decision(one.id, "separates", "undecided", {"responses": len(judged)}, reason)
+        return GateDecision(one.id, "separates", "undecided", {"responses": len(judged)}, reason)
     met = sum(tally.met for tally in judged) / sum(map(sum, judged))
     chance = separating_chance(votes, error)
     figures: dict[str, float | str | None] = {"met": met, "separating": chance, "judge_error": error}
     if chance < limits.least_separating:
         nearly = "nearly all responses meet it" if met > 0.5 else "hardly any response meets it"
-        return Decision(one.id, "separates", "rejected", figures, f"{nearly}, so it tells none apart")
+        return GateDecision(one.id, "separates", "rejected", figures, f"{nearly}, so it tells none apart")
     figures["reversed"] = wrong_way = wrong_way_chance(one, others, context, error)
     if wrong_way is None:
         reason = "the other criteria tell the responses not apart, so its direction cannot be seen"
-        return Decision(one.id, "separates", "undecided", figures, reason)
+        return GateDecision(one.id, "separates", "undecided", figures, reason)
     if len(judged) < limits.least_for_direction:
         reason = f"{len(judged)} graded responses are too few to see its direction"
-        return Decision(one.id, "separates", "undecided", figures, reason)
+        return GateDecision(one.id, "separates", "undecided", figures, reason)
     return _by_direction(one, wrong_way >= limits.least_reversed, figures)
 
 
-def _by_direction(one: Candidate, wrong: bool, figures: Figures) -> Decision:
+def _by_direction(one: Candidate, wrong: bool, figures: Figures) -> GateDecision:
     if not wrong:
-        return Decision(one.id, "separates", "kept", figures)
+        return GateDecision(one.id, "separates", "kept", figures)
     shown = "better responses that show this fault" if one.pitfall else "worse responses that meet it"
-    return Decision(one.id, "separates", "rejected", figures, f"it is the {shown}")
+    return GateDecision(one.id, "separates", "rejected", figures, f"it is the {shown}")
 
 
 def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateContext, error: float) -> float | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.gates.decision import Decision, GateContext
+from autorubric.synthesis.gate_settings import GateSettings
+from autorubric.synthesis.gates.decision import GateContext, GateDecision
 from autorubric.synthesis.gates.separates import wrong_way_chance
-from autorubric.synthesis.gates.settings import GateSettings
 from autorubric.synthesis.gates.verdicts import judge_error
 
 
@@ -22,7 +22,7 @@ def evolved_share(candidates: Sequence[Candidate]) -> float | None:
     return sum(abs(one.weight) for one in candidates if one.origin == "evolved") / total if total else None
 
 
-def within_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[Decision]:
+def within_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """A rejection for the evolved criteria with the least evidence, until the rest keep to the cap.
 
     Least evidence: the largest chance to point the wrong way; of equals the lower weight, then the later one.
@@ -54,9 +54,9 @@ def _doubt(chance: float | None) -> float:
     return 0.5 if chance is None else chance
 
 
-def _decision(one: Candidate, kept: bool, doubt: float | None, share: float | None, most: float) -> Decision:
+def _decision(one: Candidate, kept: bool, doubt: float | None, share: float | None, most: float) -> GateDecision:
     figures = {"reversed": doubt, "share": share, "most": most}
     if kept:
-        return Decision(one.id, "share", "kept", figures)
+        return GateDecision(one.id, "share", "kept", figures)
     reason = f"evolved criteria held more than {most:.0%} of the points, and this one has the least evidence"
-    return Decision(one.id, "share", "rejected", figures, reason)
+    return GateDecision(one.id, "share", "rejected", figures, reason)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from autorubric.synthesis.gates.decision import GateName
-
+GateName: TypeAlias = Literal["answerable", "licensed", "surface", "agreement", "separates", "redundant", "share"]
 SurfaceKind = Literal["phrase", "heading", "count", "layout"]
 
 

@@ -20,7 +20,7 @@ PerItemMetrics: TypeAlias = Literal["auto", "pooled", "per_criterion"]
 
 
 @dataclass(frozen=True)
-class Evidence:
+class LabelledRun:
     """A run and its labels, ready to be counted.
 
     Attributes:
@@ -42,12 +42,12 @@ class Evidence:
     settings: Mapping[str, Any] | None = None
 
 
-def evidence(
+def labelled_run(
     eval_result: GradedItems,
     dataset: RubricDataset,
     modes: Modes = Modes(),  # noqa: B008 (a value)
     per_item_metrics: PerItemMetrics = "auto",
-) -> Evidence:
+) -> LabelledRun:
     """A run and its labels, joined and coded.
 
     Raises:
@@ -64,7 +64,7 @@ def evidence(
         raise InputError("no label and verdict are left to compare: one of each pair abstains or failed")
     settings = grader_settings(eval_result)
     differ = dataset.rubric is None and not _one_rubric(table)
-    return Evidence(
+    return LabelledRun(
         table,
         points,
         score_pairs(table, table.scores, table.points.judged, settings, table.means),

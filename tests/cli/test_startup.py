@@ -1,0 +1,33 @@
+"""What a command loads before it can begin: what others need is left where it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LOADED = """
+import sys
+from autorubric.cli.app import run
+status = run(sys.argv[1:])
+print(*sorted(name for name in sys.modules if name.startswith("autorubric.")))
+sys.exit(status)
+"""
+
+
+def loaded(folder: Path, *words: str) -> set[str]:
+    """The modules of the package that a command has loaded when it ends."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", LOADED, *words]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_a_basic_synthesis_loads_nothing_that_the_full_method_alone_needs(tmp_path: Path) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"question": "Why?"}\n')
+    found = loaded(tmp_path, "synthesize", "queries.jsonl", "--models", "builtin/offline", "--out", "out")
+    assert "autorubric.synthesis.export" in found
+    needless = ("lint", "checks", "formats", "metrics", "evaluation", "synthesis.gates", "synthesis.quality")
+    assert [name for name in needless if f"autorubric.{name}" in found] == []
