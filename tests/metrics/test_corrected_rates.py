@@ -6,22 +6,9 @@ from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.errors import InputError
 from autorubric.metrics.corrected_rate import correct_rate, labelled_cells
-from autorubric.metrics.jeffreys import LabelledCells, rate_interval, split_rate_interval
+from autorubric.metrics.jeffreys import LabelledCells, split_rate_interval
 from autorubric.metrics.rogan_gladen import misjudged_rate_interval, rogan_gladen
 from benchmarks.corrected_coverage import JUDGES, simulate_by_class, simulate_rate
-
-
-@pytest.mark.parametrize(("successes", "trials"), [(1, 30), (7, 30), (29, 30), (400, 1000)])
-def test_jeffreys_interval_is_that_of_statsmodels(successes: int, trials: int) -> None:
-    low, high = proportion_confint(successes, trials, method="jeffreys")
-    assert rate_interval(successes, trials)[:2] == pytest.approx((low, high), rel=1e-9)
-
-
-def test_nothing_met_leaves_the_interval_open_to_zero() -> None:
-    # 1 - alpha/2 quantile of Beta(1/2, 30.5), from scipy.
-    assert rate_interval(0, 30)[:2] == pytest.approx((0.0, stats.beta.ppf(0.975, 0.5, 30.5)))
-    assert rate_interval(30, 30).high == 1.0
-
 
 TABLES = [
     (LabelledCells(2, 1, 0, 27), 60, 600),

@@ -104,17 +104,6 @@ def beta_cdf(x: float, a: float, b: float) -> float:
     return 1.0 - front * _beta_fraction(1.0 - x, b, a) / b
 
 
-@lru_cache(maxsize=4096)
-def beta_quantile(probability: float, a: float, b: float) -> float:
-    """The value below which a Beta(a, b) variable lies with this probability.
-
-    Example:
-        >>> round(beta_quantile(0.25, 1, 1), 12)
-        0.25
-    """
-    return _root(lambda x: beta_cdf(x, a, b) - probability, 0.0, 1.0)
-
-
 def _beta_fraction(x: float, a: float, b: float) -> float:
     c, d = 1.0, 1.0 / _apart(1.0 - (a + b) * x / (a + 1.0))
     value = d

@@ -1,8 +1,8 @@
-"""Bayesian intervals for rates, under Jeffreys' prior: near their nominal coverage for few labels and rare events.
+"""Bayesian intervals for rates: near their nominal coverage for few labels and rare events.
 
-A rate has the posterior Beta(k + 1/2, n - k + 1/2). A pass rate made of several such rates has a posterior that is
-integrated numerically: with x = sin²φ such a density is a smooth function of φ, for which the midpoint rule is
-exact to many digits.
+Under Jeffreys' prior a rate of which k of n were seen has the posterior Beta(k + 1/2, n - k + 1/2). A pass rate made
+of several such rates has a posterior that is integrated numerically: with x = sin²φ such a density is a smooth
+function of φ, for which the midpoint rule is exact to many digits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.metrics.distributions import beta_quantile
 from autorubric.metrics.interval import Interval
 
 Array = npt.NDArray[np.float64]
@@ -62,23 +61,6 @@ class LabelledCells(NamedTuple):
     def met(self) -> int:
         """How many of them are MET."""
         return self.true_met + self.false_unmet
-
-
-def rate_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """Jeffreys' interval for a rate: beta quantiles, open to 0 or 1 where nothing or everything succeeded.
-
-    Source: Brown, Cai and DasGupta, Statistical Science 16 (2001), section 3.
-
-    Example:
-        >>> interval = rate_interval(1, 30)
-        >>> round(interval.low, 4), round(interval.high, 4)
-        (0.0036, 0.1454)
-    """
-    a, b = successes + 0.5, trials - successes + 0.5
-    tail = (1.0 - confidence) / 2.0
-    low = 0.0 if successes == 0 else beta_quantile(tail, a, b)
-    high = 1.0 if successes == trials else beta_quantile(1.0 - tail, a, b)
-    return Interval(low, high, confidence)
 
 
 @lru_cache(maxsize=8192)
