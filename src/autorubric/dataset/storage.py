@@ -97,7 +97,11 @@ def save(dataset: RubricDataset, path: str | Path) -> None:
     if extension == ".jsonl":
         write_atomically(path, _rows(dataset))
     elif extension == ".json":
-        write_atomically(path, [dataset.to_json(), "\n"])
+        try:
+            write_atomically(path, _document(dataset))
+        except InputError:
+            # Of the whole dataset, each value that cannot be written is named with its place.
+            write_atomically(path, [dataset.to_json(), "\n"])
     else:
         from autorubric.files.strict_yaml import dump_yaml
 
@@ -129,6 +133,17 @@ def _in_one_go(text: str) -> Parts | None:
     except (ValueError, RecursionError):
         pass
     return None
+
+
+def _document(dataset: RubricDataset) -> Iterator[str]:
+    """What `RubricDataset.to_json` gives, and a line end, item by item."""
+    head, items = head_and_items(dataset)
+    yield dump_json(head, 2).removesuffix("\n}") + ',\n  "items": ['
+    separator = ""
+    for item in items:
+        yield separator + "\n    " + dump_json(item, 2).replace("\n", "\n    ")
+        separator = ","
+    yield "\n  ]\n}\n" if separator else "]\n}\n"
 
 
 def _rows(dataset: RubricDataset) -> Iterator[str]:
