@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import dump_json, iter_jsonl, nearest, parse_json, read_document, read_text
+from autorubric.files.json_stream import head_and_members
+from autorubric.files.strict_json import _decode_with_care, decode_quickly
 from autorubric.files.strict_yaml import MOST_NODES, dump_yaml, parse_yaml
 
 json_values = st.recursive(
@@ -220,3 +222,65 @@ def test_the_line_of_a_row_is_told_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         list(iter_jsonl(path))
     assert problems_of(error) == [f"{path}:2: column 7: expected a value, found '}}'"]
+
+
+PIECES = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    '"a"',
+    '"b:"',
+    r'"\u003a"',
+    r'"\\u003A"',
+    r'"\ud800"',
+    r'"\ud83d\ude00"',
+    "1",
+    "1e999",
+]
+PIECES += [
+    "1.5",
+    "-0",
+    str(2**70),
+    "NaN",
+    "true",
+    "null",
+    " ",
+    '"什么"',
+    "\ud800",
+    '{"a": 1, "a": ":"}',
+    '{"b": [{}]}',
+]
+MEMBERS = st.lists(st.tuples(st.sampled_from(PIECES[6:11]), st.sampled_from(PIECES[6:])), max_size=4)
+OBJECTS = MEMBERS.map(lambda pairs: "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}")
+
+
+@given(OBJECTS | st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
+def test_the_quick_reader_takes_nothing_that_the_careful_one_refuses_or_reads_otherwise(text: str) -> None:
+    try:
+        value, end = decode_quickly(text)
+    except (ValueError, RecursionError):
+        return
+    expected, doubtful = _decode_with_care(text[:end])
+    assert repr(value) == repr(expected)
+    assert not doubtful
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": "\\u003a"}', '{"a": 1e999}', '["\\ud800"]', "[NaN]", f"[{2**70}]"])
+def test_the_quick_reader_leaves_what_is_doubtful_to_the_careful_one(text: str) -> None:
+    with pytest.raises(ValueError):
+        decode_quickly(text)
+
+
+@given(st.dictionaries(st.text(), json_values, max_size=3), st.lists(json_values, min_size=1, max_size=4))
+def test_a_list_read_by_its_members_is_the_list(others: dict[str, object], members: list[object]) -> None:
+    others.pop("rows", None)
+    text = dump_json({**others, "rows": members}, 2)
+    try:
+        head, found = head_and_members(text, "rows")
+        read = list(found)
+    except ValueError:  # doubtful: a number beyond 64 bits, a colon as an escape, or "rows" deeper in the head
+        return
+    assert repr((head, read)) == repr((others, members))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from autorubric.core.criterion import MOST_WEIGHT, Criterion
 
 _PLAIN = frozenset({"weight", "requirement", "name", "id", "section", "tags", "metadata"})
 _ONLY_TEXT = frozenset({str})
 _new = object.__new__
 _set = object.__setattr__
+# Past the model, which is frozen, and quicker than by name.
+_set_fields, _set_fields_set, _set_extra, _set_private = (
+    vars(BaseModel)[slot].__set__
+    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
 
 
 def _blank() -> dict[str, Any]:
@@ -55,10 +62,10 @@ def read_plain_criterion(entry: Any) -> Criterion | None:
     elif not _copy_containers(fields):
         return None
     criterion = _new(Criterion)
-    _set(criterion, "__dict__", fields)
-    _set(criterion, "__pydantic_fields_set__", set(entry))
-    _set(criterion, "__pydantic_extra__", None)
-    _set(criterion, "__pydantic_private__", None)
+    _set_fields(criterion, fields)
+    _set_fields_set(criterion, set(entry))
+    _set_extra(criterion, None)
+    _set_private(criterion, None)
     return criterion
 
 

@@ -16,6 +16,7 @@ from autorubric.dataset.reading import Parts, read_parts, read_record
 from autorubric.dataset.record import dataset_record, head_and_items
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
+from autorubric.files.json_stream import head_and_members
 from autorubric.files.jsonl import iter_jsonl
 from autorubric.files.strict_json import dump_json, parse_json
 from autorubric.files.text import read_text
@@ -60,7 +61,7 @@ def load(path: str | Path) -> Parts:
         return _load_rows(path)
     text = read_text(path, what=_WHAT)
     try:
-        return read_record(_parse(text, _extension(path)))
+        return _parts(text, _extension(path))
     except InputError as error:
         raise InputError(f"{path}: {problem}" for problem in error.problems) from None
 
@@ -76,7 +77,7 @@ def load_text(json_text: str) -> Parts:
         >>> load_text('{"prompt": "Explain photosynthesis", "rubric": null}').prompt
         'Explain photosynthesis'
     """
-    return read_record(_parse(json_text, ".json"))
+    return _parts(json_text, ".json")
 
 
 @_no_collection()
@@ -96,7 +97,11 @@ def save(dataset: RubricDataset, path: str | Path) -> None:
     if extension == ".jsonl":
         write_atomically(path, _rows(dataset))
     elif extension == ".json":
-        write_atomically(path, [dataset.to_json(), "\n"])
+        try:
+            write_atomically(path, _document(dataset))
+        except InputError:
+            # Of the whole dataset, each value that cannot be written is named with its place.
+            write_atomically(path, [dataset.to_json(), "\n"])
     else:
         from autorubric.files.strict_yaml import dump_yaml
 
@@ -111,12 +116,34 @@ def _extension(path: str | Path) -> str:
     return extension
 
 
-def _parse(text: str, extension: str) -> Any:
-    if extension == ".json":
-        return parse_json(text, "Failed to parse JSON")
-    from autorubric.files.strict_yaml import parse_yaml
+def _parts(text: str, extension: str) -> Parts:
+    if extension != ".json":
+        from autorubric.files.strict_yaml import parse_yaml
 
-    return parse_yaml(text, "Failed to parse YAML")
+        return read_record(parse_yaml(text, "Failed to parse YAML"))
+    return _in_one_go(text) or read_record(parse_json(text, "Failed to parse JSON"))
+
+
+def _in_one_go(text: str) -> Parts | None:
+    """The parts of a JSON text with its items last and nothing wrong in it, each item made as soon as it is read."""
+    try:
+        head, records = head_and_members(text, "items")
+        if head.keys() >= {"prompt", "rubric"}:
+            return read_parts(head, enumerate(records), [], lambda index: "")
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
+def _document(dataset: RubricDataset) -> Iterator[str]:
+    """What `RubricDataset.to_json` gives, and a line end, item by item."""
+    head, items = head_and_items(dataset)
+    yield dump_json(head, 2).removesuffix("\n}") + ',\n  "items": ['
+    separator = ""
+    for item in items:
+        yield separator + "\n    " + dump_json(item, 2).replace("\n", "\n    ")
+        separator = ","
+    yield "\n  ]\n}\n" if separator else "]\n}\n"
 
 
 def _rows(dataset: RubricDataset) -> Iterator[str]:

@@ -20,7 +20,7 @@ from autorubric.evaluation.report_json import report_from, report_json
 if TYPE_CHECKING:
     from autorubric.llm.records.accounts import Totals
     from autorubric.metrics import CannotAssessMode, MetricsResult, NAMode
-    from autorubric.metrics.evidence import PerItemMetrics
+    from autorubric.metrics.labelled_run import PerItemMetrics
 
 
 @dataclass

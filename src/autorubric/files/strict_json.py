@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 from autorubric.errors import InputError
 
 _quoted = json.encoder.encode_basestring
@@ -42,11 +44,67 @@ def _repeating(pairs: list[tuple[str, Any]]) -> _RepeatedKeys:
     return marked
 
 
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not finite")
+
+
+def _finite(digits: str) -> float:
+    # Called once for each number with a fraction: this is the inner loop of every load.
+    found = float(digits)
+    return found if found - found == 0.0 else _refuse(digits)
+
+
+_quick_decoder = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+
+
+def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
+    """The value that starts at a place of a JSON text, and where it ends, if it is strict JSON beyond doubt.
+
+    A member has one colon, so a key given twice shows as colons that were lost on the way, where no string has
+    one as an escape. Half characters are what the encoder does not take. Nesting is left to the caller.
+
+    Args:
+        text: the JSON text.
+        start: the index of the value's first character.
+
+    Raises:
+        ValueError: it is no strict JSON, or may be none: `parse_json` tells which.
+        RecursionError: it nests too deeply for the reader.
+
+    Example:
+        >>> decode_quickly('[{"a": 1}, {"b": 2}]', 1)
+        ({'a': 1}, 9)
+        >>> decode_quickly('{"a": 1, "a": 2}')
+        Traceback (most recent call last):
+        ValueError: perhaps no strict JSON
+    """
+    value, end = _quick_decoder.raw_decode(text, start)
+    try:
+        colons = orjson.dumps(value).count(b":")
+    except orjson.JSONEncodeError:
+        colons = -1
+    escaped = text.find("\\", start, end)  # one character is looked for many times faster than five
+    if colons != text.count(":", start, end) or (escaped >= 0 and text.find("\\u003", escaped, end) >= 0):
+        raise ValueError("perhaps no strict JSON")
+    return value, end
+
+
 def _decode(text: str) -> tuple[Any, bool]:
-    """The value of a JSON text, and whether something in it was marked that the standard forbids."""
+    """The value of a JSON text, and whether something in it may be what the standard forbids."""
+    body = text.strip(" \t\n\r")
+    try:
+        value, end = decode_quickly(body)
+        if end == len(body):
+            return value, False
+    except (ValueError, RecursionError):
+        pass
+    return _decode_with_care(text)
+
+
+def _decode_with_care(text: str) -> tuple[Any, bool]:
+    """The same, with all repeated keys marked and every number kept."""
     blemished = False
 
-    # Called once for each object and number: these are the inner loop of every load.
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) == len(pairs):
@@ -63,7 +121,8 @@ def _decode(text: str) -> tuple[Any, bool]:
         return found
 
     decoder = json.JSONDecoder(object_pairs_hook=members, parse_constant=number, parse_float=number)
-    return decoder.decode(text), blemished
+    value = decoder.decode(text)
+    return value, blemished or has_lone_surrogate(text)
 
 
 def parse_json(text: str, where: str = "JSON") -> Any:
@@ -91,13 +150,13 @@ def parse_json(text: str, where: str = "JSON") -> Any:
     if not isinstance(text, str):
         raise InputError(f"{where}: expected text, got {type(text).__name__}")
     try:
-        value, blemished = _decode(text.removeprefix("\ufeff"))
+        value, doubtful = _decode(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: {in_short(error)}") from None
     # Brackets are counted where that is less work than going through the value: a long text has enough of them.
     if (len(text) > _LONG or text.count("[") + text.count("{") > DEEPEST) and is_too_deep(value):
         raise InputError(f"{where}: {_TOO_DEEP}")
-    if blemished or has_lone_surrogate(text):
+    if doubtful:
         problems = [f"{where}: {problem}" for problem in blemishes(value)]
         if problems:
             raise InputError(problems)
