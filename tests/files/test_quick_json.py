@@ -12,11 +12,18 @@ from hypothesis import strategies as st
 from autorubric.files.quick_json import json_bytes, json_value
 
 TEXTS = st.text(st.characters(exclude_categories=()))
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
-    max_leaves=12,
-)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def values(integers: st.SearchStrategy[int]) -> st.SearchStrategy[Any]:
+    return st.recursive(
+        st.none() | st.booleans() | integers | FLOATS | TEXTS,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+        max_leaves=12,
+    )
+
+
+VALUES = values(st.integers())
 
 
 @given(VALUES)
@@ -24,10 +31,14 @@ def test_every_json_value_comes_back_equal_half_characters_and_huge_numbers_incl
     assert json_value(json_bytes(value)) == value
 
 
-@given(VALUES)
+@given(values(st.integers(-(2**63), 2**64 - 1)))
 def test_both_read_what_the_other_wrote(value: Any) -> None:
     assert json.loads(json_bytes(value)) == value
     assert json_value(json.dumps(value).encode()) == value
+
+
+def test_integers_beyond_64_bits_that_others_wrote_become_floats() -> None:
+    assert json_value(b"-9223372036854775809") == -(2.0**63)
 
 
 def test_what_is_no_json_value_is_refused() -> None:

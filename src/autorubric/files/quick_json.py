@@ -32,7 +32,9 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_value(data: bytes) -> Any:
-    """The value of a JSON text in UTF-8; half characters, NaN and huge numbers are taken as Python's reader does.
+    """The value of a JSON text in UTF-8; half characters and NaN are taken as Python's reader does.
+
+    Integers beyond 64 bits become floats, unless `json_bytes` wrote them.
 
     Raises:
         ValueError: the bytes are no JSON.

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from autorubric.cli.event_loop import run as run_command
 from autorubric.llm.http.allowance import Allowance, Bucket
 from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.limits import Limiter
@@ -101,6 +102,24 @@ def test_no_minute_holds_more_requests_than_allowed() -> None:
     assert busiest <= 120
     # 400 requests at 120 a minute need about 200 s; a tenth more is tolerated.
     assert 190 <= times[-1] <= 220
+
+
+def test_waits_below_a_millisecond_hold_on_the_loop_of_commands_too() -> None:
+    async def main() -> int:
+        limiter, owner = Limiter(), _Owner()
+        limiter.join(
+            owner, Allowance(8, requests_per_minute=120_000)
+        )  # 2,000 at once, then one in half a millisecond
+
+        async def call() -> None:
+            await limiter.acquire()
+            await asyncio.sleep(0)
+            limiter.release()
+
+        await asyncio.gather(*(call() for _ in range(2_200)))
+        return limiter.in_flight
+
+    assert run_command(main()) == 0
 
 
 def test_tokens_that_were_not_used_are_given_back() -> None:

@@ -51,7 +51,8 @@ class Limiter:
         self._allowance: Allowance | None = None
         self._allowances: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_due = math.inf
         self._loop: asyncio.AbstractEventLoop | None = None
         self._cut_at = -math.inf
         self._successes = 0
@@ -188,11 +189,12 @@ class Limiter:
 
     def _come_back(self, delay: float) -> None:
         assert self._loop is not None
+        due = self._clock() + delay
         if self._timer is not None:
-            if not self._timer.cancelled() and self._timer.when() <= self._loop.time() + delay:
+            if self._timer_due <= due:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_later(delay, self._on_timer)
+        self._timer, self._timer_due = self._loop.call_later(delay, self._on_timer), due
 
     def _on_timer(self) -> None:
         self._timer = None
