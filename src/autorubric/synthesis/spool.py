@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+import orjson
+
 from autorubric.synthesis.plan import Plan
 from autorubric.synthesis.runner import NO_CALL_MADE, Row
 
@@ -85,4 +87,7 @@ def _pieces(plan: Plan, row: Row) -> Iterator[str]:
 
 
 def _members(fields: dict[str, Any]) -> str:
-    return json.dumps(fields, ensure_ascii=False)[1:-1]
+    try:
+        return orjson.dumps(fields)[1:-1].decode()
+    except orjson.JSONEncodeError:  # a number beyond 64 bits
+        return json.dumps(fields, ensure_ascii=False)[1:-1]

@@ -70,7 +70,7 @@ def write_steps(directory: Path, last_step: int, queries: Iterator[Query], spool
             for step, out in enumerate(outs):
                 if step < len(pieces):
                     kept[step].drop(query)
-                    out.write("{" + ", ".join(p for p in pieces[: step + 1] if p) + "}\n")
+                    out.write("{" + ",".join(p for p in pieces[: step + 1] if p) + "}\n")
                 elif line := kept[step].take(query):
                     out.write(line)
         for held, out in zip(kept, outs, strict=True):
