@@ -22,10 +22,12 @@ Array = npt.NDArray[np.float64]
 _NODES = 64
 _SHARE_NODES = 12
 _STEPS = 30
-_ERRORS = 0.4
+_ERRORS = 0.42
 """Prior count of the judge's errors within each of its verdicts, beside Jeffreys' 1/2 of what it got right."""
-_AT_SINGULARITY = 1.095
-"""What the midpoint rule lacks beside an end where a density goes as φ^-0.2: 1 - 2^-0.2·ζ(0.2, 1/2) (Navot 1961)."""
+_TILT = 0.25
+"""By what share the longer tail that an interval leaves out exceeds half of both, at a skewness of 1 and above."""
+_AT_SINGULARITY = 1.071
+"""What the midpoint rule lacks at an end where a density goes as φ^-0.16: 1 - 2^-0.16·ζ(0.16, 1/2) (Navot 1961)."""
 
 
 class LabelledCells(NamedTuple):
@@ -68,8 +70,10 @@ def split_rate_interval(cells: LabelledCells, rest_met: int, rest: int, confiden
     """The interval of the pass rate q·p₁ + (1 - q)·p₀ that labels and a judge's verdicts on the rest give.
 
     q is the rate at which the judge says MET, p₁ and p₀ the rates of MET within its MET and UNMET: all three with
-    beta posteriors. Priors are Jeffreys', but that errors count 0.4 for 1/2, as judges are more often right than
-    wrong: in the settings of `benchmarks.corrected_coverage` 30 labels cover 93.5 to 97.1 %, with 1/2 94.2 to 97.4.
+    beta posteriors. Priors are Jeffreys', but that errors count 0.42 for 1/2, as judges are more often right than
+    wrong. What the interval leaves out are tails of 2.5·(1 + s/4) % below it and 2.5·(1 - s/4) % above, with the
+    skewness s of the posterior, from -1 to 1: near 0 an interval hardly ever lies below the truth, near 1 above it.
+    In the settings of `benchmarks.exact_coverage` 30 labels so cover 93.9 to 96.4 %.
 
     Args:
         cells: the labelled items.
@@ -92,8 +96,9 @@ def split_rate_interval(cells: LabelledCells, rest_met: int, rest: int, confiden
         law = _Mixture(share.values, share.weights, met, unmet)
     else:
         law = _Mixture(1.0 - share.values, share.weights, unmet, met)
-    tail = (1.0 - confidence) / 2.0
-    return Interval(_crossing(law.below, tail), _crossing(law.below, 1.0 - tail), confidence)
+    tail, tilt = (1.0 - confidence) / 2.0, _TILT * max(-1.0, min(1.0, _skewness(q, met, unmet)))
+    low, high = tail * (1.0 + tilt), tail * (1.0 - tilt)
+    return Interval(_crossing(law.below, low), _crossing(law.below, 1.0 - high), confidence)
 
 
 class _Posterior(NamedTuple):
@@ -102,6 +107,7 @@ class _Posterior(NamedTuple):
     edges: Array
     below: Array
     spread: float
+    third: float
 
     def at_most(self, points: Array) -> Array:
         """The probability that the rate is at most each of the points."""
@@ -121,7 +127,14 @@ def _posterior(a: float, b: float, nodes: int) -> _Posterior:
     weights /= weights.sum()
     below = np.concatenate([[0.0], np.cumsum(weights)])
     spread = math.sqrt(a * b / (a + b + 1.0)) / (a + b)
-    return _Posterior(np.sin(middle) ** 2, weights, np.sin(edges) ** 2, below, spread)
+    third = 2.0 * (b - a) / (a + b) / (a + b + 2.0) * spread**2
+    return _Posterior(np.sin(middle) ** 2, weights, np.sin(edges) ** 2, below, spread, third)
+
+
+def _skewness(q: float, met: _Posterior, unmet: _Posterior) -> float:
+    """Of q·p₁ + (1 - q)·p₀: the third cumulant over the standard deviation's third power."""
+    third = q**3 * met.third + (1.0 - q) ** 3 * unmet.third
+    return third / math.hypot(q * met.spread, (1.0 - q) * unmet.spread) ** 3
 
 
 class _Mixture:

@@ -1,0 +1,113 @@
+"""How often intervals of corrected rates hold the truth, summed over the tables that 30 labels can give.
+
+Nothing is drawn: for what the judge says of the rest stand quantiles.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from autorubric.metrics.interval import Interval
+from autorubric.metrics.jeffreys import LabelledCells, split_rate_interval
+from autorubric.metrics.rogan_gladen import rogan_gladen
+from autorubric.metrics.wilson import wilson_interval
+from benchmarks.corrected_coverage import JUDGES
+
+LABELS = 30
+UNLIKELY = 5e-5
+"""Tables less likely than this are left out, and the rest weighted up."""
+QUANTILES = 9
+
+Judge = tuple[float, float]
+Method = Callable[[LabelledCells, int, int], Interval | None]
+
+
+class Share(NamedTuple):
+    """How often, in percent of the cases with an interval, it held the rate, lay above it and lay below it."""
+
+    held: float
+    above: float
+    below: float
+
+
+def ppi(cells: LabelledCells, rest_met: int, rest: int) -> Interval:
+    return split_rate_interval(cells, rest_met, rest)
+
+
+def rogan(cells: LabelledCells, rest_met: int, rest: int) -> Interval | None:
+    return rogan_gladen(cells, rest_met, rest).interval
+
+
+def at_random(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[LabelledCells, float]]:
+    """Each table of labels drawn at random, with its probability."""
+    sensitivity, specificity = judge
+    chances = [rate * sensitivity, (1 - rate) * (1 - specificity), rate * (1 - sensitivity), (1 - rate) * specificity]
+    met = range(labels + 1)
+    tables = [(i, n - i, j, labels - n - j) for n in met for i in range(n + 1) for j in range(labels + 1 - n)]
+    for table, chance in zip(tables, stats.multinomial.pmf(tables, labels, chances), strict=True):
+        if chance > UNLIKELY:
+            yield LabelledCells(*table), float(chance)
+
+
+def by_class(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[LabelledCells, float]]:
+    """Each table where half of the labels were chosen for being MET and half for being UNMET."""
+    half = labels // 2
+    sensitivity, specificity = judge
+    for i, j in itertools.product(range(half + 1), repeat=2):
+        chance = float(stats.binom.pmf(i, half, sensitivity) * stats.binom.pmf(j, half, 1 - specificity))
+        if chance > UNLIKELY:
+            yield LabelledCells(i, j, half - i, half - j), chance
+
+
+def verdicts_of_the_rest(rate: float, judge: Judge, rest: int) -> list[int]:
+    """How often the judge says MET of the rest: quantiles that each stand for as much of the probability."""
+    sensitivity, specificity = judge
+    middles = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    said = rate * sensitivity + (1 - rate) * (1 - specificity)
+    return [int(k) for k in stats.binom.ppf(middles, rest, said)]
+
+
+def covered(
+    method: Method, tables: Iterator[tuple[LabelledCells, float]], rate: float, judge: Judge, rest: int
+) -> Share:
+    """The share of a method's intervals that hold the rate."""
+    total = above = below = 0.0
+    counts = verdicts_of_the_rest(rate, judge, rest)
+    for (cells, chance), rest_met in itertools.product(tables, counts):
+        interval = method(cells, rest_met, rest)
+        if interval is not None:
+            total += chance
+            above += chance * (interval.low > rate)
+            below += chance * (interval.high < rate)
+    return Share(100 * (1 - (above + below) / total), 100 * above / total, 100 * below / total)
+
+
+def labels_alone(rate: float, labels: int) -> float:
+    """How often, in percent, Wilson's interval of so many labels holds the rate."""
+    intervals = [wilson_interval(met, labels) for met in range(labels + 1)]
+    held = [met for met, interval in enumerate(intervals) if interval is not None and interval.holds(rate)]
+    return 100 * float(stats.binom.pmf(held, labels, rate).sum())
+
+
+def run() -> None:
+    """Print the shares, in percent, of 95 % intervals that hold the truth, and that lie above and below it."""
+    print("exact: labels/rest, rate, judge                    ppi            rogan_gladen     and by class")
+    for rest, rate, (name, judge) in itertools.product((300, 2000), (0.05, 0.2, 0.5), JUDGES.items()):
+        shares = (
+            covered(ppi, at_random(rate, judge), rate, judge, rest),
+            covered(rogan, at_random(rate, judge), rate, judge, rest),
+            covered(rogan, by_class(rate, judge), rate, judge, rest),
+        )
+        shown = "".join(f"{s.held:9.1f} ({s.above:.1f}, {s.below:.1f})" for s in shares)
+        print(f"exact: {LABELS:4}/{rest:<5} rate {rate:<5} {name:8}{shown}", flush=True)
+    for labels, rate in itertools.product((30, 100), (0.05, 0.2, 0.5)):
+        print(f"exact: {labels:4} labels alone, rate {rate:<5}{labels_alone(rate, labels):26.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    run()
