@@ -185,9 +185,9 @@ def test_a_confidence_in_percent_is_refused() -> None:
 def test_intervals_of_the_corrected_rate_hold_the_truth_as_often_as_they_say(rate: float, judge: str) -> None:
     """30 labels beside 300 verdicts, 2,000 repetitions: a share of 95 % has a standard error of 0.5 %."""
     found = simulate_rate(rate, JUDGES[judge], 30, 300, 2000)
-    assert 0.935 <= found["labels_only"].covered <= 0.97
-    assert 0.925 <= found["ppi"].covered <= 0.98
-    assert 0.925 <= found["rogan_gladen"].covered <= 0.98
+    assert 0.935 <= found["labels_only"].covered <= 0.965
+    assert 0.935 <= found["ppi"].covered <= 0.965
+    assert 0.935 <= found["rogan_gladen"].covered <= 0.965
     # A random draw of 30 has no label of a class of 5 % in 21 % of cases, and then no sensitivity.
     assert found["rogan_gladen"].given >= 0.6
     assert found["ppi"].width < found["labels_only"].width + 0.005
@@ -197,7 +197,7 @@ def test_intervals_of_the_corrected_rate_hold_the_truth_as_often_as_they_say(rat
 def test_rogan_gladens_interval_holds_for_labels_chosen_by_class(judge: str) -> None:
     """15 labels MET and 15 UNMET of a criterion of 20 %, 300 verdicts, 2,000 repetitions."""
     found = simulate_by_class(0.2, JUDGES[judge], 30, 300, 2000)["rogan_gladen"]
-    assert 0.925 <= found.covered <= 0.98
+    assert 0.935 <= found.covered <= 0.965
     assert found.given >= 0.99
 
 

@@ -84,7 +84,7 @@ def split_rate_interval(cells: LabelledCells, rest_met: int, rest: int, confiden
     Example:
         >>> interval = split_rate_interval(LabelledCells(2, 1, 0, 27), 60, 600)
         >>> round(interval.low, 3), round(interval.high, 3)
-        (0.024, 0.145)
+        (0.025, 0.152)
     """
     judged = cells.judged_met + rest_met
     share = _posterior(judged + 0.5, cells.labels + rest - judged + 0.5, _SHARE_NODES)
