@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -24,7 +22,7 @@ def test_the_corrected_means_are_those_of_the_papers() -> None:
 
 def test_wilsons_interval_for_a_mean_is_that_of_a_proportion() -> None:
     low, high = proportion_confint(30, 100, method="wilson")
-    found = bounded_interval(0.3, 0.3 * 0.7 / 100, math.inf, ScoreRange(), 0.95)
+    found = bounded_interval(0.3, 0.3 * 0.7 / 100, ScoreRange(), 0.95)
     assert found[:2] == pytest.approx((low, high), rel=1e-9)
 
 

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
+from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.errors import InputError
-from autorubric.metrics.judged_table import example_run, judged_table
+from autorubric.metrics.judged_pairs import judged_pairs
+from autorubric.metrics.judged_table import Report, example_run
 from autorubric.metrics.label_choice import (
     CellLabel,
     doubt,
@@ -17,7 +20,8 @@ from autorubric.metrics.label_choice import (
     systematic_draw,
     with_labels,
 )
-from benchmarks.label_choice import coverage, labels_needed
+from benchmarks.corrected_coverage import RARE
+from benchmarks.label_choice import Setting, coverage, labels_needed
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=40), st.integers(1, 40))
@@ -97,24 +101,81 @@ def test_the_sampled_score_is_unbiased_over_draws_and_batches() -> None:
 
 def test_doubt_follows_what_labels_show_of_each_criterion() -> None:
     dataset, reports = example_run()
-    table = judged_table(reports, dataset)
-    found = doubt(table, table.truth)
+    pairs = judged_pairs(reports, dataset)
+    found = doubt(pairs, pairs.truth).reshape(6, 3)
     # Style, judged MET on items 1 and 2 with labels MET, UNMET: (1 + 1) / (0.25·2 + 1) · 0.25 = 1/3.
     assert found[4, 1] == pytest.approx(1 / 3)
     # Errors, judged UNMET on items 0 to 2, all right: 1 / (0.25·3 + 1) · 0.25 = 1/7.
     assert found[4, 2] == pytest.approx(1 / 7)
 
 
+def run_with_rubrics_of_its_own() -> tuple[RubricDataset, list[Report | None]]:
+    """Three items of 2, 3 and 1 criteria, the last a pitfall alone; nothing is labelled."""
+    dataset, reports = RubricDataset(), cast("list[Report | None]", [])
+    for number, (weights, said) in enumerate((((3, 1), "10"), ((2, 2, -1), "111"), ((-5,), "0"))):
+        rubric = Rubric([Criterion(weight=w, requirement=f"r{number}.{n}") for n, w in enumerate(weights)])
+        dataset.add_item(f"Answer {number}", f"answer {number}", prompt=f"Question {number}", rubric=rubric)
+        words = ["MET" if x == "1" else "UNMET" for x in said]
+        entries = [
+            CriterionReport(**criterion.model_dump(), verdict=CriterionVerdict(word), reason=None)
+            for criterion, word in zip(rubric, words, strict=True)
+        ]
+        reports.append(EvaluationReport(score=0.5, report=entries))
+    return dataset, reports
+
+
+def test_items_with_rubrics_of_their_own_are_asked_for_by_their_own_criteria() -> None:
+    dataset, reports = run_with_rubrics_of_its_own()
+    asked = label_next(reports, 6, dataset)
+    assert [(r.item, r.criterion, r.name) for r in asked] == [
+        *((0, 0, "C1"), (0, 1, "C2")),
+        *((1, 0, "C1"), (1, 1, "C2"), (1, 2, "C3")),
+        (2, 0, "C1"),
+    ]
+    with pytest.raises(InputError, match="item 2, criterion 1: the run has no such pair"):
+        label_next(reports, 1, dataset, labels=[CellLabel(2, 1, "MET", 1.0)])
+    # All of the score of item 2, a quarter of item 0's: drawn so often for the same doubt.
+    drawn = [request for seed in range(60) for request in label_next(reports, 1, dataset, seed=seed)]
+    chances = {(request.item, request.criterion): request.probability for request in drawn}
+    assert chances[2, 0] > 3 * chances[0, 1]
+
+
+def test_the_sampled_score_of_rubrics_of_their_own_is_unbiased() -> None:
+    dataset, reports = run_with_rubrics_of_its_own()
+    truth = {(0, 0): "UNMET", (0, 1): "MET", (1, 0): "MET", (1, 1): "UNMET", (1, 2): "MET", (2, 0): "UNMET"}
+    everything = [CellLabel(item, place, word, 1.0) for (item, place), word in truth.items()]
+    # 1/4 of item 0; (2 - 1)/4 of item 1; item 2 falls into no pitfall and has it all.
+    assert sampled_score(reports, dataset, everything).value == pytest.approx((0.25 + 0.25 + 1.0) / 3)
+    figures = []
+    for seed in range(1500):
+        asked = label_next(reports, 5, dataset, seed=seed)
+        labels = [CellLabel(r.item, r.criterion, truth[r.item, r.criterion], r.probability) for r in asked]
+        figures.append(sampled_score(reports, dataset, labels).value or 0.0)
+    assert min(figures) > 0.0 and max(figures) < 1.0
+    assert np.mean(figures) == pytest.approx(0.5, abs=4 * np.std(figures) / len(figures) ** 0.5)
+
+
+def test_labels_of_rubrics_of_their_own_tell_of_criteria_and_of_pitfalls_apart() -> None:
+    dataset, reports = run_with_rubrics_of_its_own()
+    pairs = judged_pairs(reports, dataset)
+    truth = with_labels(pairs, [CellLabel(0, 0, "UNMET", 1.0), CellLabel(1, 2, "MET", 1.0)])
+    found = doubt(pairs, truth)
+    # Judged MET: of criteria one label, an error, (1 + 1)/(0.25 + 1)·0.25; of pitfalls one, right, 1/1.25·0.25.
+    assert found[[0, 2, 3, 4]] == pytest.approx([0.4, 0.4, 0.4, 0.2])
+    # Judged UNMET: no labels.
+    assert found[[1, 5]] == pytest.approx([0.25, 0.25])
+
+
 def test_labels_that_fit_no_pair_are_named() -> None:
     dataset, reports = example_run()
-    table = judged_table(reports, dataset)
+    pairs = judged_pairs(reports, dataset)
     labels = [
         CellLabel(9, 0, "MET", 0.5),
         CellLabel(4, 0, "PARTLY", 0.5),
         CellLabel(4, 1, "MET", 0.0),
     ]
     with pytest.raises(InputError) as caught:
-        with_labels(table, labels)
+        with_labels(pairs, labels)
     assert len(caught.value.problems) == 3
     with pytest.raises(InputError, match="k=0"):
         label_next(reports, 0, dataset)
@@ -124,8 +185,9 @@ def test_labels_that_fit_no_pair_are_named() -> None:
 
 @pytest.mark.parametrize("judges", (1, 3))
 def test_chosen_labels_reach_a_width_with_seven_tenths_of_what_an_even_draw_needs(judges: int) -> None:
-    assert labels_needed(judges) <= 0.7
+    assert labels_needed(Setting(judges)) <= 0.7
 
 
-def test_intervals_of_chosen_labels_hold_the_truth() -> None:
-    assert coverage(3, 150, 600, chosen=True) >= 0.935
+@pytest.mark.parametrize("setting", (Setting(3), Setting(3, rates=RARE, errors=np.full(5, 0.3))))
+def test_intervals_of_chosen_labels_hold_the_truth(setting: Setting) -> None:
+    assert 0.935 <= coverage(setting, 150, 600) <= 0.98

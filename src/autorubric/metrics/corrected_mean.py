@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.metrics.corrected_rate import Corrections
-from autorubric.metrics.distributions import t_quantile
+from autorubric.metrics.distributions import normal_quantile
 from autorubric.metrics.interval import Estimate, Interval, checked_confidence
 
 Array = npt.NDArray[np.float64]
@@ -106,31 +106,31 @@ def plain_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: floa
     mean = (numbers.sum() + _AT_EACH_END * (scale.low + scale.high)) / weight
     ends = (scale.low - mean) ** 2 + (scale.high - mean) ** 2
     squares = ((numbers - mean) ** 2).sum() + _AT_EACH_END * ends
-    interval = bounded_interval(float(mean), float(squares / weight / (weight - 1.0)), math.inf, scale, confidence)
+    interval = bounded_interval(float(mean), float(squares / weight / (weight - 1.0)), scale, confidence)
     value = float(numbers.mean())
     return Estimate(value, Interval(min(interval.low, value), max(interval.high, value), confidence), n)
 
 
-def bounded_interval(value: float, variance: float, df: float, scale: ScoreRange, confidence: float) -> Interval:
+def bounded_interval(value: float, variance: float, scale: ScoreRange, confidence: float) -> Interval:
     """Wilson's interval for a mean on a bounded scale, of as many trials as its variance implies.
 
     Example:
-        >>> interval = bounded_interval(0.5, 0.25 / 100, 1e9, ScoreRange(), 0.95)
+        >>> interval = bounded_interval(0.5, 0.25 / 100, ScoreRange(), 0.95)
         >>> round(interval.low, 4), round(interval.high, 4)
         (0.4038, 0.5962)
     """
-    t = t_quantile(0.5 + confidence / 2.0, df)
+    z = normal_quantile(0.5 + confidence / 2.0)
     span = scale.high - scale.low
     if not 0.0 < span < math.inf:
-        reach = t * math.sqrt(variance)
+        reach = z * math.sqrt(variance)
         return Interval(value - reach, value + reach, confidence)
     share = min(1.0, max(0.0, (value - scale.low) / span))
     if variance <= 0.0:
         return Interval(value, value, confidence)
     of_one = max(share * (1.0 - share), 1e-3)
     trials = of_one * span * span / variance
-    centre = (share * trials + t * t / 2.0) / (trials + t * t)
-    reach = t / (trials + t * t) * math.sqrt(trials * share * (1.0 - share) + t * t / 4.0)
+    centre = (share * trials + z * z / 2.0) / (trials + z * z)
+    reach = z / (trials + z * z) * math.sqrt(trials * share * (1.0 - share) + z * z / 4.0)
     ends = Interval(scale.low + span * (centre - reach), scale.low + span * (centre + reach), confidence)
     return ends.within(scale.low, scale.high)
 
@@ -141,7 +141,7 @@ def _prediction_powered(truth: Array, seen: Array, rest: Array, scale: ScoreRang
     value = float(truth.mean() + slope / (1.0 + n / others) * (rest.mean() - seen.mean()))
     squares = _squared_residuals(truth, seen, slope) + scale.one_error**2
     variance = squares / (n + 1) / n + slope**2 * float(judged.var(ddof=1)) / (n + others)
-    interval = bounded_interval(value, variance, math.inf, scale, confidence)
+    interval = bounded_interval(value, variance, scale, confidence)
     shown = min(scale.high, max(scale.low, value))
     return Estimate(shown, Interval(min(interval.low, shown), max(interval.high, shown), confidence), n + others)
 

@@ -82,9 +82,14 @@ class JudgedTable:
             >>> judged_table(reports, dataset).shares
             array([ 0.75,  0.25, -0.25])
         """
-        weights = np.array([criterion.weight for criterion in self.criteria])
-        total = weights[weights > 0].sum() or np.abs(weights).sum()
-        return np.asarray(weights / total) if total else weights
+        return shares_of(self.criteria)
+
+
+def shares_of(criteria: Sequence[Criterion]) -> Array:
+    """How much of the score each criterion of a rubric moves, as `JudgedTable.shares`."""
+    weights = np.array([criterion.weight for criterion in criteria], dtype=float)
+    total = weights[weights > 0].sum() or np.abs(weights).sum()
+    return np.asarray(weights / total) if total else weights
 
 
 def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> list[Graded]:

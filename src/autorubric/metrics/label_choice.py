@@ -10,6 +10,7 @@ so it has no part in the choice, but it is in the interval, whose unit is the it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,9 +22,10 @@ from autorubric.core.scoring import cell
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.corrected_mean import UNIT, bounded_interval
+from autorubric.metrics.distributions import normal_quantile
 from autorubric.metrics.interval import Estimate, Interval, checked_confidence
-from autorubric.metrics.judged_table import Array, GradedRun, JudgedTable, Report, judged_table
+from autorubric.metrics.judged_pairs import JudgedPairs, judged_pairs
+from autorubric.metrics.judged_table import Array, GradedRun, Report
 
 _UNIFORM_PART = 0.1
 _LEAST_DOUBT, _MOST_DOUBT = 0.02, 0.9
@@ -35,7 +37,7 @@ class LabelRequest(NamedTuple):
 
     Attributes:
         item: the item's place in the dataset.
-        criterion: the criterion's place in the rubric.
+        criterion: the criterion's place in the item's rubric.
         name: the criterion's name.
         probability: with which this pair was drawn; keep it with the label.
     """
@@ -97,21 +99,17 @@ def label_next(
     """
     if k < 1:
         raise InputError(f"k={k}; expected at least one label to ask for")
-    table = judged_table(run, dataset)
-    truth = with_labels(table, labels)
-    open_pairs = ~np.isnan(table.values) & np.isnan(truth)
-    open_pairs[list(table.labelled)] = False
-    if not open_pairs.any():
+    pairs = judged_pairs(run, dataset)
+    truth = with_labels(pairs, labels)
+    free = np.flatnonzero(~np.isnan(pairs.values) & np.isnan(truth) & ~pairs.labelled)
+    if not len(free):
         raise InputError("every judged criterion has a label; there is nothing left to ask for")
-    sizes = np.abs(table.shares) * np.sqrt(doubt(table, truth))
-    chances = np.zeros(open_pairs.shape)
-    chances[open_pairs] = inclusion_probabilities(sizes[open_pairs], k)
-    rows, columns = np.nonzero(open_pairs)
-    drawn = systematic_draw(chances[open_pairs], np.random.default_rng(seed))
-    names = table.names
+    sizes = np.abs(pairs.shares) * np.sqrt(doubt(pairs, truth))
+    chances = inclusion_probabilities(sizes[free], k)
+    drawn = systematic_draw(chances, np.random.default_rng(seed))
     found = [
-        LabelRequest(table.indices[rows[d]], int(columns[d]), names[columns[d]], float(chances[rows[d], columns[d]]))
-        for d in drawn
+        LabelRequest(pairs.items[pairs.rows[pair]], int(pairs.places[pair]), pairs.name(pair), float(chance))
+        for pair, chance in zip(free[drawn], chances[drawn], strict=True)
     ]
     return sorted(found, key=lambda request: (request.item, request.criterion))
 
@@ -143,30 +141,34 @@ def sampled_score(
     checked_confidence(confidence)
     if not labels:
         raise InputError("there are no labels; collect those that `label_next` asks for")
-    table = judged_table(run, dataset)
-    judged = np.nan_to_num(table.values) * table.shares
-    errors = (np.nan_to_num(with_labels(table, labels)) - np.nan_to_num(table.values)) * table.shares
-    known = ~np.isnan(table.truth) & ~np.isnan(table.values)
+    pairs = judged_pairs(run, dataset)
+    said, truth = np.nan_to_num(pairs.values), np.nan_to_num(with_labels(pairs, labels))
+    judged, errors = said * pairs.shares, (truth - said) * pairs.shares
+    places = _places(pairs)
+    known = ~np.isnan(pairs.truth) & ~np.isnan(pairs.values)
     batches = sorted({label.batch for label in labels})
     figures = []
     for batch in batches:
         weights = known.astype(float)
         for label in labels:
             if label.batch == batch:
-                weights[table.indices.index(label.item), label.criterion] = 1.0 / label.probability
-        figures.append((judged + errors * weights).sum(axis=1))
+                weights[places[label.item, label.criterion]] = 1.0 / label.probability
+        figures.append(pairs.summed(judged + errors * weights))
         known = known | (weights > 0)
     sizes = [sum(label.batch == batch for label in labels) for batch in batches]
-    items = np.average(np.array(figures), axis=0, weights=sizes)
-    steps = [float(table.shares[label.criterion]) / label.probability for label in labels]
-    step = float(np.sqrt(np.mean(np.square(steps))))
     # The judge's share of the full marks of a rubric of pitfalls alone starts from 1.
-    start = 0.0 if (table.shares > 0).any() else 1.0
-    return item_mean(items + start, len({label.item for label in labels}), step, confidence)
+    starts = pairs.summed(np.maximum(pairs.shares, 0.0)) == 0.0
+    scores = np.average(np.array(figures), axis=0, weights=sizes) + starts
+    steps = [float(pairs.shares[places[label.item, label.criterion]]) / label.probability for label in labels]
+    step = float(np.sqrt(np.mean(np.square(steps))))
+    return item_mean(scores, len({label.item for label in labels}), step, confidence)
 
 
 def item_mean(items: Array, labelled: int, step: float, confidence: float = 0.95) -> Estimate:
     """The mean of corrected item scores with an interval that knows how few items were labelled.
+
+    The interval is the normal one, cut to [0, 1]: weights of 1/π spread figures beyond the scale, and Wilson's
+    interval, which takes their spread to end with it, holds the truth in as little as 83 % of cases of rare criteria.
 
     Args:
         items: the corrected score of each item.
@@ -183,59 +185,64 @@ def item_mean(items: Array, labelled: int, step: float, confidence: float = 0.95
     if n < 2 or labelled < 3:
         return Estimate(value, n=n, reason=f"labels on {labelled} items; an interval needs 3")
     squares = float(((items - value) ** 2).sum()) + step**2
-    interval = bounded_interval(value, squares / (n - 1) / n, labelled - 1, UNIT, confidence)
+    reach = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(squares / (n - 1) / n)
+    interval = Interval(value - reach, value + reach, confidence).within(0.0, 1.0)
     value = min(1.0, max(0.0, value))
     return Estimate(value, Interval(min(interval.low, value), max(interval.high, value), confidence), n)
 
 
-def with_labels(table: JudgedTable, labels: Iterable[CellLabel]) -> Array:
-    """The table's truth with the labels written in.
+def _places(pairs: JudgedPairs) -> dict[tuple[int, int], int]:
+    """Where the pair of an item and a criterion stands."""
+    items = (pairs.items[row] for row in pairs.rows)
+    return {(item, int(place)): pair for pair, (item, place) in enumerate(zip(items, pairs.places, strict=True))}
+
+
+def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Array:
+    """The pairs' truth with the labels written in.
 
     Raises:
         InputError: a label is for an item or criterion that the run does not have, is the second of its pair, or
             says what cannot be said.
     """
-    truth, rows, problems = table.truth.copy(), {item: row for row, item in enumerate(table.indices)}, []
+    truth, places, problems = pairs.truth.copy(), _places(pairs), []
     seen: set[tuple[int, int]] = set()
     for label in labels:
         place = f"label of item {label.item}, criterion {label.criterion}"
+        pair = places.get((label.item, label.criterion))
         if (label.item, label.criterion) in seen:
             problems.append(f"{place}: there is one already; expected one of each pair")
             continue
         seen.add((label.item, label.criterion))
-        if label.item not in rows or not 0 <= label.criterion < len(table.criteria):
+        if pair is None:
             problems.append(f"{place}: the run has no such pair")
         elif not 0.0 < label.probability <= 1.0:
             problems.append(f"{place}: probability={label.probability}; expected the one of its request")
         else:
             try:
-                value = cell(table.criteria[label.criterion], label.verdict).value
+                value = cell(pairs.criteria[pair], label.verdict).value
             except ValueError as error:
                 problems.append(f"{place}: {error}")
                 continue
-            truth[rows[label.item], label.criterion] = 0.0 if value is None else value
+            truth[pair] = 0.0 if value is None else value
     if problems:
         raise InputError(problems)
     return truth
 
 
-def doubt(table: JudgedTable, truth: Array) -> Array:
+def doubt(pairs: JudgedPairs, truth: Array) -> Array:
     """How likely each judgment is to be wrong, in [0.02, 0.9].
 
-    What the votes or the judge's confidence say (a judge alone: 0.25), scaled for each criterion and verdict by
+    What the votes or the judge's confidence say (a judge alone: 0.25), scaled for each kind of pair and verdict by
     errors found / errors expected among the labels, each plus one, so that few labels change little.
     """
-    votes = np.where(np.isnan(table.dissent), np.nan, (table.dissent + 0.1) / 1.2)
-    prior = np.where(np.isnan(votes), 1.0 - table.confidence, votes)
+    votes = np.where(np.isnan(pairs.dissent), np.nan, (pairs.dissent + 0.1) / 1.2)
+    prior = np.where(np.isnan(votes), 1.0 - pairs.confidence, votes)
     prior = np.clip(np.where(np.isnan(prior), _DOUBT_OF_ONE_JUDGE, prior), _LEAST_DOUBT, _MOST_DOUBT)
-    squared = np.nan_to_num((truth - table.values) ** 2)
-    labelled = ~np.isnan(truth) & ~np.isnan(table.values)
-    scaled = prior.copy()
-    for high in (False, True):
-        side = (table.values >= 0.5) == high
-        seen = labelled & side
-        factor = ((squared * seen).sum(axis=0) + 1.0) / ((prior * seen).sum(axis=0) + 1.0)
-        scaled = np.where(side, prior * factor, scaled)
+    squared = np.nan_to_num((truth - pairs.values) ** 2)
+    labelled = ~np.isnan(truth) & ~np.isnan(pairs.values)
+    sides = 2 * pairs.kinds + (pairs.values >= 0.5)
+    found, expected = (np.bincount(sides, amounts * labelled) + 1.0 for amounts in (squared, prior))
+    scaled = np.where(np.isnan(pairs.values), prior, prior * (found / expected)[sides])
     return np.clip(scaled, _LEAST_DOUBT, _MOST_DOUBT)
 
 
