@@ -142,7 +142,7 @@ OFFLINE = ["synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/o
             "leave its base URL out",
         ),
         (["serve", "--judge", "builtin/offline@{url}", "--port", "0"], "leave its base URL out"),
-        ([*OFFLINE, "--merge-base-url", "{url}"], "merge: builtin/offline runs in this process and asks no address"),
+        ([*OFFLINE, "--merge-base-url", "{url}"], "merge: a built-in model runs in this process and asks no address"),
         (["grade", "essays.json", "--judge", "m", "--quorum", "2"], "more than the 1 judges"),
         (["grade", "essays.json", "--judge", "m", "--few-shot", "1"], "--training-data"),
         (["grade", "essays.json", "--judge", "m", "--judge-key-env", ""], "names no variable"),

@@ -153,7 +153,7 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
     base_url = (config.api_base or "").strip()
     if prefix == BUILTIN:
         if base_url:
-            raise ConfigError(f"{name} runs in this process and asks no address; leave its base URL out")
+            raise ConfigError("a built-in model runs in this process and asks no address; leave its base URL out")
         return Endpoint(name, BUILTIN, rest, "")
     if base_url:
         return _at_address(config, name, base_url, environ)
