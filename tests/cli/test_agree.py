@@ -276,6 +276,9 @@ def test_labels_are_asked_for_filled_in_and_counted(tmp_path: Path, capsys: pyte
     assert run(["agree", str(made), "--label-next", "12", "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(rows) == 12 and {row["batch"] for row in rows} == {"0"}
+    # Whoever labels reads here what to label, and by what.
+    assert {row["choices"] for row in rows} == {"MET | UNMET"} and all(row["requirement"] for row in rows)
+    assert all(row["submission"] for row in rows)
     # A person agrees with every check: the corrected mean is the mean as judged.
     for row in rows:
         short = int(row["item"]) % 2 == 0

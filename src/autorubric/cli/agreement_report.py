@@ -62,12 +62,14 @@ class Shown:
         whole: everything, for JSON.
         above: lines before the table.
         below: lines after it.
+        texts: columns of long texts, which CSV has and a table has not.
     """
 
     rows: Sequence[Mapping[str, Any]]
     whole: Any
     above: Sequence[str] = ()
     below: Sequence[str] = ()
+    texts: Sequence[str] = ()
 
     def text(self, form: str) -> str:
         """The report as `text`, `md`, `csv` or `json`.
@@ -86,10 +88,12 @@ class Shown:
         return "\n".join([*self.above, *table, *self.below])
 
     def _cells(self) -> Iterator[list[str]]:
-        if self.rows:
-            yield list(self.rows[0])
+        names = [name for name in (self.rows[0] if self.rows else ()) if name not in self.texts]
+        if names:
+            yield names
         for row in self.rows:
-            yield [shown(cell) if cell is None or isinstance(cell, float) else str(cell) for cell in row.values()]
+            cells = (row[name] for name in names)
+            yield [shown(cell) if cell is None or isinstance(cell, float) else str(cell) for cell in cells]
 
     def _aligned(self) -> Iterator[str]:
         cells = list(self._cells())

@@ -19,10 +19,13 @@ from autorubric.files.spreadsheet import defused
 from autorubric.metrics.corrected import CorrectedScores, corrected_scores
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.interval import Estimate
-from autorubric.metrics.label_choice import CellLabel, label_next, sampled_score
+from autorubric.metrics.label_choice import CellLabel, LabelRequest, label_next, sampled_score
 
 COLUMNS = ("item", "id", "criterion", "name", "probability", "batch", "verdict")
 """Of the file that a person fills in: `verdict` is theirs, the rest stays as it is."""
+_TEXTS = ("requirement", "choices", "submission")
+_LONGEST_TEXT = 30_000
+"""Characters of a text in that file: spreadsheets take 32,767 in a cell."""
 
 _METHODS = {
     "raw": "as judged",
@@ -49,18 +52,27 @@ def to_label(run: Any, dataset: RubricDataset, k: int, labels: Sequence[CellLabe
     """The k pairs of item and criterion to label next, in the columns that `labels_in` reads back."""
     batch = 1 + max((label.batch for label in labels), default=-1)
     asked = label_next(run, k, dataset, labels=labels, seed=seed + batch)
-    rows = [
-        dict(
-            zip(
-                COLUMNS,
-                (r.item, dataset[r.item].id or "", r.criterion, r.name, repr(r.probability), batch, ""),
-                strict=True,
-            )
-        )
-        for r in asked
-    ]
+    rows = [_row_to_label(request, batch, dataset) for request in asked]
     below = ["", "write these with --csv, fill in the column verdict, and give the file to --labels"]
-    return Shown(rows, rows, (), below)
+    return Shown(rows, rows, (), below, _TEXTS)
+
+
+def _row_to_label(request: LabelRequest, batch: int, dataset: RubricDataset) -> dict[str, Any]:
+    item = dataset[request.item]
+    criterion = dataset.get_item_rubric(request.item).rubric[request.criterion]
+    words = [option.label for option in criterion.options] if criterion.options else ["MET", "UNMET"]
+    return {
+        "item": request.item,
+        "id": item.id or "",
+        "criterion": request.criterion,
+        "name": request.name,
+        "probability": repr(request.probability),
+        "batch": batch,
+        "requirement": criterion.requirement[:_LONGEST_TEXT],
+        "choices": " | ".join(words),
+        "submission": item.submission[:_LONGEST_TEXT],
+        "verdict": "",
+    }
 
 
 def labelled_score(run: Any, dataset: RubricDataset, labels: Sequence[CellLabel], confidence: float) -> Shown:
