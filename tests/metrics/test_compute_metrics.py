@@ -208,7 +208,7 @@ def test_scores_of_many_items_at_once_are_those_of_the_scoring_core(
     options = scale(("Low", 0.0), ("Mid", 0.5), ("High", 1.0), na=True)
     criteria = [c.model_copy(update={"weight": w}) for c, w in zip((BRIEF, LIES, options), weights, strict=True)]
     rubric = Rubric(criteria)
-    entry = CriterionReport(requirement="x", verdict="MET", reason=None)
+    entry = CriterionReport(requirement="x", verdict="CANNOT_ASSESS", reason=None)
     pairs = [
         Pair(n, DataItem("x", "", list(row), rubric=rubric), rubric, EvaluationReport(score=1.0), [entry] * 3)
         for n, row in enumerate(rows)
@@ -281,9 +281,11 @@ def test_failed_judgments_are_counted_and_never_verdicts(graded: Make) -> None:
     made.add(["MET", "MET"], ["failed", "failed"])
     found = compute_metrics(made.run, made.dataset)
     assert found.coverage_stats is not None
-    # The third item has no judgment at all; of the four points of the others one failed.
+    # The third item has no judgment at all and is none of the two; of the four points of the others one failed.
     assert (found.n_items, found.n_samples, found.n_scores) == (2, 3, 1)
-    assert (found.coverage_stats.n_total, found.coverage_stats.n_errored) == (4, 1)
+    assert (found.coverage_stats.n_total, found.coverage_stats.n_errored) == (6, 3)
+    assert (found.coverage_stats.n_covered, found.coverage_stats.coverage) == (3, 0.5)
+    assert [part.coverage_stats.n_errored for part in found.per_criterion if part.coverage_stats] == [1, 2]
     assert found.criterion_accuracy == 1.0
     assert any("every one failed" in warning for warning in found.warnings)
     assert any("1 of 4 labelled judgments failed" in warning for warning in found.warnings)

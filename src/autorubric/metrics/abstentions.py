@@ -124,29 +124,30 @@ def _refuse_ordinal(table: Table, points: Points, modes: Modes) -> None:
         )
 
 
-def coverage_of(points: Points, covered: int) -> CoverageStats:
+def coverage_of(points: Points, covered: int, errored: int = 0) -> CoverageStats:
     """How many of the points are compared, and why the others are not.
 
     Args:
         points: what was labelled, before abstentions are settled.
         covered: how many have a category on both sides once they are.
+        errored: how many more were labelled, of items that have no judgment at all.
 
     Example:
         >>> one = np.array([0])
         >>> coverage_of(Points(one, one, one, one - 1, np.empty((0, 1), np.int64)), 0).judge_abstain_rate
         1.0
     """
-    n = len(points)
-    failed = points.judged == FAILED
+    n = len(points) + errored
+    failed = int((points.judged == FAILED).sum()) + errored
     return CoverageStats(
         n_total=n,
         n_covered=covered,
         coverage=covered / n if n else None,
-        judge_abstain_rate=float((points.judged == ABSTAINED).mean()) if n else None,
-        gt_abstain_rate=float((points.truth == ABSTAINED).mean()) if n else None,
+        judge_abstain_rate=float((points.judged == ABSTAINED).sum() / n) if n else None,
+        gt_abstain_rate=float((points.truth == ABSTAINED).mean()) if len(points) else None,
         union_exclusion_rate=1.0 - covered / n if n else None,
-        n_errored=int(failed.sum()),
-        error_rate=float(failed.mean()) if n else None,
+        n_errored=failed,
+        error_rate=failed / n if n else None,
     )
 
 

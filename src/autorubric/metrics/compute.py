@@ -128,7 +128,7 @@ def result_of(found: LabelledRun, confidence: float, drawing: Bootstrap | None, 
         cannot_assess_mode=modes.cannot_assess,
         na_mode=modes.na,
         n_samples=len(points),
-        coverage_stats=coverage_of(table.points, len(points)),
+        coverage_stats=coverage_of(table.points, len(points), int(table.errored.sum())),
         n_scores=len(found.scores.rows),
         score_rule=_rule_text(found.scores),
         warnings=[*found.warnings, *_warnings(found, each)],
@@ -143,7 +143,8 @@ def _per_criterion(found: LabelledRun, confidence: float) -> list[CriterionMetri
     for place, column in enumerate(found.table.columns):
         raw = found.table.points.where(raw_order[raw_ends[place - 1] if place else 0 : raw_ends[place]])
         own = found.points.where(order[ends[place - 1] if place else 0 : ends[place]])
-        made.append(criterion_agreement(column, own, raw, found.modes, confidence))
+        failed = int(found.table.errored[place])
+        made.append(criterion_agreement(column, own, raw, found.modes, confidence, failed))
     return made
 
 

@@ -47,7 +47,7 @@ def kappa_weights(column: Column, categories: int) -> Floats:
 
 
 def criterion_agreement(
-    column: Column, points: Points, raw: Points, modes: Modes, confidence: float = 0.95
+    column: Column, points: Points, raw: Points, modes: Modes, confidence: float = 0.95, errored: int = 0
 ) -> CriterionMetricsUnion:
     """The figures of one criterion.
 
@@ -57,11 +57,13 @@ def criterion_agreement(
         raw: all that was labelled of it.
         modes: how abstentions were settled.
         confidence: of the interval.
+        errored: how many more were labelled, of items that have no judgment at all.
     """
     labels = modes.labels(column)
     counts = confusion_counts(points.truth, points.judged, len(labels))
     judges = between_judges(settled_votes(raw.votes, column, modes), column, len(labels))
-    common = _common(column, points, raw, counts, confidence) | _among(judges)
+    common = _common(column, points, counts, confidence) | _among(judges)
+    common["coverage_stats"] = coverage_of(raw, len(points), errored)
     table = ConfusionMatrix(matrix=counts.tolist(), labels=list(labels))
     exact, kappa = accuracy(counts), defined(kappas(counts, kappa_weights(column, len(labels))))
     common["kappa_interpretation"] = kappa_word(kappa)
@@ -113,7 +115,7 @@ def per_option(counts: Ints, labels: Sequence[str]) -> list[OptionMetrics]:
     ]
 
 
-def _common(column: Column, points: Points, raw: Points, counts: Ints, confidence: float) -> dict[str, Any]:
+def _common(column: Column, points: Points, counts: Ints, confidence: float) -> dict[str, Any]:
     n = len(points)
     true, given = counts.sum(axis=1), counts.sum(axis=0)
     hits = int(np.trace(counts))
@@ -122,7 +124,6 @@ def _common(column: Column, points: Points, raw: Points, counts: Ints, confidenc
         "index": column.index,
         "n_samples": n,
         "is_degenerate": int((true > 0).sum()) < 2 or int((given > 0).sum()) < 2,
-        "coverage_stats": coverage_of(raw, n),
         "weight": column.criterion.weight,
         "tags": column.criterion.tags,
         "base_rate": float(true.max() / n) if n else None,

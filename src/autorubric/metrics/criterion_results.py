@@ -81,11 +81,11 @@ class CoverageStats(Figures):
     """How much of what was labelled is compared.
 
     Attributes:
-        n_total: labelled points.
+        n_total: labelled points, those of items without any judgment among them.
         n_covered: those with a category on both sides, abstentions settled as the mode says.
         coverage: n_covered / n_total.
         judge_abstain_rate: share that the judge abstained on.
-        gt_abstain_rate: share that the labels abstain on.
+        gt_abstain_rate: share that the labels abstain on, of items with a judgment.
         union_exclusion_rate: 1 − coverage.
         n_errored: points without a verdict.
         error_rate: n_errored / n_total.

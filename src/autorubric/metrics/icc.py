@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike
 
 from autorubric.metrics.arrays import Floats, defined, ratio
 
+_CONSTANT = 1e-12
+"""Differences below this share of the values' own size are rounding."""
+
 IccForm: TypeAlias = Literal["one-way", "agreement", "consistency"]
 
 
@@ -34,10 +37,18 @@ def icc(values: ArrayLike, form: IccForm = "agreement", *, averaged: bool = Fals
     if n < 2 or k < 2:
         return None
     grand = table.mean()
-    of_items = k * ((table.mean(axis=1) - grand) ** 2).sum() / (n - 1)
-    of_judges_sum = n * ((table.mean(axis=0) - grand) ** 2).sum()
-    within_sum = ((table - table.mean(axis=1, keepdims=True)) ** 2).sum()
-    rest = max(within_sum - of_judges_sum, 0.0) / ((n - 1) * (k - 1))
+    least = table.size * (_CONSTANT * np.abs(table).max()) ** 2
+    of_items_sum, of_judges_sum, within_sum = (
+        float(total) if total > least else 0.0
+        for total in (
+            k * ((table.mean(axis=1) - grand) ** 2).sum(),
+            n * ((table.mean(axis=0) - grand) ** 2).sum(),
+            ((table - table.mean(axis=1, keepdims=True)) ** 2).sum(),
+        )
+    )
+    of_items = of_items_sum / (n - 1)
+    rest_sum = within_sum - of_judges_sum
+    rest = (rest_sum if rest_sum > max(least, _CONSTANT * within_sum) else 0.0) / ((n - 1) * (k - 1))
     if form == "one-way":
         return defined(_share(of_items, within_sum / (n * (k - 1)), 0.0, (k, averaged)))
     leniency = (of_judges_sum / (k - 1) - rest) / n if form == "agreement" else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -66,17 +66,19 @@ class Joined:
 
     Attributes:
         pairs: in the order of the run.
-        errored: items that have labels, but no judged criterion.
+        errored: the rubrics of items that have labels, but no judged criterion.
         unlabelled: graded items without labels.
         extra: graded items that the dataset does not have.
+        repeated: graded items whose text was graded before.
         missing: items with labels that the run did not grade.
         warnings: sentences on all of these.
     """
 
     pairs: list[Pair] = field(default_factory=list)
-    errored: int = 0
+    errored: list[Rubric] = field(default_factory=list)
     unlabelled: int = 0
     extra: int = 0
+    repeated: int = 0
     missing: int = 0
     warnings: list[str] = field(default_factory=list)
 
@@ -88,7 +90,7 @@ def join(results: GradedItems, dataset: RubricDataset) -> Joined:
     the same text, so that labels may come in another order or for a part of the items only.
 
     Raises:
-        InputError: no item fits, or reports are about other criteria than the labels.
+        InputError: no item fits, an item is in the run twice, or reports are about other criteria than the labels.
 
     Example:
         >>> from types import SimpleNamespace
@@ -99,10 +101,11 @@ def join(results: GradedItems, dataset: RubricDataset) -> Joined:
     places = Places(dataset)
     problems: list[str] = []
     graded: set[int] = set()
-    for result in results.item_results:
+    for result in each_once(results.item_results):
         index = places.find(result)
-        if index is None:
-            found.extra += 1
+        if index is None or index in graded:
+            found.extra += index is None
+            found.repeated += index is not None
             continue
         graded.add(index)
         pair = _pair(index, result, dataset, found, problems)
@@ -121,7 +124,7 @@ def join(results: GradedItems, dataset: RubricDataset) -> Joined:
 
 
 def _pair(index: int, result: GradedItem, dataset: RubricDataset, found: Joined, problems: list[str]) -> Pair | None:
-    item = dataset.items[index]
+    item, rubric = dataset.items[index], dataset.get_item_rubric(index)
     if item.ground_truth is None:
         found.unlabelled += 1
         return None
@@ -130,9 +133,8 @@ def _pair(index: int, result: GradedItem, dataset: RubricDataset, found: Joined,
     error = result.error or result.report.error
     # A report that a failed criterion left without a score still has the verdicts on the others.
     if not entries or failed == len(entries) or (error is not None and not failed):
-        found.errored += 1
+        found.errored.append(rubric)
         return None
-    rubric = dataset.get_item_rubric(index)
     ordered = in_rubric_order(entries, rubric)
     if ordered is None:
         problems.append(other_criteria(index, item, [criterion_of(entry) for entry in entries], rubric))
@@ -192,6 +194,20 @@ def other_criteria(index: int, item: DataItem, said: Sequence[Criterion], rubric
     return f"item {item.id or index}: {detail}"
 
 
+def each_once(results: Iterable[Any]) -> Iterator[Any]:
+    """The results of a run.
+
+    Raises:
+        InputError: two are of one item.
+    """
+    seen: set[int] = set()
+    for result in results:
+        if result.item_idx in seen:
+            raise InputError(f"item {result.item_idx} is in the run more than once; expected one result an item")
+        seen.add(result.item_idx)
+        yield result
+
+
 class Places:
     """Where a dataset has the item of a result: see `join`."""
 
@@ -222,12 +238,13 @@ class Places:
 
 
 def _warn(found: Joined) -> None:
-    graded = len(found.pairs) + found.errored + found.unlabelled + found.extra
+    graded = len(found.pairs) + len(found.errored) + found.unlabelled + found.extra + found.repeated
     for count, sentence in (
         (found.extra, "of {graded} graded items are not in the dataset and are left out"),
+        (found.repeated, "of {graded} graded items have the text of one before them and are left out"),
         (found.unlabelled, "of {graded} graded items have no ground truth and are left out"),
         (found.missing, "items with ground truth were not graded"),
-        (found.errored, "items have no judgment (every one failed) and are left out"),
+        (len(found.errored), "items have no judgment (every one failed) and are left out"),
     ):
         if count:
             found.warnings.append(f"{count} {sentence.format(graded=graded)}")

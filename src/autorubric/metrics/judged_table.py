@@ -21,7 +21,7 @@ from autorubric.core.report import (
 from autorubric.core.scoring import cell
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.joining import GradedItem, Places, other_criteria, places_of
+from autorubric.metrics.joining import GradedItem, Places, each_once, other_criteria, places_of
 from autorubric.metrics.verdicts import criterion_of
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -113,10 +113,11 @@ def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDatase
             f"{len(outside)} of the run's {len(pairs)} items are not in the dataset: {_some(outside)}",
             "Is this the dataset that was graded?",
         )
-    found, problems = [], []
+    found, problems, seen = [], [], set[int]()
     for index, report in pairs:
-        if index is None or report is None or report.report is None:
+        if index is None or index in seen or report is None or report.report is None:
             continue
+        seen.add(index)
         rubric, said = dataset.get_item_rubric(index), [criterion_of(entry) for entry in report.report]
         order = places_of(said, rubric.rubric)
         if order is None:
@@ -250,7 +251,7 @@ def _reports_by_item(
 ) -> Iterator[tuple[int | None, Report | None]]:
     if not isinstance(run, Sequence):
         places = Places(dataset)
-        for result in run.item_results:
+        for result in each_once(run.item_results):
             yield places.find(result), result.report
         return
     if len(run) != len(dataset):

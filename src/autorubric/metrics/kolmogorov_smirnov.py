@@ -54,18 +54,24 @@ def _of_two(first: Floats, second: Floats) -> tuple[float, float]:
 def _paths_outside(n: int, m: int, largest: int) -> float:
     """The share of orders of n + m values whose distribution functions come `largest`/(n·m) apart somewhere.
 
-    Row by row, the probability of each place (i, j) that is reached without having been that far apart.
-    Source: Hodges 1958, section 3.
+    Value by value, the probability of having drawn so many of the first sample without having been that far apart;
+    what leaves this band adds up to the share. Source: Hodges 1958, section 3.
     """
-    places = np.arange(m + 1)
-    inside = np.where(places * n < largest, 1.0, 0.0)
-    inside = np.minimum.accumulate(inside)
-    for i in range(1, n + 1):
-        # A cell is reached from the left or from below; scaled by i/(i + m), the last cell is a probability.
-        reached = inside * (i / (i + m))
-        allowed = np.abs(i * m - places * n) < largest
-        inside = np.where(allowed, np.cumsum(np.where(allowed, reached, 0.0)), 0.0)
-    return float(min(1.0, max(0.0, 1.0 - inside[-1])))
+    inside, least, outside = np.ones(1), 0, 0.0
+    for drawn in range(n + m):
+        firsts = np.arange(least, least + len(inside))
+        left = n + m - drawn
+        reached = np.zeros(len(inside) + 1)
+        reached[:-1] = inside * ((m - (drawn - firsts)) / left)
+        reached[1:] += inside * ((n - firsts) / left)
+        firsts = np.arange(least, least + len(reached))
+        near = np.flatnonzero(np.abs(firsts * m - (drawn + 1 - firsts) * n) < largest)
+        if not len(near):
+            return 1.0
+        first, last = int(near[0]), int(near[-1]) + 1
+        outside += float(reached[:first].sum() + reached[last:].sum())
+        inside, least = reached[first:last], least + first
+    return min(1.0, outside)
 
 
 def _against_uniform(values: Floats) -> tuple[float, float]:

@@ -8,9 +8,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from autorubric.core.length_penalty import LengthPenalty, compute_length_penalty
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.abstentions import Modes, settled
+from autorubric.metrics.arrays import Floats
 from autorubric.metrics.joining import GradedItems, join
 from autorubric.metrics.score_pairs import ScorePairs, score_pairs
 from autorubric.metrics.score_rule import grader_settings
@@ -67,12 +69,23 @@ def labelled_run(
     return LabelledRun(
         table,
         points,
-        score_pairs(table, table.scores, table.points.judged, settings, table.means),
+        score_pairs(
+            table, table.scores, table.points.judged, settings, table.means, _penalties(table, dataset, settings)
+        ),
         modes,
         tuple(joined.warnings),
         per_item_metrics == "pooled" or (per_item_metrics == "auto" and differ),
         settings,
     )
+
+
+def _penalties(table: Table, dataset: RubricDataset, settings: Mapping[str, Any] | None) -> Floats | None:
+    """What the length of each row's submission takes, counted in words as the settings do not keep another length."""
+    stated = (settings or {}).get("length_penalty")
+    if not stated:
+        return None
+    penalty = LengthPenalty.model_validate(stated)
+    return np.array([compute_length_penalty(dataset[int(item)].submission, penalty) for item in table.items])
 
 
 def _one_rubric(table: Table) -> bool:

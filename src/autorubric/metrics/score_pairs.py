@@ -9,7 +9,7 @@ import numpy as np
 
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.metrics.arrays import Floats, Ints
-from autorubric.metrics.column import ABSTAINED, Column
+from autorubric.metrics.column import ABSTAINED, FAILED, Column
 from autorubric.metrics.score_rule import ScoreRule, recorded_rule
 from autorubric.metrics.table import Table
 
@@ -84,13 +84,19 @@ def _abstention(column: Column, config: CannotAssessConfig) -> float:
 
 
 def score_pairs(
-    table: Table, scores: Floats, codes: Ints, settings: Mapping[str, Any] | None, means: Floats | None = None
+    table: Table,
+    scores: Floats,
+    codes: Ints,
+    settings: Mapping[str, Any] | None,
+    means: Floats | None = None,
+    penalties: Floats | None = None,
 ) -> ScorePairs:
     """The run's scores beside what the labels would have scored by the run's own rule.
 
     The rule is what the run recorded of its grader; without a record, the published default, unless another rule
-    is the one that makes every score of its verdicts. Where the grader has a length penalty, the true score of a
-    submission is lowered by as much as its score was.
+    is the one that makes every score of its verdicts. A true score leaves out the criteria without a verdict, as
+    the score does. Where the grader has a length penalty, the true score of a submission is lowered by it: by what
+    its text loses if that explains every score, else (a length of the user's own) by as much as its score was.
 
     Args:
         table: the labelled items.
@@ -98,21 +104,34 @@ def score_pairs(
         codes: the verdicts that these scores were made of.
         settings: the grader's, as an experiment's manifest has them; None where they are not known.
         means: see `score_rows`.
+        penalties: what the length of each row's text takes by the grader's settings; None where it takes nothing.
     """
     rule, plain = _rule(scores, settings, lambda rule: score_rows(table, codes, rule, means))
-    true = score_rows(table, table.points.truth, rule)
+    unjudged = codes < ABSTAINED
+    true = score_rows(table, np.where(unjudged, FAILED, table.points.truth), rule)
     warnings = []
     both = ~np.isnan(scores) & ~np.isnan(true)
+    partly = int(both[np.unique(table.points.row[unjudged])].sum())
+    if partly:
+        warnings.append(f"{partly} scores leave criteria without a verdict out; their true scores leave out the same")
     apart = np.where(both, plain - scores, 0.0)
     apart[np.isnan(apart)] = 0.0
     off = int((np.abs(apart) > _CLOSE).sum())
-    if off and settings is not None and settings.get("length_penalty"):
-        true = np.maximum(true - apart, 0.0) if rule.normalize else true - apart
+    if off and penalties is not None:
+        known = np.allclose(_lowered(plain, penalties, rule)[both], scores[both], rtol=0.0, atol=_CLOSE)
+        true = _lowered(true, penalties if known else apart, rule)
         warnings.append(f"{off} scores carry a length penalty; the true scores were lowered by as much")
+        hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
+        if hidden:
+            warnings.append(f"{hidden} of the scores are 0 and may have lost more than their true scores did")
     elif off:
         warnings.append(f"{off} scores are not what their verdicts make them under any known rule")
     rows = np.flatnonzero(both)
     return ScorePairs(rows, scores[rows], true[rows], rule, tuple(warnings))
+
+
+def _lowered(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
+    return np.maximum(scores - penalties, 0.0) if rule.normalize else scores - penalties
 
 
 def _rule(

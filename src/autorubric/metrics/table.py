@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -65,6 +66,7 @@ class Table:
         escalated: whether some votes are superseded, so that judges may be absent.
         means: of each point, what the options of a panel come to on average, which is what its score counts; NaN
             where the value of the category counts. Empty for none.
+        errored: of each column, labelled points of items that have no judgment at all; they are no points.
     """
 
     columns: tuple[Column, ...]
@@ -75,6 +77,7 @@ class Table:
     judge_scores: Floats = field(default_factory=lambda: np.empty((0, 0)))
     escalated: bool = False
     means: Floats = field(default_factory=lambda: np.empty(0))
+    errored: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def rows(self) -> int:
@@ -115,6 +118,7 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
     # The word of a single judge is the word that counts.
     cast = np.tile(words, (len(judges), 1)) if votes is None else votes.table()
     points = Points(_codes(rows), _codes(places), _codes(truth), words, cast)
+    failed = [column.index for rubric in joined.errored for column in columns.of(rubric)]
     return Table(
         columns.all(),
         points,
@@ -124,6 +128,7 @@ def build_table(joined: Joined, dataset: RubricDataset) -> Table:
         _judge_scores(joined.pairs, judges),
         votes is not None and votes.superseded,
         np.array(means, float),
+        np.bincount(_codes(failed), minlength=len(columns.all())),
     )
 
 
@@ -138,13 +143,17 @@ class _Columns:
     def of(self, rubric: Rubric) -> tuple[Column, ...]:
         found = self._by_rubric.get(id(rubric))
         if found is None:
-            found = tuple(self._column(place, criterion) for place, criterion in enumerate(rubric))
+            seen: Counter[Hashable] = Counter()
+            found = tuple(self._column(place, criterion, seen) for place, criterion in enumerate(rubric))
             self._by_rubric[id(rubric)] = found
             self._kept.append(rubric)  # an id is only one's own as long as its object lives
         return found
 
-    def _column(self, place: int, criterion: Criterion) -> Column:
-        key = signature(criterion)
+    def _column(self, place: int, criterion: Criterion, seen: Counter[Hashable]) -> Column:
+        # One criterion twice in a rubric is two columns.
+        same = signature(criterion)
+        key = same, seen[same]
+        seen[same] += 1
         if key not in self._by_criterion:
             name = criterion.name or f"C{place + 1}"
             self._by_criterion[key] = Column.of(criterion, len(self._by_criterion), name)

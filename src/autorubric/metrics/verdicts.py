@@ -15,6 +15,7 @@ from autorubric.core.report import (
 )
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.core.votes import AggregatedMultiChoiceVerdict, JudgeVote, MultiChoiceJudgeVote, MultiChoiceVerdict
+from autorubric.errors import InputError
 from autorubric.metrics.column import ABSTAINED, FAILED, MET_CODE, UNMET_CODE, Column
 
 Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
@@ -49,6 +50,9 @@ def final_word(entry: Entry) -> tuple[CriterionVerdict | None, MultiChoiceVerdic
 def entry_code(entry: Entry, column: Column) -> int:
     """The code of the word that counts: a category, ABSTAINED or FAILED.
 
+    Raises:
+        InputError: the word is not one of the criterion's.
+
     Example:
         >>> entry = CriterionReport(requirement="Is brief", verdict="UNMET", reason=None)
         >>> entry_code(entry, Column.of(entry, 0))
@@ -58,8 +62,28 @@ def entry_code(entry: Entry, column: Column) -> int:
         return FAILED
     verdict, choice = final_word(entry)
     if choice is not None:
-        return ABSTAINED if choice.na else column.code_of_option(choice.selected_index)
-    return verdict_code(verdict)
+        return ABSTAINED if choice.na else _choice_code(choice, column)
+    return _binary_code(verdict, column)
+
+
+def _choice_code(choice: MultiChoiceVerdict | MultiChoiceJudgeVote, column: Column) -> int:
+    """An option is known by its label, as those of the labels may stand in another order."""
+    label = choice.selected_label
+    if column.kind == "binary":
+        raise InputError(f"criterion {column.name!r} asks for MET or UNMET, but the run chose {label!r}")
+    if label is None:
+        return column.code_of_option(choice.selected_index)
+    try:
+        return column.code_of_label(label)
+    except ValueError as error:
+        raise InputError(f"criterion {column.name!r} has no option {label!r}, which the run chose") from error
+
+
+def _binary_code(verdict: CriterionVerdict | None, column: Column) -> int:
+    code = verdict_code(verdict)
+    if verdict is not None and code >= 0 and column.kind != "binary":
+        raise InputError(f"criterion {column.name!r} asks for one of its options, but the run says {verdict.value}")
+    return code
 
 
 def panel_mean(entry: Entry) -> float:
@@ -90,6 +114,9 @@ def verdict_code(verdict: CriterionVerdict | None) -> int:
 def vote_code(vote: JudgeVote | MultiChoiceJudgeVote, column: Column) -> int:
     """The code of one judge's vote.
 
+    Raises:
+        InputError: the word is not one of the criterion's.
+
     Example:
         >>> vote = JudgeVote(judge_id="a", verdict="MET", reason=None)
         >>> vote_code(vote, Column.of(Criterion(requirement="Is brief"), 0))
@@ -98,8 +125,8 @@ def vote_code(vote: JudgeVote | MultiChoiceJudgeVote, column: Column) -> int:
     if vote.error is not None:
         return FAILED
     if isinstance(vote, MultiChoiceJudgeVote):
-        return ABSTAINED if vote.na else column.code_of_option(vote.selected_index)
-    return verdict_code(vote.verdict)
+        return ABSTAINED if vote.na else _choice_code(vote, column)
+    return _binary_code(vote.verdict, column)
 
 
 def label_code(label: Verdict, column: Column) -> int:
