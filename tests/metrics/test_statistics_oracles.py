@@ -113,6 +113,14 @@ def test_a_constant_shift_has_no_effect_size() -> None:
     assert (found.effect_size, found.direction, found.is_significant) == (None, "positive", True)
 
 
+def test_differences_that_do_not_vary_give_no_interval() -> None:
+    # The differences are 0.1 three times but for their last digits, 0.5 twice, 0 twice, and of means without spread.
+    assert systematic_bias([0.3, 0.4, 0.8], [0.2, 0.3, 0.7]).ci is None
+    assert systematic_bias([1.0, 0.5], [0.5, 0.0]).ci is None
+    assert systematic_bias([0.5, 0.7], [0.5, 0.7]).ci is None
+    assert systematic_bias([0.5, 0.5], [0.2, 0.2, 0.2], paired=False).ci is None
+
+
 def test_bias_of_nothing_and_of_one_pair() -> None:
     assert systematic_bias([], []).mean_bias is None
     single = systematic_bias([0.5], [0.25])

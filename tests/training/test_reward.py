@@ -13,7 +13,7 @@ from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationRep
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import ConfigError, InputError
 from autorubric.training.overlong import SoftOverlong
-from autorubric.training.reward import RewardFailed, RewardRule, criterion_names, reward_of
+from autorubric.training.reward import RewardFailed, RewardRule, reward_of
 
 
 def entry(weight: float, verdict: str | None, name: str | None = None, **more: Any) -> EnsembleCriterionReport:
@@ -163,17 +163,6 @@ def test_a_rubric_that_lacks_a_gate_or_a_positive_weight_is_refused_beforehand()
     with pytest.raises(InputError) as caught:
         RewardRule(gates=("Safe",)).check([Criterion(weight=-1, requirement="Lies")])
     assert len(caught.value.problems) == 2
-
-
-def test_names_of_criteria_do_not_collide() -> None:
-    made = [
-        Criterion(name="Tone", requirement="a", section="A"),
-        Criterion(name="Tone", requirement="b", section="B"),
-        Criterion(name="Tone", requirement="c"),
-        Criterion(requirement="d"),
-    ]
-    assert criterion_names(made) == ["A/Tone", "B/Tone", "Tone", "C4"]
-    assert len(set(criterion_names([Criterion(name="C2", requirement="a"), Criterion(requirement="b")]))) == 2
 
 
 @given(st.lists(st.tuples(st.integers(1, 10), st.booleans()), min_size=1), st.integers(1, 10))

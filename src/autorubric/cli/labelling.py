@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.cli.agreement_report import Ranged, Shown
+from autorubric.core.criterion_names import criterion_names
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
@@ -147,7 +148,7 @@ def _unlike(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) ->
     rubric = dataset.get_item_rubric(label.item).rubric
     known = {"id": dataset[label.item].id or ""}
     if 0 <= label.criterion < len(rubric):
-        known["name"] = rubric[label.criterion].name or f"C{label.criterion + 1}"
+        known["name"] = criterion_names(rubric)[label.criterion]
     for column, value in known.items():
         if row[column] not in ("", value, defused(value)):
             what = "item" if column == "id" else "criterion"

@@ -22,7 +22,7 @@ def systematic_bias(
 ) -> BiasResult:
     """The mean of predicted − true, with a t-test, Cohen's d and an interval.
 
-    Where all differences are the same the effect size is undefined: there is no spread to compare the shift with.
+    Where all differences are the same, effect size and interval are undefined: nothing is known of their spread.
 
     Args:
         y_pred: what the judge said.
@@ -34,8 +34,9 @@ def systematic_bias(
         >>> found = systematic_bias([0.6, 0.7, 0.9], [0.5, 0.5, 0.6])
         >>> round(found.mean_bias, 3), round(found.effect_size, 3), round(found.p_value, 4), found.direction
         (0.2, 2.0, 0.0742, 'positive')
-        >>> systematic_bias([0.6, 0.7], [0.5, 0.6]).effect_size is None
-        True
+        >>> constant = systematic_bias([0.6, 0.7], [0.5, 0.6])
+        >>> constant.effect_size, constant.ci
+        (None, None)
     """
     checked_confidence(confidence)
     predicted, true = number_pairs(y_pred, y_true) if paired else (numbers(y_pred), numbers(y_true))
@@ -79,12 +80,13 @@ def _result(
     if spread is None:
         return BiasResult(mean_bias=mean, std_bias=None, is_significant=False, direction=direction, n_samples=n)
     error, degrees = test or (spread / math.sqrt(n), n - 1.0)
+    interval: Interval | None = None
     if spread == 0.0:
         p_value = None if direction == "none" else 0.0
-        half = 0.0
     else:
         p_value = t_p_value(mean / error, degrees)
         half = t_quantile(0.5 + confidence / 2.0, degrees) * error
+        interval = Interval(mean - half, mean + half, confidence)
     return BiasResult(
         mean_bias=mean,
         std_bias=spread,
@@ -92,6 +94,6 @@ def _result(
         p_value=p_value,
         direction=direction,
         effect_size=mean / spread if spread > 0.0 else None,
-        ci=ConfidenceInterval.of(Interval(mean - half, mean + half, confidence), "t"),
+        ci=ConfidenceInterval.of(interval, "t"),
         n_samples=n,
     )

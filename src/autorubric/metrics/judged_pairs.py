@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.criterion_names import criterion_names
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.judged_table import (
@@ -62,8 +63,9 @@ class JudgedPairs:
         return len(self.rows)
 
     def name(self, pair: int) -> str:
-        """The name of a pair's criterion, `C1`, `C2`, … where it has none."""
-        return self.criteria[pair].name or f"C{self.places[pair] + 1}"
+        """The name of a pair's criterion, its own in its rubric; `C1`, `C2`, … where it has none."""
+        rubric = [self.criteria[other] for other in np.flatnonzero(self.rows == self.rows[pair])]
+        return criterion_names(rubric)[self.places[pair]]
 
     def summed(self, amounts: Array) -> Array:
         """The sum of each item's amounts, one amount for each pair."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.criterion_names import criterion_names
 from autorubric.core.report import (
     CriterionReport,
     EnsembleCriterionReport,
@@ -70,8 +71,8 @@ class JudgedTable:
 
     @property
     def names(self) -> list[str]:
-        """The names of the criteria, `C1`, `C2`, … where they have none."""
-        return [criterion.name or f"C{number}" for number, criterion in enumerate(self.criteria, start=1)]
+        """The names of the criteria, each its own; `C1`, `C2`, … where they have none."""
+        return criterion_names(self.criteria)
 
     @property
     def shares(self) -> Array:

@@ -136,7 +136,7 @@ class BiasResult(Figures):
         p_value: two-sided, of no bias; None where it is undefined.
         direction: `positive`, `negative`, or `none` within ±0.001.
         effect_size: Cohen's d; None where the differences do not vary.
-        ci: of the mean.
+        ci: of the mean; None where the differences do not vary.
         n_samples: pairs.
     """
 

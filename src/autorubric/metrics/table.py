@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.criterion_names import criterion_names
 from autorubric.core.report import EnsembleCriterionReport
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
@@ -144,18 +145,18 @@ class _Columns:
         found = self._by_rubric.get(id(rubric))
         if found is None:
             seen: Counter[Hashable] = Counter()
-            found = tuple(self._column(place, criterion, seen) for place, criterion in enumerate(rubric))
+            names = criterion_names(rubric.rubric)
+            found = tuple(self._column(name, criterion, seen) for name, criterion in zip(names, rubric, strict=True))
             self._by_rubric[id(rubric)] = found
             self._kept.append(rubric)  # an id is only one's own as long as its object lives
         return found
 
-    def _column(self, place: int, criterion: Criterion, seen: Counter[Hashable]) -> Column:
+    def _column(self, name: str, criterion: Criterion, seen: Counter[Hashable]) -> Column:
         # One criterion twice in a rubric is two columns.
         same = signature(criterion)
         key = same, seen[same]
         seen[same] += 1
         if key not in self._by_criterion:
-            name = criterion.name or f"C{place + 1}"
             self._by_criterion[key] = Column.of(criterion, len(self._by_criterion), name)
         return self._by_criterion[key]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from autorubric.core.criterion_names import criterion_names
 from autorubric.core.report import (
     CriterionReport,
     EnsembleCriterionReport,
@@ -17,7 +18,7 @@ from autorubric.core.report import (
 from autorubric.core.rubric import Rubric
 from autorubric.files.quick_json import json_bytes
 from autorubric.llm.records.ledger import Ledger
-from autorubric.training.reward import Reward, criterion_names
+from autorubric.training.reward import Reward
 
 if TYPE_CHECKING:
     from autorubric.training.rewarder import Sample

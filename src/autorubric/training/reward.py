@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, get_args
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.criterion_names import criterion_names
 from autorubric.core.report import (
     CriterionReport,
     EnsembleCriterionReport,
@@ -202,24 +203,6 @@ def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: Reward
             raise InputError("the rule has an overlong penalty; give the response's length in tokens")
         penalty = rule.overlong.penalty(length)
     return Reward(value - penalty, criteria, None, closed, penalty, coverage)
-
-
-def criterion_names(criteria: Sequence[Criterion]) -> list[str]:
-    """A name for each criterion that no other one of the rubric has.
-
-    Its own, with its section where two share it; `C1`, `C2`, … where it has none.
-
-    Example:
-        >>> criterion_names([Criterion(requirement="Is brief"), Criterion(name="Tone", requirement="Is kind")])
-        ['C1', 'Tone']
-    """
-    plain = [criterion.name or f"C{number}" for number, criterion in enumerate(criteria, start=1)]
-    found: list[str] = []
-    for number, (criterion, name) in enumerate(zip(criteria, plain, strict=True), start=1):
-        if plain.count(name) > 1 and criterion.section:
-            name = f"{criterion.section}/{name}"  # noqa: PLW2901
-        found.append(f"{name} (C{number})" if name in found else name)
-    return found
 
 
 def _criterion(judged: Judged) -> Criterion:

@@ -1,0 +1,19 @@
+import pytest
+
+from autorubric import Criterion
+from autorubric.core.criterion_names import criterion_names
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ([("Tone", "A"), ("Tone", "B"), ("Tone", None), (None, None)], ["A/Tone", "B/Tone", "Tone", "C4"]),
+        ([("C2", None), (None, None)], ["C2", "C2 (C2)"]),
+        # Who has a name keeps it, also after one without.
+        ([(None, None), ("C1", None)], ["C1 (C1)", "C1"]),
+        ([("C3 (C3)", None), ("C3", None), (None, None)], ["C3 (C3)", "C3", "C3 (C3) (C3)"]),
+    ],
+)
+def test_names_of_criteria_do_not_collide(named: list[tuple[str | None, str | None]], expected: list[str]) -> None:
+    made = [Criterion(name=name, section=section, requirement="r") for name, section in named]
+    assert criterion_names(made) == expected
