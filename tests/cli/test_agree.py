@@ -231,6 +231,20 @@ def test_the_worth_of_the_rubric_for_groups_of_rollouts_is_shown(
         (["--json", "--csv"], "--json and --csv exclude each other"),
         (["--criteria", "--by", "judge"], "--by and --criteria are different questions"),
         (["--criteria", "--corrected"], "--criteria and --corrected are different questions"),
+        (["--labels", "none.csv", "--corrected"], "--corrected and --labels are different questions"),
+        (["--label-next", "3", "--criteria"], "--criteria and --label-next are different questions"),
+        (["--by", "criterion", "--labels", "none.csv"], "--by and --labels are different questions"),
+        (["--rollouts", "8"], "--rollouts says nothing here; leave it out, or ask --criteria"),
+        (["--criteria", "--cannot-assess", "nonsense"], "--cannot-assess says nothing to --criteria"),
+        (["--label-next", "3", "--confidence", "7"], "--confidence says nothing to --label-next"),
+        (["--label-next", "3", "--na", "bad"], "--na says nothing to --label-next"),
+        (["--label-next", "3", "--labels", "none.csv", "--confidence", "0.9"], "--confidence says nothing"),
+        (["--labels", "none.csv", "--seed", "1"], "--seed says nothing to --labels"),
+        (["--against", "none", "--rollouts", "4"], "--rollouts says nothing to --against"),
+        (
+            ["--corrected", "--replicates", "50", "--seed", "0"],
+            "--replicates, --seed say nothing to --corrected; leave them out, or ask --against or --by",
+        ),
         (["--dataset", "none.json"], "none.json"),
         (["--cannot-assess", "drop"], "cannot_assess='drop' is not one of"),
     ],
@@ -320,7 +334,7 @@ def test_a_figure_without_an_interval_has_a_note_that_says_why() -> None:
     shown = corrected(reports, dataset, 0.95)
     assert shown.below == [
         "",
-        "note: Lies: no Rogan-Gladen interval: no label is MET",
+        "note: no figure 'Rogan-Gladen' for Lies: no label is MET",
     ]
 
 

@@ -69,7 +69,7 @@ def test_a_judge_that_never_varies_corrects_nothing() -> None:
 
 def test_a_mean_of_nothing_is_none_and_says_why() -> None:
     assert plain_mean([]).value is None
-    assert plain_mean([0.4]).reason == "1 scores; an interval needs 2"
+    assert plain_mean([0.4]).reason == "1 score; an interval needs 2"
     assert correct_mean([0.1, 0.2], [0.1, 0.2], [0.3]).ppi.reason == "2 labels; a correction needs 3"
     assert correct_mean(LABELS, JUDGED, []).ppi.value is None
 

@@ -130,7 +130,7 @@ def test_rogan_gladen_inverts_what_an_imperfect_judge_does() -> None:
         (LabelledCells(5, 5, 5, 5), 50, 100, "the judge is no better than chance on the labels"),
         (LabelledCells(20, 20, 0, 20), 0, 100, "the judge says MET less often than its errors allow"),
         (LabelledCells(20, 0, 20, 20), 100, 100, "the judge says MET more often than its errors allow"),
-        (LabelledCells(10, 1, 1, 10), 0, 0, "every item is labelled"),
+        (LabelledCells(10, 1, 1, 10), 0, 0, "every item is labelled, so there is nothing to correct"),
     ],
 )
 def test_rogan_gladen_says_why_it_gives_no_interval(
@@ -143,8 +143,10 @@ def test_rogan_gladen_says_why_it_gives_no_interval(
 
 def test_a_correction_without_labels_or_without_a_rest_is_none_and_says_so() -> None:
     alone = correct_rate([], [], [1, 0])
-    assert alone.ppi.reason == "0 labels; a correction needs 2"
-    assert alone.labels_only.reason == "there are no labels"
+    assert alone.rogan_gladen is not None
+    for estimate in (alone.labels_only, alone.ppi, alone.rogan_gladen):
+        assert (estimate.value, estimate.reason) == (None, "no label can be used")
+    assert correct_rate([1], [1], [1, 0]).ppi.reason == "1 label; a correction needs 2"
     assert correct_rate([1, 0], [1, 0], []).ppi.reason == "every item is labelled, so there is nothing to correct"
 
 

@@ -8,7 +8,8 @@ from typing import Literal
 
 from autorubric.checks.fences import CodeBlock, fenced_blocks
 from autorubric.checks.length import Count
-from autorubric.checks.outcome import CannotCheck, CheckOutcome, counted, judged_count
+from autorubric.checks.outcome import CannotCheck, CheckOutcome, judged_count
+from autorubric.core.counted import counted
 
 _LONGEST = 200_000
 _PYTHON = ("python", "py", "python3")

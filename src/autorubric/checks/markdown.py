@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from annotated_types import Ge, Le, MinLen
 
 from autorubric.checks.length import Count
-from autorubric.checks.outcome import CannotCheck, CheckOutcome, counted, judged_count, quoted
+from autorubric.checks.outcome import CannotCheck, CheckOutcome, judged_count, quoted
+from autorubric.core.counted import counted
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from autorubric.core.counted import counted
 from autorubric.errors import AutorubricError
 
 
@@ -57,16 +58,6 @@ def judged_count(count: int, noun: str, *, at_least: int | None, at_most: int | 
     """
     passed = (at_least is None or count >= at_least) and (at_most is None or count <= at_most)
     return CheckOutcome(passed, f"{counted(count, noun)}; expected {_bounds(at_least, at_most)}")
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun in the right form.
-
-    Example:
-        >>> counted(2, "list item")
-        '2 list items'
-    """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def quoted(text: str, longest: int = 60) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from autorubric.cli.judge_flags import typed
 from autorubric.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of bootstrap and
 
 
 def agree(
+    context: typer.Context,
     run: _Run,
     dataset: _Dataset = None,
     by: _By = "criterion",
@@ -63,9 +65,8 @@ def agree(
     form = _form(json, csv, md)
     if by not in ("criterion", "judge", "tag"):
         raise InputError(f"--by {by!r} is not one of criterion, judge, tag")
-    _one_question(
-        by=by != "criterion", criteria=criteria, against=against, corrected=corrected, label_next=label_next or labels
-    )
+    given = typed(context)
+    _refuse_silent_flags(_question(given), given)
     from autorubric.cli import labelling
     from autorubric.cli.agreement_report import Shown, agreement, comparison, worth
 
@@ -93,10 +94,43 @@ def agree(
     return 0
 
 
-def _one_question(**asked: object) -> None:
-    names = [f"--{name.replace('_', '-')}" for name, value in asked.items() if value]
-    if len(names) > 1:
-        raise InputError(f"{' and '.join(names)} are different questions; ask one of them")
+_ABSTENTIONS = frozenset({"cannot_assess", "na"})
+_HEEDED = {
+    "by": _ABSTENTIONS | {"confidence", "replicates", "seed"},
+    "criteria": frozenset({"confidence", "rollouts"}),
+    "against": _ABSTENTIONS | {"confidence", "replicates", "seed"},
+    "corrected": frozenset({"confidence"}),
+    "label_next": frozenset({"labels", "seed"}),
+    "labels": frozenset({"confidence"}),
+}
+"""The questions, by the flag that asks them, and the flags that say how; the first is asked without its flag too."""
+
+
+def _question(given: frozenset[str]) -> str:
+    """The flag of what is asked."""
+    asked = [name for name in _HEEDED if name in given]
+    if asked == ["label_next", "labels"]:
+        return "label_next"
+    if len(asked) > 1:
+        raise InputError(f"{' and '.join(map(_flag, asked))} are different questions; ask one of them")
+    return asked[0] if asked else "by"
+
+
+def _refuse_silent_flags(question: str, given: frozenset[str]) -> None:
+    """Refuse flags that the question does not heed: nobody who passes one means it to do nothing."""
+    flags = {name: None for heeded in _HEEDED.values() for name in sorted(heeded)}
+    silent = [name for name in flags if name in given and name not in {question, *_HEEDED[question]}]
+    if silent:
+        verb, them = ("says", "it") if len(silent) == 1 else ("say", "them")
+        where = f"to {_flag(question)}" if question in given else "here"
+        askers = sorted({_flag(asker) for name in silent for asker, heeded in _HEEDED.items() if name in heeded})
+        raise InputError(
+            f"{', '.join(map(_flag, silent))} {verb} nothing {where}; leave {them} out, or ask {' or '.join(askers)}"
+        )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _form(json: bool, csv: bool, md: bool) -> str:

@@ -124,6 +124,16 @@ def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
+def intervals(confidence: float) -> str:
+    """What the intervals of a table are called.
+
+    Example:
+        >>> intervals(0.95), intervals(0.975)
+        ('95% intervals', '97.5% intervals')
+    """
+    return f"{confidence * 100.0:.10g}% intervals"
+
+
 def agreement(run: Any, dataset: RubricDataset, by: str, replicates: int, options: Mapping[str, Any]) -> Shown:
     """The agreement of a run with its labels.
 
@@ -141,7 +151,7 @@ def agreement(run: Any, dataset: RubricDataset, by: str, replicates: int, option
     interval = None if kappa is None else ConfidenceInterval(lower=kappa[0], upper=kappa[1])
     above = [
         f"{found.n_items} labelled items, {found.n_samples} pairs of label and verdict; "
-        f"{options['confidence_level']:.0%} intervals by resampling items",
+        f"{intervals(options['confidence_level'])} by resampling items",
         f"accuracy {shown(found.criterion_accuracy, found.accuracy_ci)} (always the commonest label: "
         f"{shown(found.base_rate)}), mean kappa {shown(found.mean_kappa, interval)}, "
         f"Gwet's AC1 {shown(found.criterion_gwet)}",
@@ -239,10 +249,10 @@ def _tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
     ]
 
 
-def _least_kappa(tag: TagMetrics) -> tuple[bool, float]:
-    """The mean κ, or that of all pairs where criteria are pooled; what has none comes last."""
+def _least_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
+    """The mean κ, or that of all pairs where criteria are pooled, then accuracy; what has no κ comes last."""
     kappa = tag.micro_kappa if tag.mean_kappa is None else tag.mean_kappa
-    return kappa is None, kappa or 0.0
+    return kappa is None, kappa or 0.0, tag.accuracy or 0.0
 
 
 def comparison(run: Any, other: Any, dataset: RubricDataset, replicates: int, options: Mapping[str, Any]) -> Shown:
@@ -286,14 +296,16 @@ def worth(run: Any, dataset: RubricDataset, rollouts: int, confidence: float) ->
         }
         for each in found.criteria
     ]
+    amount = "criterion amounts" if len(rows) == 1 else "criteria amount"
     effective = "–" if found.effective is None else f"{found.effective:.1f}"
     return Shown(
         rows,
         {**asdict(found), "group": found.group._asdict()},
         [
-            f"{len(rows)} criteria amount to {effective} independent ones",
+            f"{len(rows)} {amount} to {effective} independent ones",
             f"groups of {rollouts} submissions of one prompt: expected variance of the score "
             f"{shown(found.group.expected)}, all scores equal in {shown(found.group.silent)} of the groups",
             "",
         ],
+        ["", *(f"note: {note}" for note in found.notes)] if found.notes else (),
     )

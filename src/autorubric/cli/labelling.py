@@ -10,7 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autorubric.cli.agreement_report import Ranged, Shown
+from autorubric.cli.agreement_report import Ranged, Shown, intervals
+from autorubric.core.counted import counted
 from autorubric.core.criterion_names import criterion_names
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import RubricDataset
@@ -39,11 +40,10 @@ _METHODS = {
 def corrected(run: Any, dataset: RubricDataset, confidence: float) -> Shown:
     """The mean score and each criterion's rate: as judged, as labelled, and corrected for the judge's errors."""
     found = corrected_scores(run, dataset, confidence=confidence)
-    named = {"mean score": found.score, **found.criteria}
-    rows = [{"figure": name, **_cells(figures)} for name, figures in named.items()]
+    rows = [{"figure": name, **_cells(figures)} for name, figures in _named(found)]
     above = [
-        f"{found.score.labelled} items with labels, {found.score.unlabelled} without; {confidence:.0%} intervals; "
-        "right where the labelled items were drawn at random",
+        f"{counted(found.score.labelled, 'item')} with labels, {found.score.unlabelled} without; "
+        f"{intervals(confidence)}; right where the labelled items were drawn at random",
         "",
     ]
     return Shown(rows, _whole(found), above, ["", *(f"note: {note}" for note in _notes(found))])
@@ -158,8 +158,13 @@ def _unlike(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) ->
             )
 
 
-def _cells(figures: Corrections) -> dict[str, Ranged]:
-    return {title: _ranged(getattr(figures, method)) for method, title in _METHODS.items()}
+def _named(found: CorrectedScores) -> list[tuple[str, Corrections]]:
+    return [("mean score", found.score), *found.criteria.items()]
+
+
+def _cells(figures: Corrections) -> dict[str, Any]:
+    counts = {"n": figures.raw.n, "labels": figures.labelled}
+    return counts | {title: _ranged(getattr(figures, method)) for method, title in _METHODS.items()}
 
 
 def _ranged(estimate: Estimate | None) -> Ranged:
@@ -170,11 +175,16 @@ def _ranged(estimate: Estimate | None) -> Ranged:
 
 def _notes(found: CorrectedScores) -> Iterator[str]:
     yield from found.notes
-    for name, figures in (("mean score", found.score), *found.criteria.items()):
-        for method, title in _METHODS.items():
-            estimate = getattr(figures, method)
-            if estimate is not None and estimate.reason and (method == "rogan_gladen" or estimate.value is not None):
-                yield f"{name}: no {title} interval: {estimate.reason}"
+    concerned: dict[str, dict[str, list[str]]] = {}
+    for method, title in _METHODS.items():
+        for name, figures in _named(found):
+            estimate: Estimate | None = getattr(figures, method)
+            if estimate is not None and estimate.reason:
+                what = f"no {'figure' if estimate.value is None else 'interval'} {title!r}"
+                concerned.setdefault(estimate.reason, {}).setdefault(what, []).append(name)
+    for reason, missing in concerned.items():
+        figures_missing = (f"{what} for {', '.join(names)}" for what, names in missing.items())
+        yield f"{'; '.join(figures_missing)}: {reason}"
 
 
 def _whole(found: CorrectedScores) -> Any:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from autorubric.core.counted import counted
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.corrected_mean import ScoreRange, correct_mean
-from autorubric.metrics.corrected_rate import Corrections, correct_rate
-from autorubric.metrics.judged_table import Graded, GradedRun, JudgedTable, Report, graded_items, judged_table
+from autorubric.metrics.corrected_mean import ScoreRange, correct_mean, plain_mean
+from autorubric.metrics.corrected_rate import Corrections, correct_rate, plain_rate
+from autorubric.metrics.judged_table import (
+    Graded,
+    GradedRun,
+    JudgedTable,
+    Report,
+    graded_items,
+    judged_table,
+    left_out,
+)
 from autorubric.metrics.score_rule import ScoreRule, grader_settings, recorded_rule
 
 
@@ -25,7 +34,7 @@ class CorrectedScores:
         score: the mean rubric score.
         criteria: by name: the pass rate, or the mean option value of a multi-choice criterion. Empty where
             items have rubrics of their own.
-        notes: what a reader should know: items left out, labels too few.
+        notes: what a reader should know: items left out, labels too few or of no use.
     """
 
     score: Corrections
@@ -73,7 +82,9 @@ def corrected_scores(
     if len({tuple(g.criteria) for g in graded}) == 1:
         table = judged_table(run, dataset)
         criteria = {name: _criterion(table, column, confidence) for column, name in enumerate(table.names)}
-    return CorrectedScores(_score(graded, rule, confidence), criteria, _notes(graded, len(dataset)))
+    score = _score(graded, rule, confidence)
+    notes = _notes(graded, len(dataset), [("mean score", score), *criteria.items()])
+    return CorrectedScores(score, criteria, tuple(notes))
 
 
 def _score(graded: list[Graded], rule: ScoreRule, confidence: float) -> Corrections:
@@ -86,7 +97,9 @@ def _score(graded: list[Graded], rule: ScoreRule, confidence: float) -> Correcti
             judged.append(score)
         elif g.item.ground_truth is None:
             rest.append(score)
-    return correct_mean(labels, judged, rest, _score_range([g.criteria for g, _ in scored], rule), confidence)
+    scale = _score_range([g.criteria for g, _ in scored], rule)
+    raw = plain_mean([score for _, score in scored], scale, confidence)
+    return replace(correct_mean(labels, judged, rest, scale, confidence), raw=raw)
 
 
 def _true_score(graded: Graded, rule: ScoreRule) -> float | None:
@@ -114,25 +127,27 @@ def _criterion(table: JudgedTable, column: int, confidence: float) -> Correction
     judged, truth = table.values[:, column], table.truth[:, column]
     seen = ~np.isnan(judged)
     labelled = seen & ~np.isnan(truth)
-    unlabelled = seen & np.isnan(table.truth).all(axis=1)
+    unlabelled = seen.copy()
+    unlabelled[list(table.labelled)] = False
     parts = truth[labelled], judged[labelled], judged[unlabelled]
     criterion = table.criteria[column]
     # A panel's mean of options, or a split vote scored in between, is a number and no verdict.
-    if criterion.options is None and set(np.unique(np.concatenate(parts))) <= {0.0, 1.0}:
-        return correct_rate(*parts, confidence)
+    if criterion.options is None and {*truth[labelled].tolist(), *judged[seen].tolist()} <= {0.0, 1.0}:
+        return replace(correct_rate(*parts, confidence), raw=plain_rate(judged[seen], confidence))
     values = [option.value for option in criterion.options or () if not option.na] or [0.0, 1.0]
     low, high = min(values), max(values)
-    return correct_mean(*parts, ScoreRange(low, high, high - low), confidence)
+    scale = ScoreRange(low, high, high - low)
+    return replace(correct_mean(*parts, scale, confidence), raw=plain_mean(judged[seen], scale, confidence))
 
 
-def _notes(graded: list[Graded], items: int) -> tuple[str, ...]:
-    notes = []
-    if len(graded) < items:
-        notes.append(f"{items - len(graded)} of {items} items have no report with criteria and are left out")
-    unscored = sum(g.report.score is None for g in graded)
-    if unscored:
-        notes.append(f"{unscored} of {items} items have no score and are left out of the mean score")
+def _notes(graded: list[Graded], items: int, named: Iterable[tuple[str, Corrections]]) -> Iterator[str]:
+    yield from left_out(graded, items, "the mean score")
     labelled = sum(g.item.ground_truth is not None for g in graded)
     if labelled < 30:
-        notes.append(f"{labelled} items are labelled; intervals are checked from 30 labels up")
-    return tuple(notes)
+        yield f"{counted(labelled, 'labelled item')}; intervals are checked from 30 labels up"
+    unusable = [name for name, figures in named if not figures.labelled]
+    if unusable:
+        yield (
+            f"{', '.join(unusable)}: every label is an abstention (CANNOT_ASSESS, not applicable) "
+            "or stands beside no verdict"
+        )

@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from autorubric.core.counted import counted
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.distributions import normal_quantile
 from autorubric.metrics.interval import Estimate, Interval, checked_confidence
+from autorubric.metrics.rogan_gladen import ALL_LABELLED, NO_LABELS
 
 Array = npt.NDArray[np.float64]
 
@@ -71,15 +73,17 @@ def correct_mean(
     truth, seen, rest = (np.asarray(values, dtype=float) for values in (labels, judged, judged_rest))
     n, others = len(truth), len(rest)
     everything = np.concatenate([seen, rest])
-    missing = (
-        f"{n} labels; a correction needs 3" if n < 3 else "every item is labelled, so there is nothing to correct"
-    )
-    ppi = Estimate(None, n=n, reason=missing)
-    if n >= 3 and others:
+    if not n:
+        ppi = Estimate(None, reason=NO_LABELS)
+    elif n < 3:
+        ppi = Estimate(None, n=n, reason=f"{counted(n, 'label')}; a correction needs 3")
+    elif not others:
+        ppi = Estimate(None, n=n, reason=ALL_LABELLED)
+    else:
         ppi = _prediction_powered(truth, seen, rest, scale, confidence)
     return Corrections(
         raw=plain_mean(everything, scale, confidence),
-        labels_only=plain_mean(truth, scale, confidence),
+        labels_only=plain_mean(truth, scale, confidence) if n else Estimate(None, reason=NO_LABELS),
         ppi=ppi,
         rogan_gladen=None,
         labelled=n,
@@ -101,7 +105,7 @@ def plain_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: floa
     numbers = np.asarray(values, dtype=float)
     n = len(numbers)
     if n < 2:
-        return Estimate(float(numbers[0]) if n else None, n=n, reason=f"{n} scores; an interval needs 2")
+        return Estimate(float(numbers[0]) if n else None, n=n, reason=f"{counted(n, 'score')}; an interval needs 2")
     weight = n + 2.0 * _AT_EACH_END
     mean = (numbers.sum() + _AT_EACH_END * (scale.low + scale.high)) / weight
     ends = (scale.low - mean) ** 2 + (scale.high - mean) ** 2

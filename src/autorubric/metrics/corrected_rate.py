@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from autorubric.core.counted import counted
 from autorubric.metrics.interval import Estimate, Interval, checked_confidence
 from autorubric.metrics.jeffreys import LabelledCells, split_rate_interval
-from autorubric.metrics.rogan_gladen import RoganGladen, rogan_gladen
+from autorubric.metrics.rogan_gladen import ALL_LABELLED, NO_LABELS, RoganGladen, rogan_gladen
 from autorubric.metrics.wilson import wilson_interval
 
 
@@ -64,15 +65,26 @@ def correct_rate(
     cells = labelled_cells(labels, judged)
     verdicts = np.asarray(judged_rest, dtype=float)
     rest, rest_met, n = len(verdicts), int(verdicts.sum()), cells.labels
-    everything, everything_met = rest + n, rest_met + cells.judged_met
     return Corrections(
-        raw=_rate(everything_met, everything, confidence, "there are no verdicts"),
-        labels_only=_rate(cells.met, n, confidence, "there are no labels"),
+        raw=plain_rate(np.concatenate([np.asarray(judged, dtype=float), verdicts]), confidence),
+        labels_only=_rate(cells.met, n, confidence, NO_LABELS),
         ppi=_prediction_powered(cells, rest_met, rest, confidence),
         rogan_gladen=rogan_gladen(cells, rest_met, rest, confidence),
         labelled=n,
         unlabelled=rest,
     )
+
+
+def plain_rate(verdicts: npt.ArrayLike, confidence: float = 0.95) -> Estimate:
+    """The share of verdicts that are 1, of 0 and 1, with Wilson's interval.
+
+    Example:
+        >>> estimate = plain_rate([1, 1, 0, 1])
+        >>> estimate.value, round(estimate.interval.low, 2), round(estimate.interval.high, 2)
+        (0.75, 0.3, 0.95)
+    """
+    met = np.asarray(verdicts, dtype=float)
+    return _rate(int(met.sum()), len(met), confidence, "there are no verdicts")
 
 
 def labelled_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCells:
@@ -94,15 +106,16 @@ def labelled_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCell
 def _rate(successes: int, trials: int, confidence: float, missing: str) -> Estimate:
     if not trials:
         return Estimate(None, reason=missing)
-    rate, interval = successes / trials, wilson_interval(successes, trials, confidence)
-    return Estimate(rate, interval and _around(rate, interval), trials)
+    return Estimate(successes / trials, wilson_interval(successes, trials, confidence), trials)
 
 
 def _unavailable(cells: LabelledCells, rest: int) -> Estimate | None:
+    if not cells.labels:
+        return Estimate(None, reason=NO_LABELS)
     if cells.labels < 2:
-        return Estimate(None, n=cells.labels, reason=f"{cells.labels} labels; a correction needs 2")
+        return Estimate(None, n=cells.labels, reason=f"{counted(cells.labels, 'label')}; a correction needs 2")
     if not rest:
-        return Estimate(None, n=cells.labels, reason="every item is labelled, so there is nothing to correct")
+        return Estimate(None, n=cells.labels, reason=ALL_LABELLED)
     return None
 
 

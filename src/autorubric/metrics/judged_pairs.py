@@ -65,7 +65,7 @@ class JudgedPairs:
     def name(self, pair: int) -> str:
         """The name of a pair's criterion, its own in its rubric; `C1`, `C2`, … where it has none."""
         rubric = [self.criteria[other] for other in np.flatnonzero(self.rows == self.rows[pair])]
-        return criterion_names(rubric)[self.places[pair]]
+        return criterion_names(rubric)[int(self.places[pair])]
 
     def summed(self, amounts: Array) -> Array:
         """The sum of each item's amounts, one amount for each pair."""

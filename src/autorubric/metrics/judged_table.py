@@ -131,6 +131,26 @@ def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDatase
     return found
 
 
+def left_out(graded: Sequence[Graded], items: int, of: str) -> Iterator[str]:
+    """Sentences on the items of a dataset that have no report with criteria, and on those that have no score.
+
+    Args:
+        graded: what `graded_items` gives.
+        items: how many the dataset has.
+        of: the figures that need a score.
+
+    Example:
+        >>> dataset, reports = example_run()
+        >>> list(left_out(graded_items([None, *reports[1:]], dataset), len(dataset), "the mean score"))
+        ['1 of 6 items have no report with criteria and are left out']
+    """
+    if len(graded) < items:
+        yield f"{items - len(graded)} of {items} items have no report with criteria and are left out"
+    unscored = sum(g.report.score is None for g in graded)
+    if unscored:
+        yield f"{unscored} of {items} items have no score and are left out of {of}"
+
+
 def _of_run(run: GradedRun | Sequence[Report | None]) -> list[Graded]:
     """The items as the run has them."""
     results = () if isinstance(run, Sequence) else run.item_results

@@ -12,6 +12,10 @@ from autorubric.metrics.distributions import normal_quantile
 from autorubric.metrics.interval import Estimate, Interval
 from autorubric.metrics.jeffreys import LabelledCells
 
+NO_LABELS = "no label can be used"
+ALL_LABELLED = "every item is labelled, so there is nothing to correct"
+"""Why no method has a figure."""
+
 _STEPS = 30
 _CLOSE = 1e-12
 _MORE_LABELS = 0.3
@@ -62,7 +66,7 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
     """
     met, unmet = cells.met, cells.labels - cells.met
     if not (met and unmet and rest):
-        return RoganGladen(None, n=cells.labels, reason=_missing(met, unmet))
+        return RoganGladen(None, n=cells.labels, reason=_missing(met, unmet, rest))
     sensitivity, specificity = cells.true_met / met, cells.true_unmet / unmet
     rate, gain = rest_met / rest, sensitivity + specificity - 1.0
     if gain <= 0.0:
@@ -203,7 +207,9 @@ def _tilted(hits: float, of: float, pull: float) -> float:
     return 2.0 * hits / (linear + math.sqrt(max(0.0, linear**2 - 4.0 * pull * hits)))
 
 
-def _missing(met: int, unmet: int) -> str:
-    if met and unmet:
-        return "every item is labelled"
+def _missing(met: int, unmet: int, rest: int) -> str:
+    if not (met or unmet):
+        return NO_LABELS
+    if not rest:
+        return ALL_LABELLED
     return f"no label is {'UNMET' if met else 'MET'}"

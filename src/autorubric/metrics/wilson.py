@@ -26,4 +26,5 @@ def wilson_interval(hits: float, n: float, confidence: float = 0.95) -> Interval
     half = math.sqrt(z2 * (share * (1.0 - share) / n + z2 / (4.0 * n * n)))
     middle = share + z2 / (2.0 * n)
     ends = ((middle - half) / (1.0 + z2 / n), (middle + half) / (1.0 + z2 / n))
-    return Interval(*ends, confidence).within(0.0, 1.0)
+    # Rounding must not leave the share itself outside.
+    return Interval(min(ends[0], share), max(ends[1], share), confidence).within(0.0, 1.0)

@@ -22,7 +22,15 @@ from autorubric.metrics.criterion_structure import (
 from autorubric.metrics.group_variance import GroupVariance, expected_group_variance
 from autorubric.metrics.interval import Estimate, checked_confidence
 from autorubric.metrics.item_response import ItemResponse, fit_item_response
-from autorubric.metrics.judged_table import Array, GradedRun, JudgedTable, Report, graded_items, judged_table
+from autorubric.metrics.judged_table import (
+    Array,
+    GradedRun,
+    JudgedTable,
+    Report,
+    graded_items,
+    judged_table,
+    left_out,
+)
 from autorubric.metrics.wilson import wilson_interval
 from autorubric.metrics.worth_advice import Advice, Signs, Thresholds, advise
 
@@ -85,11 +93,13 @@ class RubricWorth:
         criteria: its criteria, worst first.
         effective: how many independent criteria they amount to; None where all verdicts are constant.
         group: the variance that groups of rollouts of one prompt are expected to show in the score.
+        notes: what was left out.
     """
 
     criteria: list[CriterionWorth]
     effective: float | None
     group: GroupVariance
+    notes: tuple[str, ...] = ()
 
 
 def criteria_worth(
@@ -162,6 +172,7 @@ def rubric_worth(
         criteria_worth(reports, dataset, thresholds=thresholds, confidence=confidence),
         effective_criteria(judged_table(reports, dataset).values),
         expected_group_variance(scores, [dataset.get_item_prompt(g.index) for g in graded], rollouts),
+        tuple(left_out(graded, len(dataset), "the groups")),
     )
 
 

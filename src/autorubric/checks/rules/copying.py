@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from autorubric.checks.outcome import CheckOutcome, counted, quoted
+from autorubric.checks.outcome import CheckOutcome, quoted
 from autorubric.checks.patterns import find_all
 from autorubric.checks.rules.keywords import Word
 from autorubric.checks.rules.relation import Natural, Positive, exactly
+from autorubric.core.counted import counted
 
 
 def repeats_prompt_first(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from autorubric.checks.outcome import CheckOutcome, counted, quoted
+from autorubric.checks.outcome import CheckOutcome, quoted
 from autorubric.checks.rules.keywords import Word
 from autorubric.checks.rules.relation import Natural, Positive, Relation, exactly, related
 from autorubric.checks.sentences import rule_sentences, sentences, word_tokens
+from autorubric.core.counted import counted
 
 
 def number_of_words(text: str, *, num_words: Natural, relation: Relation) -> CheckOutcome:

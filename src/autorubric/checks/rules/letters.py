@@ -9,9 +9,10 @@ from typing import Annotated
 from annotated_types import Len
 
 from autorubric.checks.language import LanguageCode, detected_language, is_language
-from autorubric.checks.outcome import CheckOutcome, counted, quoted
+from autorubric.checks.outcome import CheckOutcome, quoted
 from autorubric.checks.rules.relation import Natural, Relation, related
 from autorubric.checks.sentences import word_tokens
+from autorubric.core.counted import counted
 
 
 def letter_frequency(

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
-from autorubric.checks.outcome import CheckOutcome, counted
+from autorubric.checks.outcome import CheckOutcome
+from autorubric.core.counted import counted
 
 Relation = Literal["less than", "at least"]
 Natural = Annotated[int, Ge(0)]

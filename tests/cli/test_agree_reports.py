@@ -1,0 +1,132 @@
+"""What `autorubric agree` says of runs in which something is missing, equal or named twice."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
+from autorubric.cli.agreement_report import agreement, worth
+from autorubric.cli.labelling import corrected
+from autorubric.core.report import CriterionReport, EvaluationReport
+from autorubric.metrics.corrected import corrected_scores
+from autorubric.metrics.judged_pairs import judged_pairs
+from autorubric.metrics.judged_table import Report
+
+WORDS = {"1": CriterionVerdict.MET, "0": CriterionVerdict.UNMET, "?": CriterionVerdict.CANNOT_ASSESS}
+OPTIONS = {"cannot_assess": "exclude", "na_mode": "exclude", "confidence_level": 0.95, "seed": 0}
+
+
+def run_of(
+    names: Sequence[str | None], rows: Sequence[tuple[str | None, str | None]]
+) -> tuple[RubricDataset, list[Report | None]]:
+    """A dataset and its reports: of each item what the judge says of each criterion and what the labels say."""
+    rubric = Rubric([Criterion(name=name, requirement=f"r{place}") for place, name in enumerate(names)])
+    dataset, reports = RubricDataset("Explain.", rubric), list[Report | None]()
+    for number, (judged, labels) in enumerate(rows):
+        dataset.add_item(f"text {number}", "", None if labels is None else [WORDS[mark] for mark in labels])
+        said = None if judged is None else [WORDS[mark] for mark in judged]
+        entries = [
+            CriterionReport(**criterion.model_dump(), verdict=verdict, reason=None)
+            for criterion, verdict in zip(rubric, said or (), strict=said is not None)
+        ]
+        report = None if said is None else EvaluationReport(score=rubric.compute_score(said), report=entries)
+        reports.append(report)
+    return dataset, reports
+
+
+def rows_of(shown: Any) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(shown.text("csv"))))
+
+
+def test_a_bias_that_is_the_same_on_every_item_has_no_interval_and_no_sentence() -> None:
+    # The judge finds both criteria met, the labels the second alone: 1 and 0.5, twice.
+    dataset, reports = run_of(["a", "b"], [("11", "01"), ("11", "01")])
+    results = [SimpleNamespace(item_idx=n, report=report, error=None) for n, report in enumerate(reports)]
+    shown = agreement(SimpleNamespace(item_results=results), dataset, "criterion", 10, OPTIONS)
+    assert shown.above[2] == "score error (MAE) 0.500, bias 0.500 over 2 items"
+    assert not [line for line in shown.below if "too high" in line]
+
+
+def test_names_that_meet_lose_no_row() -> None:
+    dataset, reports = run_of(
+        ["C2", None, "mean score"], [("100", "100"), ("110", "110"), ("101", None), ("100", None)]
+    )
+    found = rows_of(corrected(reports, dataset, 0.95))
+    # Shares as judged: the mean score is (1 + 2 + 2 + 1) / 3 / 4, then 4, 1 and 1 of 4.
+    assert [(row["figure"], round(float(row["as judged"]), 9)) for row in found] == [
+        ("mean score", 0.5),
+        ("C2", 1.0),
+        ("C2 (C2)", 0.25),
+        ("mean score", 0.25),
+    ]
+    assert list(corrected_scores(reports, dataset).criteria) == ["C2", "C2 (C2)", "mean score"]
+    assert judged_pairs(reports, dataset).name(4) == "C2 (C2)"
+
+
+def test_the_judges_figure_is_of_all_judged_items_and_counts_what_it_rests_on() -> None:
+    # On the second item the label abstains, on the fourth the judge.
+    dataset, reports = run_of(["a", "b"], [("11", "11"), ("01", "?1"), ("01", None), ("?1", None)])
+    found = {row["figure"]: row for row in rows_of(corrected(reports, dataset, 0.95))}
+    assert float(found["a"]["as judged"]) == pytest.approx(1 / 3)
+    assert (found["a"]["n"], found["a"]["labels"]) == ("3", "1")
+    assert (found["b"]["n"], found["b"]["labels"]) == ("4", "2")
+    # 1, 0.5, 0.5 and, without what the judge left open, 1.
+    assert float(found["mean score"]["as judged"]) == pytest.approx(0.75)
+
+
+def test_labels_that_all_abstain_are_told() -> None:
+    dataset, reports = run_of(["a", "b"], [("11", "??"), ("01", "??"), ("01", None)])
+    shown = corrected(reports, dataset, 0.95)
+    found = {row["figure"]: row for row in rows_of(shown)}
+    assert float(found["a"]["as judged"]) == pytest.approx(1 / 3)
+    # 1, 0.5 and 0.5.
+    assert float(found["mean score"]["as judged"]) == pytest.approx(2 / 3)
+    assert shown.below[1:] == [
+        "note: 2 labelled items; intervals are checked from 30 labels up",
+        "note: mean score, a, b: every label is an abstention (CANNOT_ASSESS, not applicable) "
+        "or stands beside no verdict",
+        "note: no figure 'labels alone' for mean score, a, b; no figure 'corrected (PPI)' for mean score, a, b; "
+        "no figure 'Rogan-Gladen' for a, b: no label can be used",
+    ]
+
+
+def test_one_note_for_each_reason_names_the_figures_that_are_missing() -> None:
+    dataset, reports = run_of(["a", "b"], [("11", "10"), ("00", "00"), ("10", "11")])
+    # Every item is labelled; the labels of both criteria have either verdict.
+    assert corrected(reports, dataset, 0.95).below[2:] == [
+        "note: no figure 'corrected (PPI)' for mean score, a, b; no figure 'Rogan-Gladen' for a, b: "
+        "every item is labelled, so there is nothing to correct"
+    ]
+    dataset, reports = run_of(["a", "b"], [("11", "10"), ("01", None)])
+    shown = corrected(reports, dataset, 0.999)
+    assert shown.above[0].startswith("1 item with labels, 1 without; 99.9% intervals;")
+    assert shown.below[1:] == [
+        "note: 1 labelled item; intervals are checked from 30 labels up",
+        "note: no interval 'labels alone' for mean score: 1 score; an interval needs 2",
+        "note: no figure 'corrected (PPI)' for mean score: 1 label; a correction needs 3",
+        "note: no figure 'corrected (PPI)' for a, b: 1 label; a correction needs 2",
+        "note: no figure 'Rogan-Gladen' for a: no label is UNMET",
+        "note: no figure 'Rogan-Gladen' for b: no label is MET",
+    ]
+
+
+def test_the_worth_of_criteria_says_what_it_left_out() -> None:
+    dataset, reports = run_of(["a", "b"], [("11", None), ("01", None), ("10", None), (None, None), (None, None)])
+    first = reports[0]
+    assert isinstance(first, EvaluationReport)
+    reports[0] = first.model_copy(update={"score": None})
+    shown = worth(reports, dataset, 2, 0.95)
+    assert shown.below == [
+        "",
+        "note: 2 of 5 items have no report with criteria and are left out",
+        "note: 1 of 5 items have no score and are left out of the groups",
+    ]
+    assert json.loads(shown.text("json"))["notes"] == [note.removeprefix("note: ") for note in shown.below[1:]]
+    assert worth(reports[1:3], RubricDataset("Explain.", dataset.rubric, dataset.items[1:3]), 2, 0.95).below == ()
