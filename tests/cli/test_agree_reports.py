@@ -24,10 +24,15 @@ OPTIONS = {"cannot_assess": "exclude", "na_mode": "exclude", "confidence_level":
 
 
 def run_of(
-    names: Sequence[str | None], rows: Sequence[tuple[str | None, str | None]]
+    names: Sequence[str | None], rows: Sequence[tuple[str | None, str | None]], *, tags: bool = False
 ) -> tuple[RubricDataset, list[Report | None]]:
     """A dataset and its reports: of each item what the judge says of each criterion and what the labels say."""
-    rubric = Rubric([Criterion(name=name, requirement=f"r{place}") for place, name in enumerate(names)])
+    rubric = Rubric(
+        [
+            Criterion(name=name, requirement=f"r{place}", tags=[f"tag of {name}"] if tags else [])
+            for place, name in enumerate(names)
+        ]
+    )
     dataset, reports = RubricDataset("Explain.", rubric), list[Report | None]()
     for number, (judged, labels) in enumerate(rows):
         dataset.add_item(f"text {number}", "", None if labels is None else [WORDS[mark] for mark in labels])
@@ -41,6 +46,11 @@ def run_of(
     return dataset, reports
 
 
+def results_of(reports: Sequence[Report | None]) -> Any:
+    results = [SimpleNamespace(item_idx=n, report=report, error=None) for n, report in enumerate(reports)]
+    return SimpleNamespace(item_results=results)
+
+
 def rows_of(shown: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(shown.text("csv"))))
 
@@ -48,8 +58,7 @@ def rows_of(shown: Any) -> list[dict[str, str]]:
 def test_a_bias_that_is_the_same_on_every_item_has_no_interval_and_no_sentence() -> None:
     # The judge finds both criteria met, the labels the second alone: 1 and 0.5, twice.
     dataset, reports = run_of(["a", "b"], [("11", "01"), ("11", "01")])
-    results = [SimpleNamespace(item_idx=n, report=report, error=None) for n, report in enumerate(reports)]
-    shown = agreement(SimpleNamespace(item_results=results), dataset, "criterion", 10, OPTIONS)
+    shown = agreement(results_of(reports), dataset, "criterion", 10, OPTIONS)
     assert shown.above[2] == "score error (MAE) 0.500, bias 0.500 over 2 items"
     assert not [line for line in shown.below if "too high" in line]
 
@@ -115,6 +124,14 @@ def test_one_note_for_each_reason_names_the_figures_that_are_missing() -> None:
         "note: no figure 'Rogan-Gladen' for a: no label is UNMET",
         "note: no figure 'Rogan-Gladen' for b: no label is MET",
     ]
+
+
+def test_tags_of_equal_kappa_have_the_least_accuracy_first() -> None:
+    # The judge finds all met, so that both κ are 0; labels say so of 3 in 4 of "a" and of 1 in 4 of "b".
+    dataset, reports = run_of(["a", "b"], [("11", "11"), ("11", "10"), ("11", "10"), ("11", "00")], tags=True)
+    shown = agreement(results_of(reports), dataset, "tag", 10, OPTIONS)
+    found = [(row["tag"], float(row["mean kappa"]), float(row["accuracy"])) for row in rows_of(shown)]
+    assert found == [("tag of b", 0.0, 0.25), ("tag of a", 0.0, 0.75)]
 
 
 def test_the_worth_of_criteria_says_what_it_left_out() -> None:

@@ -14,6 +14,7 @@ from autorubric.errors import InputError
 from autorubric.metrics import compute_metrics, ks_test
 from autorubric.metrics.icc import icc
 from autorubric.metrics.judged_table import graded_items
+from autorubric.metrics.relabelling import relabelled
 from tests.metrics.conftest import Graded
 
 BRIEF, POLITE = Criterion(name="Brief", requirement="Is brief"), Criterion(name="Polite", requirement="Is polite")
@@ -51,6 +52,35 @@ def test_words_of_another_kind_of_criterion_are_refused(graded: Callable[..., Gr
     )
     with pytest.raises(InputError, match="'Quality' has no option 'Yes', which the run chose"):
         compute_metrics(made.run, labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        ([("t0", "Text A."), ("t1", "Text B.")], "its items have the same ids, but other submissions"),
+        ([("a", "Text A."), ("b", "Text B.")], "its items have other submissions"),
+        ([(None, "Text A."), (None, "Text B.")], "its items have other submissions"),
+        (
+            [(None, "Text 1."), (None, "Text 0."), (None, "Text 1."), (None, "Text 0.")],
+            "its items with the same submissions occur more than once and have no id that tells them apart",
+        ),
+        ([], "it has 0 items"),
+    ],
+)
+def test_labels_that_fit_no_item_are_told_apart(
+    labels: list[tuple[str | None, str]], why: str, graded: Callable[..., Graded]
+) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"]).add(["UNMET"], ["UNMET"])
+    run, dataset = made.run, made.dataset
+    for number, result in enumerate(run.item_results):
+        result.item.id = dataset.items[number].id = f"t{number}"
+    items = [DataItem(text, "", ["MET"], id=name) for name, text in labels]
+    others = RubricDataset("Explain.", Rubric([BRIEF]), items)
+    message = f"none of the 2 graded items is in the dataset; {why}"
+    for read in (lambda: compute_metrics(run, others), lambda: relabelled(dataset, others)):
+        with pytest.raises(InputError) as caught:
+            read()
+        assert caught.value.problems == (message,)
 
 
 def test_an_item_that_is_in_a_run_twice_is_named(graded: Callable[..., Graded]) -> None:

@@ -113,6 +113,13 @@ def test_a_constant_shift_has_no_effect_size() -> None:
     assert (found.effect_size, found.direction, found.is_significant) == (None, "positive", True)
 
 
+def test_wilsons_interval_holds_its_share_also_at_the_ends() -> None:
+    # All of 10 is 1 on paper, where the upper end is (1 + z²/n) / (1 + z²/n), of which rounding left less.
+    ends = {n: wilson_interval(n, n) for n in range(1, 400)}
+    assert all(interval is not None and interval.high == 1.0 for interval in ends.values())
+    assert all((none := wilson_interval(0, n)) is not None and none.low == 0.0 for n in range(1, 400))
+
+
 def test_differences_that_do_not_vary_give_no_interval() -> None:
     # The differences are 0.1 three times but for their last digits, 0.5 twice, 0 twice, and of means without spread.
     assert systematic_bias([0.3, 0.4, 0.8], [0.2, 0.3, 0.7]).ci is None

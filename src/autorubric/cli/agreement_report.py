@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from autorubric.core.counted import counted
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.markdown import markdown_text
@@ -156,7 +157,7 @@ def agreement(run: Any, dataset: RubricDataset, by: str, replicates: int, option
         f"{shown(found.base_rate)}), mean kappa {shown(found.mean_kappa, interval)}, "
         f"Gwet's AC1 {shown(found.criterion_gwet)}",
         f"score error (MAE) {shown(found.score_mae)}, bias {shown(found.bias.mean_bias, found.bias.ci)} over "
-        f"{found.n_scores} items",
+        f"{counted(found.n_scores, 'item')}",
         "",
     ]
     notes = [f"note: {warning}" for warning in found.warnings]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from autorubric.core.counted import counted
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
@@ -113,9 +114,8 @@ def join(results: GradedItems, dataset: RubricDataset) -> Joined:
             found.pairs.append(pair)
     total = found.extra + len(graded)
     if total and not graded:
-        raise InputError(
-            f"none of the {total} graded items is in the dataset; its items have other ids and other submissions"
-        )
+        items = [getattr(result, "item", None) for result in results.item_results]
+        raise InputError(f"none of the {total} graded items is in the dataset; {places.why_none(items)}")
     if problems:
         raise InputError(problems)
     found.missing = sum(item.ground_truth is not None for i, item in enumerate(dataset.items) if i not in graded)
@@ -236,6 +236,16 @@ class Places:
             return place
         return self._by_text.get(item.submission)
 
+    def why_none(self, graded: Iterable[DataItem | None]) -> str:
+        """Why none of the graded items, None where a run does not know its items, was found."""
+        known = [item for item in graded if item is not None]
+        if not self.items or not known:
+            return f"it has {counted(len(self.items), 'item')}"
+        if {item.submission for item in known if item.submission} & {item.submission for item in self.items}:
+            return "its items with the same submissions occur more than once and have no id that tells them apart"
+        same_ids = {item.id for item in known} & {item.id for item in self.items} - {None}
+        return f"its items have {'the same ids, but ' if same_ids else ''}other submissions"
+
 
 def _warn(found: Joined) -> None:
     graded = len(found.pairs) + len(found.errored) + found.unlabelled + found.extra + found.repeated
@@ -243,8 +253,22 @@ def _warn(found: Joined) -> None:
         (found.extra, "of {graded} graded items are not in the dataset and are left out"),
         (found.repeated, "of {graded} graded items have the text of one before them and are left out"),
         (found.unlabelled, "of {graded} graded items have no ground truth and are left out"),
-        (found.missing, "items with ground truth were not graded"),
-        (len(found.errored), "items have no judgment (every one failed) and are left out"),
     ):
         if count:
             found.warnings.append(f"{count} {sentence.format(graded=graded)}")
+    if found.missing:
+        found.warnings.append(not_graded(found.missing))
+    if found.errored:
+        found.warnings.append(
+            f"left out: {counted(len(found.errored), 'item')} without a judgment (every one failed)"
+        )
+
+
+def not_graded(labelled: int) -> str:
+    """A sentence on items with ground truth that a run does not have.
+
+    Example:
+        >>> not_graded(1), not_graded(2)
+        ('1 item with ground truth was not graded', '2 items with ground truth were not graded')
+    """
+    return f"{counted(labelled, 'item')} with ground truth {'was' if labelled == 1 else 'were'} not graded"

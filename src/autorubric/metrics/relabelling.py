@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.joining import Places, other_criteria, places_of
+from autorubric.metrics.joining import Places, not_graded, other_criteria, places_of
 
 
 def relabelled(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricDataset, list[str]]:
@@ -45,9 +45,7 @@ def relabelled(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricData
             truth = _truth(index, graded, place, labels, problems)
         items.append(replace(item, ground_truth=truth, ground_truth_reasons=None))
     if not found:
-        raise InputError(
-            f"none of the {len(items)} graded items is in the dataset; its items have other ids and other submissions"
-        )
+        raise InputError(f"none of the {len(items)} graded items is in the dataset; {places.why_none(graded.items)}")
     if problems:
         raise InputError(problems)
     return replace(graded, items=items), _notes(graded, labels, found)
@@ -75,6 +73,6 @@ def _notes(graded: RubricDataset, labels: RubricDataset, found: set[int]) -> lis
             without,
             f"{without} of {len(graded)} graded items are not in the dataset of labels and count as unlabelled",
         ),
-        (left, f"{left} items with ground truth were not graded"),
+        (left, not_graded(left)),
     )
     return [sentence for count, sentence in counted if count]
