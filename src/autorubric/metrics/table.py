@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -155,9 +156,16 @@ class _Columns:
         key = same, seen[same]
         seen[same] += 1
         if key not in self._by_criterion:
-            name = criterion.name or f"C{place + 1}"
+            name = criterion.name or self._free_name(place, criterion)
             self._by_criterion[key] = Column.of(criterion, len(self._by_criterion), name)
         return self._by_criterion[key]
+
+    def _free_name(self, place: int, criterion: Criterion) -> str:
+        """`C1`, `C2`, …; where another column has that name, with what it requires."""
+        name = f"C{place + 1}"
+        if all(column.name != name for column in self._by_criterion.values()):
+            return name
+        return f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
 
     def all(self) -> tuple[Column, ...]:
         return tuple(self._by_criterion.values())
