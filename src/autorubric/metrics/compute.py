@@ -20,6 +20,7 @@ from autorubric.metrics.balanced_accuracy import balanced_accuracy
 from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
 from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import FAILED
+from autorubric.metrics.common_rule import rule_text
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_agreement import criterion_agreement
 from autorubric.metrics.criterion_results import CriterionMetricsUnion
@@ -33,7 +34,6 @@ from autorubric.metrics.pooled import as_pooled, pooled_by_scale
 from autorubric.metrics.precision_recall import precision_recall
 from autorubric.metrics.results import BootstrapResults, MetricsResult, PooledScaleMetrics
 from autorubric.metrics.score_agreement import score_agreement
-from autorubric.metrics.score_pairs import ScorePairs
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.subsets import by_tag, part_figures
 from autorubric.metrics.sums import FIGURES, Layout, contributions, figures
@@ -130,7 +130,7 @@ def result_of(found: LabelledRun, confidence: float, drawing: Bootstrap | None, 
         n_samples=len(points),
         coverage_stats=coverage_of(table.points, len(points)),
         n_scores=len(found.scores.rows),
-        score_rule=_rule_text(found.scores),
+        score_rule=rule_text(found.scores.rule),
         warnings=[*found.warnings, *_warnings(found, each)],
     )
 
@@ -230,10 +230,6 @@ def _bootstrap_results(intervals: dict[str, Interval | None], drawing: Bootstrap
         mae_ci=ends["mae"],
         method=drawing.method,
     )
-
-
-def _rule_text(scores: ScorePairs) -> str:
-    return f"{scores.rule.cannot_assess.strategy.value}, {'normalized' if scores.rule.normalize else 'bare sums'}"
 
 
 def _warnings(found: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
