@@ -71,8 +71,8 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
             items' rubrics differ.
 
     Raises:
-        InputError: the run's items are not the dataset's, its criteria are not the labels', no pair is left, or an
-            argument is wrong.
+        InputError: the run's items are not the dataset's, its criteria are not the labels', a judge voted twice on
+            one criterion of an item, no pair is left, or an argument is wrong.
 
     Example:
         >>> from types import SimpleNamespace as Run

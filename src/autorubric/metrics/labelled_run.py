@@ -12,6 +12,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.abstentions import Modes, settled
 from autorubric.metrics.joining import GradedItems, join
+from autorubric.metrics.repeated_votes import refuse_repeated_votes
 from autorubric.metrics.score_pairs import ScorePairs, score_pairs
 from autorubric.metrics.score_rule import grader_settings
 from autorubric.metrics.table import Points, Table, build_table
@@ -58,6 +59,7 @@ def labelled_run(
     joined = join(eval_result, dataset)
     if not joined.pairs:
         raise InputError(["no graded item has both ground truth and a judgment", *joined.warnings])
+    refuse_repeated_votes(joined.pairs)
     table = build_table(joined, dataset)
     points = settled(table, modes)
     if not len(points):

@@ -123,9 +123,12 @@ class JudgeInfluence(Figures):
     Attributes:
         judge_id: the judge left out.
         accuracy_without: of the most frequent vote of the others; ties go to what scores least.
-        accuracy_change: that, less the same of the whole panel; above 0 the panel is better without the judge.
+        accuracy_change: how much more of the points that the panel decides with the judge and without it are right
+            without; above 0 the panel is better without the judge. What only one of the two decides is left out, so
+            that it is no difference of accuracies over other points.
         alpha_without: Krippendorff's α among the others, a mean over criteria; None where criteria are pooled.
         n_pairs: points that the accuracy rests on.
+        n_both: points that the change rests on.
     """
 
     judge_id: str
@@ -133,6 +136,7 @@ class JudgeInfluence(Figures):
     accuracy_change: float | None
     alpha_without: float | None
     n_pairs: int
+    n_both: int = 0
 
 
 class JudgeMetrics(Figures):
