@@ -73,7 +73,7 @@ def test_what_partial_credit_is_belongs_to_the_rule(graded: Make) -> None:
         for labels, said in ROWS:
             made.add(labels, said)
         runs.append(recorded(made))
-    found = compare_judges(*runs, graded_by(graded).dataset, n_replicates=20, seed=1)
+    found = compare_judges(runs[0], runs[1], graded_by(graded).dataset, n_replicates=20, seed=1)
     assert "a by partial 0.25, normalized; b by partial 0.75, normalized" in found.warnings[0]
 
 
@@ -81,8 +81,8 @@ def test_a_run_without_a_record_takes_the_rule_of_the_other_where_it_fits(graded
     # Without abstentions every strategy makes the same scores, so a may have been graded as b was.
     unsure = [*ROWS, (["MET", "MET"], ["MET", "CANNOT_ASSESS"])]
     a, b = graded_by(graded, rows=[*ROWS, ROWS[0]]), graded_by(graded, strategy="zero", rows=unsure)
-    for runs in ((a.run, recorded(b)), (a.run, b.run)):
-        found = compare_judges(*runs, a.dataset, n_replicates=20, seed=1)
+    for second in (recorded(b), b.run):
+        found = compare_judges(a.run, second, a.dataset, n_replicates=20, seed=1)
         # Scores 1, 0, 3/4, 0, 1 to labels 1, 1/4, 3/4, 0, 1; the abstention of b costs it a quarter of the last.
         assert (found.score_error.a, found.score_error.b) == pytest.approx((0.05, 0.1))
     with_sums = graded_by(graded, normalize=False, rows=[*ROWS, ROWS[0]])

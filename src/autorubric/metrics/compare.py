@@ -110,7 +110,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     Raises:
         InputError: the runs have no labelled pair in common; or see `compute_metrics`.
     """
-    drawing = Bootstrap(n_replicates, confidence_level, seed)
+    drawing = Bootstrap(n_replicates, confidence_level, seed, named="n_replicates")
     modes = Modes(cannot_assess, na_mode)
     first, second, two_rules = with_one_rule(_of_run("a", a, dataset, modes), _of_run("b", b, dataset, modes))
     left_out = _left_out(first, second)
@@ -224,7 +224,7 @@ def _left_out(a: LabelledRun, b: LabelledRun) -> str | None:
     missing = [asked - len(found) for found in keys]
     if not any(missing):
         return None
-    left = asked - len(np.intersect1d(*keys))
+    left = asked - len(np.intersect1d(keys[0], keys[1]))
     return (
         f"{left} of {asked} labelled pairs are left out: run a has no verdict on {missing[0]} of them, run b on "
         f"{missing[1]}"

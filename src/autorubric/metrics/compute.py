@@ -17,6 +17,7 @@ from autorubric.metrics.abstentions import (
 )
 from autorubric.metrics.arrays import defined
 from autorubric.metrics.balanced_accuracy import balanced_accuracy
+from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
 from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import FAILED
@@ -185,7 +186,7 @@ def _whole(
         "micro_kappa": defined(kappas(counts)),
         "criterion_gwet": defined(gwets(counts)),
         "criterion_balanced_accuracy": balanced_accuracy(counts),
-        "base_rate": float(counts.sum(axis=1).max() / len(flat)) if len(flat) else None,
+        "base_rate": base_rate(found.table.columns, points, pooled=found.pooled),
         "macro_accuracy": _mean([figures.accuracy for figures in each]),
         "mean_krippendorff_alpha": _mean([figures.krippendorff_alpha for figures in each]),
         "accuracy_ci": interval,
@@ -244,10 +245,10 @@ def _warnings(found: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str
     values = len(np.unique(found.scores.true))
     if 0 < values <= 2:
         sentences.append(f"the true scores take {values} distinct value{'s'[: values - 1]}; correlations say little")
-    one_class = [figures.name for figures in each if figures.is_degenerate and figures.n_samples]
+    one_class = [figures.name for figures in each if figures.kappa is None and figures.n_samples]
     if one_class:
         sentences.append(
-            f"labels or verdicts are all one category, so chance agreement cannot be told: {', '.join(one_class)}"
+            f"labels and verdicts are all one category, so chance agreement cannot be told: {', '.join(one_class)}"
         )
     empty = [figures.name for figures in each if not figures.n_samples]
     if empty:

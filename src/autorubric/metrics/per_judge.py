@@ -10,6 +10,7 @@ import numpy as np
 from autorubric.errors import InputError
 from autorubric.metrics.abstentions import Modes, coverage_of, settled, settled_votes
 from autorubric.metrics.arrays import Floats, Ints, defined
+from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.between_judges import between_judges
 from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED
@@ -138,6 +139,7 @@ def _criterion_figures(table: Table, pairs: Points, modes: Modes, *, pooled: boo
         "phi": mcc(confusion_counts(flat.truth > 0, flat.judged > 0, 2)),
         "micro_kappa": defined(kappas(counts)),
         "gwet": defined(gwets(counts)),
+        "base_rate": base_rate(table.columns, pairs, pooled=pooled),
     }
 
 
