@@ -216,18 +216,15 @@ def _left_out(a: LabelledRun, b: LabelledRun) -> str | None:
     """A sentence on the labelled pairs of the common items that a judge has no verdict for; None without any."""
     a, b = _same_columns(a, b)
     items = np.intersect1d(a.table.items, b.table.items)
-    labelled = settled(
-        replace(a.table, points=replace(a.table.points, judged=np.zeros_like(a.table.points.truth))), a.modes
-    )
-    asked = int(np.isin(a.table.items[labelled.row], items).sum())
-    keys = [_keys(_on(found, items)) for found in (a, b)]
-    missing = [asked - len(found) for found in keys]
-    if not any(missing):
+    labels = replace(a.table.points, judged=np.zeros_like(a.table.points.truth))
+    labelled = replace(a, points=settled(replace(a.table, points=labels), a.modes))
+    asked, first, second = (np.unique(_keys(_on(found, items))) for found in (labelled, a, b))
+    left = len(asked) - len(np.intersect1d(first, second))
+    if not left:
         return None
-    left = asked - len(np.intersect1d(keys[0], keys[1]))
     return (
-        f"{left} of {asked} labelled pairs are left out: run a has no verdict on {missing[0]} of them, run b on "
-        f"{missing[1]}"
+        f"{left} of {len(asked)} labelled pairs are left out: run a has no verdict on {len(asked) - len(first)} of "
+        f"them, run b on {len(asked) - len(second)}"
     )
 
 
