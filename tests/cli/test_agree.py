@@ -121,6 +121,7 @@ def test_items_with_rubrics_of_their_own_have_a_kappa_by_kind_judge_and_tag_and_
         [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
         assert float(row["kappa"]) == pytest.approx(-0.6)
         assert not row.get("mean kappa")
+        assert float(row["commonest label"]) == 0.5
     assert run(["agree", str(tmp_path / "run")]) == 0
     assert "Do not rely on the binary criteria: their kappa is below 0.41" in capsys.readouterr().out
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from autorubric.errors import InputError
 from autorubric.metrics.abstentions import Modes, coverage_of, settled, settled_votes
-from autorubric.metrics.arrays import Ints, defined
+from autorubric.metrics.arrays import Floats, Ints, defined
+from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.between_judges import between_judges
 from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED
@@ -59,27 +60,34 @@ def without_each_judge(run: LabelledRun) -> list[JudgeInfluence]:
     table, modes = run.table, run.modes
     if len(table.judges) < 3:
         return []
-    whole, _ = _agreement_of(table, modes, np.arange(len(table.judges)))
+    whole = _right(table, modes, np.arange(len(table.judges)))
     found = []
     for place, judge in enumerate(table.judges):
         others = np.delete(np.arange(len(table.judges)), place)
-        share, n = _agreement_of(table, modes, others)
+        without = _right(table, modes, others)
+        compared, both = without[~np.isnan(without)], (without - whole)[~np.isnan(without - whole)]
         found.append(
             JudgeInfluence(
                 judge_id=judge,
-                accuracy_without=share,
-                accuracy_change=None if share is None or whole is None else share - whole,
+                accuracy_without=float(compared.mean()) if len(compared) else None,
+                accuracy_change=float(both.mean()) if len(both) else None,
                 alpha_without=None if run.pooled else _mean_alpha(table, modes, others),
-                n_pairs=n,
+                n_pairs=len(compared),
+                n_both=len(both),
             )
         )
     return found
 
 
-def _agreement_of(table: Table, modes: Modes, judges: Ints) -> tuple[float | None, int]:
-    panel = replace(table.points, judged=most_frequent(table, table.points.votes[judges]))
+def _right(table: Table, modes: Modes, judges: Ints) -> Floats:
+    """Of each point 1 where the most frequent vote of some judges is the label, else 0; NaN where none is decided."""
+    # What is settled keeps the places of its points where the votes would be.
+    places = np.arange(len(table.points))[None]
+    panel = replace(table.points, judged=most_frequent(table, table.points.votes[judges]), votes=places)
     pairs = settled(replace(table, points=panel), modes)
-    return (float((pairs.truth == pairs.judged).mean()) if len(pairs) else None), len(pairs)
+    found = np.full(len(table.points), np.nan)
+    found[pairs.votes[0]] = pairs.truth == pairs.judged
+    return found
 
 
 def most_frequent(table: Table, votes: Ints) -> Ints:
@@ -131,6 +139,7 @@ def _criterion_figures(table: Table, pairs: Points, modes: Modes, *, pooled: boo
         "phi": mcc(confusion_counts(flat.truth > 0, flat.judged > 0, 2)),
         "micro_kappa": defined(kappas(counts)),
         "gwet": defined(gwets(counts)),
+        "base_rate": base_rate(table.columns, pairs, pooled=pooled),
     }
 
 
