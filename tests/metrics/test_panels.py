@@ -171,3 +171,25 @@ def test_the_summary_has_the_intervals_of_pooled_kinds(graded: Make) -> None:
         f"  binary: accuracy 0.750 {shown[0]} (guessing 0.500), kappa 0.500 {shown[1]}, n=20"
         in found.summary().splitlines()
     )
+
+
+def test_a_judge_has_the_intervals_of_a_run_by_it_alone(graded: Make) -> None:
+    polite = Criterion(name="Polite", requirement="Is polite")
+    panel, alone = graded([BRIEF, polite]), graded([BRIEF, polite])
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        labels = ["MET" if met else "UNMET" for met in rng.random(2) < 0.5]
+        said = {judge: ["MET" if met else "UNMET" for met in rng.random(2) < 0.5] for judge in ("a", "b")}
+        panel.add(labels, said)
+        alone.add(labels, said["b"])
+    whole = compute_metrics(panel.run, panel.dataset, bootstrap=True, n_bootstrap=200, per_judge=True, seed=5)
+    single = compute_metrics(alone.run, alone.dataset, bootstrap=True, n_bootstrap=200, seed=5)
+    assert whole.per_judge is not None and single.bootstrap is not None
+    judge = whole.per_judge["b"]
+    assert judge.accuracy_ci == single.accuracy_ci
+    for found, expected in (
+        (judge.kappa_ci, single.bootstrap.kappa_ci),
+        (judge.micro_kappa_ci, single.bootstrap.micro_kappa_ci),
+    ):
+        assert found is not None and (found.lower, found.upper) == expected
+    assert compute_metrics(panel.run, panel.dataset, per_judge=True).per_judge["b"].kappa_ci is None  # type: ignore[index]

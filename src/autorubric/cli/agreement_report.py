@@ -212,10 +212,10 @@ def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
         {
             "judge": judge.judge_id,
             "n": judge.n_pairs,
-            "accuracy": judge.criterion_accuracy,
+            "accuracy": Ranged.of(judge.criterion_accuracy, judge.accuracy_ci),
             "commonest label": judge.base_rate,
-            "mean kappa": judge.mean_kappa,
-            "kappa": judge.micro_kappa,
+            "mean kappa": Ranged.of(judge.mean_kappa, judge.kappa_ci),
+            "kappa": Ranged.of(judge.micro_kappa, judge.micro_kappa_ci),
             "AC1": judge.gwet,
             "score bias": Ranged.of(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
             "panel without it": change.get(judge.judge_id),

@@ -12,6 +12,7 @@ from autorubric.metrics.abstentions import Modes, coverage_of, settled, settled_
 from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.between_judges import between_judges
+from autorubric.metrics.bootstrap import Bootstrap
 from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED
 from autorubric.metrics.confusion import confusion_counts
@@ -24,11 +25,20 @@ from autorubric.metrics.precision_recall import precision_recall
 from autorubric.metrics.results import JudgeInfluence, JudgeMetrics
 from autorubric.metrics.score_agreement import score_agreement
 from autorubric.metrics.score_pairs import score_pairs
+from autorubric.metrics.statistic_results import ConfidenceInterval
+from autorubric.metrics.subsets import part_figures
 from autorubric.metrics.table import Points, Table
 
 
-def per_judge_metrics(run: LabelledRun, confidence: float) -> dict[str, JudgeMetrics]:
+def per_judge_metrics(
+    run: LabelledRun, confidence: float, drawing: Bootstrap | None = None
+) -> dict[str, JudgeMetrics]:
     """The figures of each judge, by its id.
+
+    Args:
+        run: a run and its labels.
+        confidence: of the intervals of scores.
+        drawing: how intervals of agreement are drawn, by resampling items; None for none.
 
     Raises:
         InputError: a judge has votes on a criterion for some items and not for others, and no cascade says why.
@@ -51,8 +61,15 @@ def per_judge_metrics(run: LabelledRun, confidence: float) -> dict[str, JudgeMet
             coverage="full" if whole or not table.escalated else "escalated",
             n_pairs=len(pairs),
             coverage_stats=coverage_of(replace(asked, judged=asked.votes[place]), len(pairs)),
+            **_intervals(replace(run, table=own, points=pairs, scores=scores), drawing),
         )
     return found
+
+
+def _intervals(own: LabelledRun, drawing: Bootstrap | None) -> dict[str, ConfidenceInterval | None]:
+    """Of a judge's accuracy and kappas, as of those of the whole run."""
+    part = part_figures(own, np.ones(len(own.table.columns), bool), drawing)
+    return {"accuracy_ci": part.accuracy_ci, "kappa_ci": part.mean_kappa_ci, "micro_kappa_ci": part.micro_kappa_ci}
 
 
 def without_each_judge(run: LabelledRun) -> list[JudgeInfluence]:

@@ -175,6 +175,9 @@ class JudgeMetrics(Figures):
         micro_kappa: κ over all its binary votes.
         base_rate: the accuracy of guessing the commonest label of each criterion, over the same pairs; one guess for
             all criteria of the same categories where criteria are pooled.
+        accuracy_ci: of `criterion_accuracy`, by resampling items.
+        kappa_ci: of `mean_kappa`, likewise.
+        micro_kappa_ci: of `micro_kappa`, likewise.
     """
 
     judge_id: str
@@ -197,6 +200,9 @@ class JudgeMetrics(Figures):
     coverage_stats: CoverageStats | None = None
     micro_kappa: float | None = None
     base_rate: float | None = None
+    accuracy_ci: ConfidenceInterval | None = None
+    kappa_ci: ConfidenceInterval | None = None
+    micro_kappa_ci: ConfidenceInterval | None = None
 
 
 class MetricsResult(Figures):

@@ -86,8 +86,9 @@ def _more(found: MetricsResult) -> Iterator[str]:
             yield f"  among {scale.n_judges} judges, {scale.scale_type}: alpha {shown(scale.krippendorff_alpha)}"
     for judge in (found.per_judge or {}).values():
         yield (
-            f"  judge {judge.judge_id}: accuracy {shown(judge.criterion_accuracy)} (guessing "
-            f"{shown(judge.base_rate)}), mean kappa {shown(judge.mean_kappa)}, kappa {shown(judge.micro_kappa)}, "
+            f"  judge {judge.judge_id}: accuracy {shown(judge.criterion_accuracy, judge.accuracy_ci)} (guessing "
+            f"{shown(judge.base_rate)}), mean kappa {shown(judge.mean_kappa, judge.kappa_ci)}, "
+            f"kappa {shown(judge.micro_kappa, judge.micro_kappa_ci)}, "
             f"n={judge.n_pairs} ({judge.coverage})"
         )
     for influence in found.without_judge:
