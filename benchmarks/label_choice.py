@@ -56,6 +56,7 @@ def scene(items: int, pilot: int, setting: Setting, rng: np.random.Generator) ->
     places = np.tile(np.arange(len(rubric)), items)
     pairs = JudgedPairs(
         items=tuple(range(items)),
+        starts=np.zeros(items),
         rows=np.repeat(np.arange(items), len(rubric)),
         places=places,
         criteria=tuple(rubric * items),
@@ -84,7 +85,7 @@ def interval_of(scene: Scene, k: int, rng: np.random.Generator, *, chosen: bool)
     figures = pairs.summed(pairs.values * shares + errors * weights)
     labelled = int((pairs.summed(weights) > 0).sum())
     steps = (np.abs(shares) * weights)[(weights > 0) & free]
-    interval = item_mean(figures, labelled, float(np.sqrt(np.mean(steps**2)))).interval
+    interval = item_mean(figures, labelled, float(np.sqrt(np.mean(steps**2))), pairs.range).interval
     assert interval is not None
     return interval
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from autorubric import Rubric, RubricDataset
 from autorubric.checks import run_check
-from autorubric.cli.labelling import labels_in
+from autorubric.cli.label_file import labels_in
 from autorubric.core.criterion import Criterion
 from autorubric.errors import AutorubricError
 from autorubric.files import dump_json, iter_jsonl, parse_json, read_document
@@ -116,7 +116,10 @@ _PRICES = {"m": {"input": 1.5, "output": 2, "cached": 0.1}}
 _GRADED = RubricDataset("Why?", Rubric([Criterion(name="Cause", requirement="Names a cause.")]))
 _GRADED.add_item("Steam.", "")
 _GRADED.add_item("Coal.", "", id="a")
-_LABELS = "item,id,criterion,name,probability,batch,verdict\n1,a,0,Cause,0.5,0,MET\n2,b,1,Length,1e-3,0,\n"
+_LABELS = (
+    "item,id,criterion,name,probability,batch,draw,verdict\n"
+    '1,a,0,Cause,0.5,0,"2 of 9, seed 0",MET\n2,b,1,Length,1e-3,0,"2 of 9, seed 0",\n'
+)
 
 
 def _records() -> Iterator[dict[str, Any]]:

@@ -121,6 +121,7 @@ def test_items_with_rubrics_of_their_own_have_a_kappa_by_kind_judge_and_tag_and_
         [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
         assert float(row["kappa"]) == pytest.approx(-0.6)
         assert not row.get("mean kappa")
+        assert float(row["commonest label"]) == 0.5
     assert run(["agree", str(tmp_path / "run")]) == 0
     assert "Do not rely on the binary criteria: their kappa is below 0.41" in capsys.readouterr().out
 
@@ -312,6 +313,48 @@ def test_labels_are_asked_for_filled_in_and_counted(tmp_path: Path, capsys: pyte
     assert not known & {(row["item"], row["criterion"]) for row in more}
 
 
+def write(sheet: Path, rows: list[dict[str, str]]) -> None:
+    with sheet.open("w", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+
+
+def test_labels_that_stay_open_count_by_those_of_their_batch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, sheet = graded(tmp_path, labels=False, items=40), tmp_path / "to_label.csv"
+    capsys.readouterr()
+    assert run(["agree", str(made), "--label-next", "80", "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {row["draw"] for row in rows} == {"80 of 80, seed 0"}
+    # All pairs are asked for and every second item is labelled, all UNMET: the judge finds half of them MET, so that
+    # the errors found, taken twice, take all from the score: (10/12 + 2/12) / 2 less as much.
+    for row in rows:
+        row["verdict"] = "UNMET" if int(row["item"]) % 4 < 2 else ""
+    write(sheet, rows)
+    assert run(["agree", str(made), "--labels", str(sheet)]) == 0
+    out = capsys.readouterr().out
+    assert "0.000 [" in out
+    assert "note: batch 0: 40 of 80 labels; right where these are a random part, not the easy ones" in out
+
+
+def test_labels_of_another_state_of_the_run_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made, sheet = graded(tmp_path, labels=False, items=10), tmp_path / "to_label.csv"
+    capsys.readouterr()
+    assert run(["agree", str(made), "--label-next", "4", "--csv"]) == 0
+    rows = [row | {"verdict": "MET"} for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    write(sheet, rows)
+    assert run(["agree", str(made), "--labels", str(sheet)]) == 0
+    dataset = RubricDataset.from_file(made / "dataset.json")
+    other = next(number for number in range(10) if str(number) not in {row["item"] for row in rows})
+    dataset.items[other].ground_truth = [CriterionVerdict.MET, CriterionVerdict.UNMET]
+    dataset.to_file(tmp_path / "labelled.json")
+    capsys.readouterr()
+    assert run(["agree", str(made), "--dataset", str(tmp_path / "labelled.json"), "--labels", str(sheet)]) == 2
+    assert "batch 0 was drawn from 20 open pairs, and 18 are open now" in capsys.readouterr().err
+
+
 def test_scores_are_corrected_with_the_labels(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["agree", str(one), "--corrected", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -338,23 +381,32 @@ def test_a_figure_without_an_interval_has_a_note_that_says_why() -> None:
     ]
 
 
-HEAD = "item,id,criterion,name,probability,batch,verdict\n"
+HEAD = "item,id,criterion,name,probability,batch,draw,verdict\n"
+DRAW = '"2 of 24, seed 0"'
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         ("a,b\n", "no column item, id, criterion"),
-        (f"{HEAD}0,,0,Short,0.5,0,\n", "no row has a verdict"),
-        (f"{HEAD}x,,0,Short,0.5,0,MET\n", ":2: item, criterion"),
-        (f"{HEAD}0,,9,Short,0.5,0,MET\n", "no such pair"),
-        (f"{HEAD}0,,0,Short,7,0,MET\n", "probability=7.0"),
-        (f"{HEAD}0,,0,Short,0.5,0,perhaps\n", "perhaps"),
-        (f"{HEAD}0,,0,{'x' * 2**18},0.5,0,MET\n", "labels.csv:2: no CSV as --label-next --csv writes it"),
-        (f"{HEAD}0,,0,Short,0.5,-1,MET\n", ":2: item, criterion"),
-        (f"{HEAD}0,t0,1,Short,0.5,0,MET\n", ":2: name is 'Short', but the run's criterion 1 has 'Long'"),
-        (f"{HEAD}0,t1,0,Short,0.5,0,MET\n", ":2: id is 't1', but the run's item 0 has 't0'"),
-        (f"{HEAD}0,,0,Short,0.5,0,MET\n0,,0,Short,0.5,0,UNMET\n", "item 0, criterion 0: there is one already"),
+        (f"{HEAD}0,,0,Short,0.5,0,{DRAW},\n", "no row has a verdict"),
+        (f"{HEAD}x,,0,Short,0.5,0,{DRAW},MET\n", ":2: item, criterion"),
+        (f"{HEAD}0,,9,Short,0.5,0,{DRAW},MET\n", "no such pair"),
+        (f"{HEAD}0,,0,Short,7,0,{DRAW},MET\n", ":2: item, criterion, probability"),
+        (f"{HEAD}0,,0,Short,1e-300,0,{DRAW},MET\n", ":2: item, criterion, probability"),
+        (f"{HEAD}0,,0,Short,0.5,0,all of them,MET\n", ":2: item, criterion, probability, batch and draw"),
+        (f"{HEAD}0,,0,Short,0.5,0,{DRAW},perhaps\n", ":2: verdict 'perhaps' is none of MET, UNMET, CANNOT_ASSESS"),
+        (f"{HEAD}0,,0,{'x' * 2**18},0.5,0,{DRAW},MET\n", "labels.csv:2: no CSV as --label-next --csv writes it"),
+        (f"{HEAD}0,,0,Short,0.5,-1,{DRAW},MET\n", ":2: item, criterion"),
+        (f"{HEAD}0,t0,1,Short,0.5,0,{DRAW},MET\n", ":2: name is 'Short', but the run's criterion 1 has 'Long'"),
+        (f"{HEAD}0,t1,0,Short,0.5,0,{DRAW},MET\n", ":2: id is 't1', but the run's item 0 has 't0'"),
+        (f"{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n0,,0,Short,0.5,0,{DRAW},UNMET\n", "there is one already"),
+        (
+            f'{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n1,,0,Short,0.5,0,"9 of 9, seed 1",MET\n',
+            ":3: batch 0 is of two draws",
+        ),
+        (f"{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n", "criterion 0: the item has ground truth"),
+        (HEAD.replace(",", ";"), "it is separated by ';', save it with commas"),
     ],
 )
 def test_a_label_file_that_cannot_be_used_is_named(

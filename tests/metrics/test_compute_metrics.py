@@ -25,6 +25,7 @@ from autorubric import (
 )
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, compute_metrics
+from autorubric.metrics.compare import compare_judges
 from autorubric.metrics.joining import Joined, Pair
 from autorubric.metrics.labelled_run import labelled_run
 from autorubric.metrics.score_pairs import score_rows
@@ -319,6 +320,36 @@ def test_unknown_modes_are_refused(graded: Make) -> None:
         compute_metrics(made.run, made.dataset, per_item_metrics=cast("Any", "each"))
     with pytest.raises(InputError, match="confidence"):
         compute_metrics(made.run, made.dataset, confidence_level=95)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_bootstrap": 2.5}, "n_bootstrap=2.5; expected a whole number, 2 or more"),
+        ({"n_bootstrap": 1}, "n_bootstrap=1; expected a whole number, 2 or more"),
+        ({"seed": -1}, "seed=-1; expected a whole number, 0 or more, or None"),
+        ({"seed": "x"}, "seed='x'; expected a whole number, 0 or more, or None"),
+    ],
+)
+def test_wrong_replicates_and_seeds_are_named(graded: Make, wrong: dict[str, Any], message: str) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"]).add(["UNMET"], ["UNMET"])
+    with pytest.raises(InputError, match=message):
+        compute_metrics(made.run, made.dataset, bootstrap=True, **wrong)
+    settings = {name.replace("bootstrap", "replicates"): value for name, value in wrong.items()}
+    with pytest.raises(InputError, match=message.replace("bootstrap", "replicates")):
+        compare_judges(made.run, made.run, made.dataset, **settings)
+    whole: dict[str, Any] = {"n_bootstrap": np.int64(20), "seed": np.int64(0)}
+    assert compute_metrics(made.run, made.dataset, bootstrap=True, **whole).bootstrap is not None
+
+
+def test_chance_agreement_is_said_to_be_unknown_only_where_kappa_is(graded: Make) -> None:
+    made = graded([BRIEF, LIES])
+    made.add(["MET", "UNMET"], ["MET", "UNMET"]).add(["UNMET", "UNMET"], ["MET", "UNMET"])
+    found = compute_metrics(made.run, made.dataset)
+    # All verdicts on "Brief" are MET and its labels are not: p_o = p_e = 1/2, and κ is 0.
+    assert [(c.kappa, c.is_degenerate) for c in found.per_criterion] == [(0.0, True), (None, True)]
+    [sentence] = [warning for warning in found.warnings if "chance agreement" in warning]
+    assert sentence == "labels and verdicts are all one category, so chance agreement cannot be told: Lies"
 
 
 def test_a_run_on_other_items_is_named(graded: Make) -> None:

@@ -166,6 +166,61 @@ def test_labels_of_rubrics_of_their_own_tell_of_criteria_and_of_pitfalls_apart()
     assert found[[1, 5]] == pytest.approx([0.25, 0.25])
 
 
+def test_items_without_a_score_and_criteria_without_a_verdict_are_left_out() -> None:
+    rubric = Rubric([Criterion(weight=2, requirement="a"), Criterion(weight=1, requirement="b")])
+    dataset, reports = RubricDataset("Explain.", rubric), cast("list[Report | None]", [])
+    for number, (first, second, score) in enumerate(
+        (("MET", "CANNOT_ASSESS", 1.0), (None, "MET", None), *[("MET", "MET", 1.0)])
+    ):
+        dataset.add_item(f"Text {number}", "")
+        entries = [
+            CriterionReport(
+                **criterion.model_dump(), verdict=word, reason=None, error=None if word else "timeout: slow"
+            )
+            for criterion, word in zip(rubric, (first, second), strict=True)
+        ]
+        reports.append(EvaluationReport(score=score, report=entries))
+    pairs = judged_pairs(reports, dataset)
+    # An abstention is left out, so that the other criterion is all of the score; a failed judgment has no score.
+    assert pairs.items == (0, 2)
+    assert pairs.shares == pytest.approx([1.0, 0.0, 2 / 3, 1 / 3])
+    assert pairs.sums.tolist() == [1.0, 1.0]
+    labels = [CellLabel(0, 0, "MET", 1.0), CellLabel(2, 0, "UNMET", 1.0), CellLabel(2, 1, "MET", 1.0)]
+    assert sampled_score(reports, dataset, iter(labels)).value == pytest.approx((1.0 + 1 / 3) / 2)
+    zeros = cast(
+        "Any",
+        SimpleNamespace(item_results=[], grader_config={"normalize": True, "cannot_assess": {"strategy": "zero"}}),
+    )
+    zeros.item_results = [
+        SimpleNamespace(item_idx=n, item=dataset[n], report=report) for n, report in enumerate(reports)
+    ]
+    counted = judged_pairs(zeros, dataset)
+    assert counted.shares == pytest.approx([2 / 3, 1 / 3, 2 / 3, 1 / 3])
+    assert counted.sums.tolist() == pytest.approx([2 / 3, 1.0])
+
+
+def test_a_mean_before_clamping_may_lie_below_0() -> None:
+    rubric = Rubric([Criterion(weight=2, requirement="a"), Criterion(weight=-6, requirement="b")])
+    dataset, reports = RubricDataset("Explain.", rubric), cast("list[Report | None]", [])
+    for number in range(4):
+        dataset.add_item(f"Text {number}", "")
+        entries = [CriterionReport(**c.model_dump(), verdict="MET", reason=None) for c in rubric]
+        reports.append(EvaluationReport(score=0.0, report=entries))
+    pairs = judged_pairs(reports, dataset)
+    assert (pairs.clamped, pairs.range) == (4, (-3.0, 1.0))
+    labels = [CellLabel(item, 0, "MET", 1.0) for item in range(4)]
+    found = sampled_score(reports, dataset, labels)
+    assert found.value == -2.0
+    assert found.interval is not None and found.interval.holds(-2.0)
+
+
+@pytest.mark.parametrize(("k", "seed"), [(2.5, 0), ("3", 0), (True, 0), (float("nan"), 0), (1, -1), (1, 0.5)])
+def test_numbers_that_are_none_are_refused(k: Any, seed: Any) -> None:
+    dataset, reports = example_run()
+    with pytest.raises(InputError, match=r"expected a whole number"):
+        label_next(reports, k, dataset, seed=seed)
+
+
 def test_labels_that_fit_no_pair_are_named() -> None:
     dataset, reports = example_run()
     pairs = judged_pairs(reports, dataset)
@@ -173,10 +228,12 @@ def test_labels_that_fit_no_pair_are_named() -> None:
         CellLabel(9, 0, "MET", 0.5),
         CellLabel(4, 0, "PARTLY", 0.5),
         CellLabel(4, 1, "MET", 0.0),
+        CellLabel(0, 1, "MET", 0.5),
     ]
     with pytest.raises(InputError) as caught:
         with_labels(pairs, labels)
-    assert len(caught.value.problems) == 3
+    assert len(caught.value.problems) == 4
+    assert caught.value.problems[-1].endswith("the item has ground truth; expected labels of items without")
     with pytest.raises(InputError, match="k=0"):
         label_next(reports, 0, dataset)
     with pytest.raises(InputError, match="there are no labels"):

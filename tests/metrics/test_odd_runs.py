@@ -112,6 +112,14 @@ def test_a_criterion_that_is_twice_in_a_rubric_is_two(graded: Callable[..., Grad
     ]
 
 
+def test_unnamed_criteria_of_different_rubrics_have_names_of_their_own(graded: Callable[..., Graded]) -> None:
+    made = graded([], shared=False)
+    for requirement in ("Is brief", "Names two causes of the war and says which of them mattered more"):
+        made.add(["MET"], ["MET"], Rubric([Criterion(requirement=requirement)]))
+    found = compute_metrics(made.run, made.dataset, per_item_metrics="per_criterion")
+    assert [part.name for part in found.per_criterion] == ["C1", "C1 (Names two causes of the war and says …)"]
+
+
 def test_true_scores_leave_out_what_the_scores_leave_out(graded: Callable[..., Graded]) -> None:
     made = graded([BRIEF, POLITE])
     for labels in (["MET", "UNMET"], ["UNMET", "MET"], ["MET", "MET"], ["UNMET", "UNMET"]):

@@ -69,6 +69,7 @@ def agree(
     _refuse_silent_flags(_question(given), given)
     from autorubric.cli import labelling
     from autorubric.cli.agreement_report import Shown, agreement, comparison, worth
+    from autorubric.cli.label_file import labels_in
 
     options = {"cannot_assess": cannot_assess, "na_mode": na, "confidence_level": confidence, "seed": seed}
     result, truth = _read(run)
@@ -82,7 +83,7 @@ def agree(
     elif corrected:
         shown = labelling.corrected(result, truth, confidence)
     elif label_next or labels:
-        filled = labelling.labels_in(labels, truth) if labels else []
+        filled = labels_in(labels or [], truth)
         shown = (
             labelling.to_label(result, truth, label_next, filled, seed)
             if label_next

@@ -190,6 +190,7 @@ def _criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:
                 "criteria": scale.scale_type,
                 "n": scale.n_points,
                 "accuracy": Ranged.of(scale.exact_accuracy, scale.accuracy_ci),
+                "commonest label": scale.base_rate,
                 "kappa": Ranged.of(scale.kappa, scale.kappa_ci),
                 "AC1": scale.gwet,
                 "abstained": scale.n_abstain,
@@ -222,9 +223,10 @@ def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
         {
             "judge": judge.judge_id,
             "n": judge.n_pairs,
-            "accuracy": judge.criterion_accuracy,
-            "mean kappa": judge.mean_kappa,
-            "kappa": judge.micro_kappa,
+            "accuracy": Ranged.of(judge.criterion_accuracy, judge.accuracy_ci),
+            "commonest label": judge.base_rate,
+            "mean kappa": Ranged.of(judge.mean_kappa, judge.kappa_ci),
+            "kappa": Ranged.of(judge.micro_kappa, judge.micro_kappa_ci),
             "AC1": judge.gwet,
             "score bias": Ranged.of(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
             "panel without it": change.get(judge.judge_id),
@@ -245,6 +247,7 @@ def _tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
             "mean kappa": Ranged.of(tag.mean_kappa, tag.mean_kappa_ci),
             "kappa": Ranged.of(tag.micro_kappa, tag.micro_kappa_ci),
             "accuracy": Ranged.of(tag.accuracy, tag.accuracy_ci),
+            "commonest label": tag.base_rate,
         }
         for tag in sorted(found.per_tag, key=_least_kappa)
     ]

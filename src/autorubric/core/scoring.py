@@ -77,7 +77,7 @@ def totals(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Totals:
     points = positive = negative = 0.0
     scored = 0
     for weight, value, worst in cells:
-        counted = value if value is not None else _settled(weight, worst, config)
+        counted = value if value is not None else abstention_value(weight, worst, config)
         if counted is None:
             continue
         points += counted * weight
@@ -111,7 +111,14 @@ def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normaliz
     return max(0.0, min(1.0, 1.0 + points / negative)) if negative > 0 else 0.0
 
 
-def _settled(weight: float, worst: float, config: CannotAssessConfig) -> float | None:
+def abstention_value(weight: float, worst: float, config: CannotAssessConfig) -> float | None:
+    """What an abstention is worth in the place of a value; None where it is left out.
+
+    Example:
+        >>> from autorubric.core.verdict import CannotAssessStrategy
+        >>> abstention_value(-4.0, 1.0, CannotAssessConfig(strategy=CannotAssessStrategy.FAIL))
+        1.0
+    """
     strategy = config.strategy
     if strategy is CannotAssessStrategy.SKIP:
         return None

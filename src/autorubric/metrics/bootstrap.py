@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -37,20 +38,27 @@ class Bootstrap:
         confidence: of the intervals.
         seed: for the same intervals again; None for others each time.
         method: `bca` (bias-corrected and accelerated) or `percentile`.
+        named: what the caller calls `replicates`, for the message where they are wrong.
 
     Raises:
-        InputError: fewer than two replicates, or a confidence that is none.
+        InputError: the replicates are no whole number from 2, the seed none from 0, or the confidence is none.
     """
 
     replicates: int = 1000
     confidence: float = 0.95
     seed: int | None = None
     method: Method = "bca"
+    named: str = "n_bootstrap"
 
     def __post_init__(self) -> None:
         checked_confidence(self.confidence)
-        if self.replicates < 2:
-            raise InputError(f"n_bootstrap={self.replicates}; expected 2 or more")
+        problems = []
+        if not isinstance(self.replicates, Integral) or self.replicates < 2:
+            problems.append(f"{self.named}={self.replicates!r}; expected a whole number, 2 or more")
+        if self.seed is not None and (not isinstance(self.seed, Integral) or self.seed < 0):
+            problems.append(f"seed={self.seed!r}; expected a whole number, 0 or more, or None")
+        if problems:
+            raise InputError(problems)
 
 
 def resampled_sums(contributions: Floats, replicates: int, rng: np.random.Generator) -> Floats:

@@ -10,9 +10,10 @@ from pydantic import Field
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode
+from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode, settled
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
 from autorubric.metrics.bootstrap import Bootstrap, Statistic, bootstrap_intervals
+from autorubric.metrics.common_rule import with_one_rule
 from autorubric.metrics.holm import holm
 from autorubric.metrics.joining import GradedItems
 from autorubric.metrics.labelled_run import LabelledRun, labelled_run
@@ -35,7 +36,8 @@ class Difference(Figures):
         ci: its interval (BCa bootstrap over items).
         p_value: two-sided, by exchanging the two judges item by item.
         p_holm: that, adjusted for all criteria (Holm); None for figures of the whole.
-        n: pairs of verdicts, or of scores.
+        n: pairs of verdicts, or of scores, that it rests on: for a mean κ those of the criteria it is over, for a
+            binary κ the binary ones.
     """
 
     name: str
@@ -55,12 +57,13 @@ class JudgeComparison(Figures):
         accuracy: share of pairs that agree.
         mean_kappa: mean κ over the criteria whose κ is defined for both; None where criteria are pooled.
         micro_kappa: κ over all binary pairs.
-        score_error: mean size of the score's error; lower is better.
+        score_error: mean size of the score's error; lower is better. None, as is the bias, where the runs make
+            scores by different rules.
         score_bias: mean of score − true score, so that the difference is that of the mean scores.
         per_criterion: the κ of each criterion, with Holm's p-values.
         n_items: items that both judged.
         n_replicates: of bootstrap and permutation.
-        warnings: what a reader must know.
+        warnings: what a reader must know; `run a` and `run b` are the two.
     """
 
     accuracy: Difference
@@ -107,9 +110,11 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     Raises:
         InputError: the runs have no labelled pair in common; or see `compute_metrics`.
     """
-    drawing = Bootstrap(n_replicates, confidence_level, seed)
+    drawing = Bootstrap(n_replicates, confidence_level, seed, named="n_replicates")
     modes = Modes(cannot_assess, na_mode)
-    first, second = _in_common(_of_run("a", a, dataset, modes), _of_run("b", b, dataset, modes))
+    first, second, two_rules = with_one_rule(_of_run("a", a, dataset, modes), _of_run("b", b, dataset, modes))
+    left_out = _left_out(first, second)
+    first, second = _in_common(first, second)
     made = _differences(first, second, drawing)
     named = {found.name: found for found in made[: len(FIGURES)]}
     adjusted = holm([found.p_value for found in made[len(FIGURES) :]])
@@ -123,8 +128,12 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         per_criterion=each,
         n_items=first.table.rows,
         n_replicates=n_replicates,
-        warnings=list(dict.fromkeys((*first.warnings, *second.warnings))),
+        warnings=[*_named("a", first), *_named("b", second), *(note for note in (left_out, two_rules) if note)],
     )
+
+
+def _named(name: str, run: LabelledRun) -> Iterator[str]:
+    return (f"run {name}: {warning}" for warning in (*run.warnings, *run.scores.warnings))
 
 
 def _of_run(name: str, run: GradedItems, dataset: RubricDataset, modes: Modes) -> LabelledRun:
@@ -155,7 +164,8 @@ def _differences(first: LabelledRun, second: LabelledRun, drawing: Bootstrap) ->
     values = both(*totals)
     criteria = [] if first.pooled else [column.name for column in first.table.columns]
     sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
-    counts = [len(first.points)] * 3 + [len(first.scores.rows)] * 3 + [int(size) for size in sizes]
+    kappa_pairs = [int(sizes[chosen].sum()) for chosen in (counted, np.array(layout.binary))]
+    counts = [len(first.points), *kappa_pairs, *[len(first.scores.rows)] * 3, *sizes.tolist()]
     return [
         Difference(
             name=name,
@@ -200,6 +210,22 @@ def _exchanged(a: Floats, b: Floats, difference: Statistic, drawing: Bootstrap) 
         as_much += (np.abs(differences) >= np.abs(seen) - _ROUNDING).sum(axis=0)
         known += (~np.isnan(differences)).sum(axis=0)
     return [None if np.isnan(s) else float(m / k) for s, m, k in zip(seen, as_much, known, strict=True)]
+
+
+def _left_out(a: LabelledRun, b: LabelledRun) -> str | None:
+    """A sentence on the labelled pairs of the common items that a judge has no verdict for; None without any."""
+    a, b = _same_columns(a, b)
+    items = np.intersect1d(a.table.items, b.table.items)
+    labels = replace(a.table.points, judged=np.zeros_like(a.table.points.truth))
+    labelled = replace(a, points=settled(replace(a.table, points=labels), a.modes))
+    asked, first, second = (np.unique(_keys(_on(found, items))) for found in (labelled, a, b))
+    left = len(asked) - len(np.intersect1d(first, second))
+    if not left:
+        return None
+    return (
+        f"{left} of {len(asked)} labelled pairs are left out: run a has no verdict on {len(asked) - len(first)} of "
+        f"them, run b on {len(asked) - len(second)}"
+    )
 
 
 def _in_common(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun]:

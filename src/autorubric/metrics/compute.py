@@ -17,9 +17,11 @@ from autorubric.metrics.abstentions import (
 )
 from autorubric.metrics.arrays import defined
 from autorubric.metrics.balanced_accuracy import balanced_accuracy
+from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
 from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import FAILED
+from autorubric.metrics.common_rule import rule_text
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_agreement import criterion_agreement
 from autorubric.metrics.criterion_results import CriterionMetricsUnion
@@ -33,7 +35,6 @@ from autorubric.metrics.pooled import as_pooled, pooled_by_scale
 from autorubric.metrics.precision_recall import precision_recall
 from autorubric.metrics.results import BootstrapResults, MetricsResult, PooledScaleMetrics
 from autorubric.metrics.score_agreement import score_agreement
-from autorubric.metrics.score_pairs import ScorePairs
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.subsets import by_tag, part_figures
 from autorubric.metrics.sums import FIGURES, Layout, contributions, figures
@@ -71,8 +72,8 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
             items' rubrics differ.
 
     Raises:
-        InputError: the run's items are not the dataset's, its criteria are not the labels', no pair is left, or an
-            argument is wrong.
+        InputError: the run's items are not the dataset's, its criteria are not the labels', a judge voted twice on
+            one criterion of an item, no pair is left, or an argument is wrong.
 
     Example:
         >>> from types import SimpleNamespace as Run
@@ -115,7 +116,7 @@ def result_of(found: LabelledRun, confidence: float, drawing: Bootstrap | None, 
         per_criterion=[_with_interval(figures, intervals) for figures in each],
         pooled_by_scale=_pooled(found, drawing) if found.pooled else None,
         bootstrap=_bootstrap_results(intervals, drawing),
-        per_judge=per_judge_metrics(found, confidence) if per_judge else None,
+        per_judge=per_judge_metrics(found, confidence, drawing) if per_judge else None,
         without_judge=without_each_judge(found) if per_judge else [],
         per_tag=by_tag(found, drawing),
         n_items=table.rows,
@@ -130,7 +131,7 @@ def result_of(found: LabelledRun, confidence: float, drawing: Bootstrap | None, 
         n_samples=len(points),
         coverage_stats=coverage_of(table.points, len(points), int(table.errored.sum())),
         n_scores=len(found.scores.rows),
-        score_rule=_rule_text(found.scores),
+        score_rule=rule_text(found.scores.rule),
         warnings=[*found.warnings, *_warnings(found, each)],
     )
 
@@ -186,7 +187,7 @@ def _whole(
         "micro_kappa": defined(kappas(counts)),
         "criterion_gwet": defined(gwets(counts)),
         "criterion_balanced_accuracy": balanced_accuracy(counts),
-        "base_rate": float(counts.sum(axis=1).max() / len(flat)) if len(flat) else None,
+        "base_rate": base_rate(found.table.columns, points, pooled=found.pooled),
         "macro_accuracy": _mean([figures.accuracy for figures in each]),
         "mean_krippendorff_alpha": _mean([figures.krippendorff_alpha for figures in each]),
         "accuracy_ci": interval,
@@ -233,10 +234,6 @@ def _bootstrap_results(intervals: dict[str, Interval | None], drawing: Bootstrap
     )
 
 
-def _rule_text(scores: ScorePairs) -> str:
-    return f"{scores.rule.cannot_assess.strategy.value}, {'normalized' if scores.rule.normalize else 'bare sums'}"
-
-
 def _warnings(found: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     """What a reader must know of the figures."""
     sentences = list(found.scores.warnings)
@@ -249,10 +246,10 @@ def _warnings(found: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str
     values = len(np.unique(found.scores.true))
     if 0 < values <= 2:
         sentences.append(f"the true scores take {values} distinct value{'s'[: values - 1]}; correlations say little")
-    one_class = [figures.name for figures in each if figures.is_degenerate and figures.n_samples]
+    one_class = [figures.name for figures in each if figures.kappa is None and figures.n_samples]
     if one_class:
         sentences.append(
-            f"labels or verdicts are all one category, so chance agreement cannot be told: {', '.join(one_class)}"
+            f"labels and verdicts are all one category, so chance agreement cannot be told: {', '.join(one_class)}"
         )
     empty = [figures.name for figures in each if not figures.n_samples]
     if empty:

@@ -24,7 +24,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.distributions import normal_quantile
 from autorubric.metrics.interval import Estimate, Interval, checked_confidence
-from autorubric.metrics.judged_pairs import JudgedPairs, judged_pairs
+from autorubric.metrics.judged_pairs import Integers, JudgedPairs, judged_pairs
 from autorubric.metrics.judged_table import Array, GradedRun, Report
 
 _UNIFORM_PART = 0.1
@@ -56,7 +56,8 @@ class CellLabel:
         item: as in the request.
         criterion: as in the request.
         verdict: what a person says: a verdict, or an option's label.
-        probability: as in the request.
+        probability: as in the request; times the share of a batch's requests that have a label, where not all have
+            and these are a random part of them: the others would else count as judged right.
         batch: which call of `label_next` asked for it, from 0.
     """
 
@@ -97,11 +98,13 @@ def label_next(
         >>> [(r.item, r.name, round(r.probability, 2)) for r in label_next(reports, 3, dataset)]
         [(4, 'Causes', 0.81), (4, 'Style', 0.41), (4, 'Errors', 0.28)]
     """
-    if k < 1:
-        raise InputError(f"k={k}; expected at least one label to ask for")
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InputError(f"k={k!r}; expected a whole number of labels to ask for, at least one")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed={seed!r}; expected a whole number from 0 up")
     pairs = judged_pairs(run, dataset)
     truth = with_labels(pairs, labels)
-    free = np.flatnonzero(~np.isnan(pairs.values) & np.isnan(truth) & ~pairs.labelled)
+    free = open_pairs(pairs, truth)
     if not len(free):
         raise InputError("every judged criterion has a label; there is nothing left to ask for")
     sizes = np.abs(pairs.shares) * np.sqrt(doubt(pairs, truth))
@@ -117,7 +120,7 @@ def label_next(
 def sampled_score(
     run: GradedRun | Sequence[Report | None],
     dataset: RubricDataset,
-    labels: Sequence[CellLabel],
+    labels: Iterable[CellLabel],
     *,
     confidence: float = 0.95,
 ) -> Estimate:
@@ -125,7 +128,8 @@ def sampled_score(
 
     Each batch gives an unbiased figure, whatever the earlier ones led it to ask for, as what they found is
     counted as known and the rest is drawn anew; batches are averaged by their size. The score is the weighted
-    sum of an item's criteria before it is clamped to [0, 1]; abstentions count as nothing.
+    sum of an item's criteria before it is clamped to [0, 1], by the rule that the run recorded: abstentions of the
+    judge are left out where it leaves them out. Items without a score are left out. Those of a person count as 0.
 
     Raises:
         InputError: there are no labels, or one does not fit the run.
@@ -139,11 +143,12 @@ def sampled_score(
         True
     """
     checked_confidence(confidence)
+    labels = tuple(labels)
     if not labels:
         raise InputError("there are no labels; collect those that `label_next` asks for")
     pairs = judged_pairs(run, dataset)
     said, truth = np.nan_to_num(pairs.values), np.nan_to_num(with_labels(pairs, labels))
-    judged, errors = said * pairs.shares, (truth - said) * pairs.shares
+    errors = (truth - said) * pairs.shares
     places = _places(pairs)
     known = ~np.isnan(pairs.truth) & ~np.isnan(pairs.values)
     batches = sorted({label.batch for label in labels})
@@ -153,28 +158,29 @@ def sampled_score(
         for label in labels:
             if label.batch == batch:
                 weights[places[label.item, label.criterion]] = 1.0 / label.probability
-        figures.append(pairs.summed(judged + errors * weights))
+        figures.append(pairs.sums + pairs.summed(errors * weights))
         known = known | (weights > 0)
     sizes = [sum(label.batch == batch for label in labels) for batch in batches]
-    # The judge's share of the full marks of a rubric of pitfalls alone starts from 1.
-    starts = pairs.summed(np.maximum(pairs.shares, 0.0)) == 0.0
-    scores = np.average(np.array(figures), axis=0, weights=sizes) + starts
+    scores = np.average(np.array(figures), axis=0, weights=sizes)
     steps = [float(pairs.shares[places[label.item, label.criterion]]) / label.probability for label in labels]
     step = float(np.sqrt(np.mean(np.square(steps))))
-    return item_mean(scores, len({label.item for label in labels}), step, confidence)
+    return item_mean(scores, len({label.item for label in labels}), step, pairs.range, confidence)
 
 
-def item_mean(items: Array, labelled: int, step: float, confidence: float = 0.95) -> Estimate:
+def item_mean(
+    items: Array, labelled: int, step: float, ends: tuple[float, float] = (0.0, 1.0), confidence: float = 0.95
+) -> Estimate:
     """The mean of corrected item scores with an interval that knows how few items were labelled.
 
-    The interval is the normal one, cut to [0, 1]: weights of 1/π spread figures beyond the scale, and Wilson's
-    interval, which takes their spread to end with it, holds the truth in as little as 83 % of cases of rare criteria.
+    The interval is the normal one, cut to the range of means: weights of 1/π spread figures beyond it, and Wilson's
+    interval, which takes their spread to end there, holds the truth in as little as 83 % of cases of rare criteria.
 
     Args:
         items: the corrected score of each item.
         labelled: how many of them have a label.
         step: by how much an error found by a label moves its item, root mean square over the labels: one
             pseudo-error of this size stands for the errors that few labels do not show.
+        ends: the least and the greatest that the mean can be.
         confidence: of the interval.
 
     Example:
@@ -183,12 +189,25 @@ def item_mean(items: Array, labelled: int, step: float, confidence: float = 0.95
     """
     n, value = len(items), float(items.mean())
     if n < 2 or labelled < 3:
-        return Estimate(value, n=n, reason=f"labels on {labelled} items; an interval needs 3")
+        return Estimate(value, n=n, reason=f"items with labels: {labelled}; an interval needs 3")
     squares = float(((items - value) ** 2).sum()) + step**2
     reach = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(squares / (n - 1) / n)
-    interval = Interval(value - reach, value + reach, confidence).within(0.0, 1.0)
-    value = min(1.0, max(0.0, value))
+    interval = Interval(value - reach, value + reach, confidence).within(*ends)
+    value = min(ends[1], max(ends[0], value))
     return Estimate(value, Interval(min(interval.low, value), max(interval.high, value), confidence), n)
+
+
+def open_pairs(pairs: JudgedPairs, truth: Array) -> Integers:
+    """The pairs that a label can be asked for: judged, of an item without ground truth, and without a label.
+
+    Example:
+        >>> from autorubric.metrics.judged_table import example_run
+        >>> dataset, reports = example_run()
+        >>> pairs = judged_pairs(reports, dataset)
+        >>> open_pairs(pairs, pairs.truth).tolist()
+        [12, 13, 14, 15, 16, 17]
+    """
+    return np.flatnonzero(~np.isnan(pairs.values) & np.isnan(truth) & ~pairs.labelled)
 
 
 def _places(pairs: JudgedPairs) -> dict[tuple[int, int], int]:
@@ -215,6 +234,8 @@ def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Array:
         seen.add((label.item, label.criterion))
         if pair is None:
             problems.append(f"{place}: the run has no such pair")
+        elif pairs.labelled[pair]:
+            problems.append(f"{place}: the item has ground truth; expected labels of items without")
         elif not 0.0 < label.probability <= 1.0:
             problems.append(f"{place}: probability={label.probability}; expected the one of its request")
         else:

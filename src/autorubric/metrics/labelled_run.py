@@ -14,6 +14,7 @@ from autorubric.errors import InputError
 from autorubric.metrics.abstentions import Modes, settled
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.joining import GradedItems, join
+from autorubric.metrics.repeated_votes import refuse_repeated_votes
 from autorubric.metrics.score_pairs import ScorePairs, score_pairs
 from autorubric.metrics.score_rule import grader_settings
 from autorubric.metrics.table import Points, Table, build_table
@@ -60,6 +61,7 @@ def labelled_run(
     joined = join(eval_result, dataset)
     if not joined.pairs:
         raise InputError(["no graded item has both ground truth and a judgment", *joined.warnings])
+    refuse_repeated_votes(joined.pairs)
     table = build_table(joined, dataset)
     points = settled(table, modes)
     if not len(points):

@@ -9,8 +9,10 @@ import numpy as np
 
 from autorubric.errors import InputError
 from autorubric.metrics.abstentions import Modes, coverage_of, settled, settled_votes
-from autorubric.metrics.arrays import Ints, defined
+from autorubric.metrics.arrays import Floats, Ints, defined
+from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.between_judges import between_judges
+from autorubric.metrics.bootstrap import Bootstrap
 from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED
 from autorubric.metrics.confusion import confusion_counts
@@ -23,11 +25,20 @@ from autorubric.metrics.precision_recall import precision_recall
 from autorubric.metrics.results import JudgeInfluence, JudgeMetrics
 from autorubric.metrics.score_agreement import score_agreement
 from autorubric.metrics.score_pairs import score_pairs
+from autorubric.metrics.statistic_results import ConfidenceInterval
+from autorubric.metrics.subsets import part_figures
 from autorubric.metrics.table import Points, Table
 
 
-def per_judge_metrics(run: LabelledRun, confidence: float) -> dict[str, JudgeMetrics]:
+def per_judge_metrics(
+    run: LabelledRun, confidence: float, drawing: Bootstrap | None = None
+) -> dict[str, JudgeMetrics]:
     """The figures of each judge, by its id.
+
+    Args:
+        run: a run and its labels.
+        confidence: of the intervals of scores.
+        drawing: how intervals of agreement are drawn, by resampling items; None for none.
 
     Raises:
         InputError: a judge has votes on a criterion for some items and not for others, and no cascade says why.
@@ -50,8 +61,15 @@ def per_judge_metrics(run: LabelledRun, confidence: float) -> dict[str, JudgeMet
             coverage="full" if whole or not table.escalated else "escalated",
             n_pairs=len(pairs),
             coverage_stats=coverage_of(replace(asked, judged=asked.votes[place]), len(pairs)),
+            **_intervals(replace(run, table=own, points=pairs, scores=scores), drawing),
         )
     return found
+
+
+def _intervals(own: LabelledRun, drawing: Bootstrap | None) -> dict[str, ConfidenceInterval | None]:
+    """Of a judge's accuracy and kappas, as of those of the whole run."""
+    part = part_figures(own, np.ones(len(own.table.columns), bool), drawing)
+    return {"accuracy_ci": part.accuracy_ci, "kappa_ci": part.mean_kappa_ci, "micro_kappa_ci": part.micro_kappa_ci}
 
 
 def without_each_judge(run: LabelledRun) -> list[JudgeInfluence]:
@@ -59,27 +77,34 @@ def without_each_judge(run: LabelledRun) -> list[JudgeInfluence]:
     table, modes = run.table, run.modes
     if len(table.judges) < 3:
         return []
-    whole, _ = _agreement_of(table, modes, np.arange(len(table.judges)))
+    whole = _right(table, modes, np.arange(len(table.judges)))
     found = []
     for place, judge in enumerate(table.judges):
         others = np.delete(np.arange(len(table.judges)), place)
-        share, n = _agreement_of(table, modes, others)
+        without = _right(table, modes, others)
+        compared, both = without[~np.isnan(without)], (without - whole)[~np.isnan(without - whole)]
         found.append(
             JudgeInfluence(
                 judge_id=judge,
-                accuracy_without=share,
-                accuracy_change=None if share is None or whole is None else share - whole,
+                accuracy_without=float(compared.mean()) if len(compared) else None,
+                accuracy_change=float(both.mean()) if len(both) else None,
                 alpha_without=None if run.pooled else _mean_alpha(table, modes, others),
-                n_pairs=n,
+                n_pairs=len(compared),
+                n_both=len(both),
             )
         )
     return found
 
 
-def _agreement_of(table: Table, modes: Modes, judges: Ints) -> tuple[float | None, int]:
-    panel = replace(table.points, judged=most_frequent(table, table.points.votes[judges]))
+def _right(table: Table, modes: Modes, judges: Ints) -> Floats:
+    """Of each point 1 where the most frequent vote of some judges is the label, else 0; NaN where none is decided."""
+    # What is settled keeps the places of its points where the votes would be.
+    places = np.arange(len(table.points))[None]
+    panel = replace(table.points, judged=most_frequent(table, table.points.votes[judges]), votes=places)
     pairs = settled(replace(table, points=panel), modes)
-    return (float((pairs.truth == pairs.judged).mean()) if len(pairs) else None), len(pairs)
+    found = np.full(len(table.points), np.nan)
+    found[pairs.votes[0]] = pairs.truth == pairs.judged
+    return found
 
 
 def most_frequent(table: Table, votes: Ints) -> Ints:
@@ -131,6 +156,7 @@ def _criterion_figures(table: Table, pairs: Points, modes: Modes, *, pooled: boo
         "phi": mcc(confusion_counts(flat.truth > 0, flat.judged > 0, 2)),
         "micro_kappa": defined(kappas(counts)),
         "gwet": defined(gwets(counts)),
+        "base_rate": base_rate(table.columns, pairs, pooled=pooled),
     }
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 
 from autorubric.metrics.abstentions import Modes, coverage_of
-from autorubric.metrics.arrays import defined
+from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.balanced_accuracy import balanced_accuracy
+from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import ABSTAINED, Column, CriterionType
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import ConfusionMatrix
 from autorubric.metrics.error_size import mae, rmse
 from autorubric.metrics.gwet import gwets
+from autorubric.metrics.krippendorff_alpha import krippendorff_alpha
 from autorubric.metrics.mcc import mcc
 from autorubric.metrics.pearson import pearson
 from autorubric.metrics.precision_recall import precision_recall
+from autorubric.metrics.ratings import rating_counts
 from autorubric.metrics.results import PooledScaleMetrics
 from autorubric.metrics.spearman import spearman
 from autorubric.metrics.table import Points, Table
@@ -62,8 +66,38 @@ def _scale(kind: CriterionType, table: Table, raw: Points, points: Points, modes
         exact_accuracy=float(same.mean()) if len(same) else None,
         n_abstain=int(((raw.truth == ABSTAINED) | (raw.judged == ABSTAINED)).sum()),
         coverage_stats=coverage_of(raw, len(points)),
+        base_rate=base_rate(table.columns, points, pooled=True),
+        **_among_judges(kind, table.columns, raw, modes),
         **figures,
     )
+
+
+def _among_judges(kind: CriterionType, columns: Sequence[Column], raw: Points, modes: Modes) -> dict[str, Any]:
+    """Krippendorff's α over all points of a kind, and the number of judges."""
+    own = [column for column in columns if column.kind == kind]
+    votes = _settled_votes(columns, raw, modes.of(own[0]))
+    votes = votes[(votes >= 0).any(axis=1)]
+    if len(votes) < 2 or (kind == "nominal" and len({column.labels for column in own}) > 1):
+        return {"n_judges": max(len(votes), 1)}
+    if kind != "ordinal":
+        alpha = krippendorff_alpha(rating_counts(votes, len(modes.labels(own[0]))))
+    else:
+        values, places = np.unique(_value_table(columns), return_inverse=True)
+        codes = places.reshape(len(columns), -1)[raw.column, np.maximum(votes, 0)]
+        alpha = krippendorff_alpha(rating_counts(np.where(votes >= 0, codes, -1), len(values)), "interval", values)
+    return {"krippendorff_alpha": alpha, "n_judges": len(votes)}
+
+
+def _settled_votes(columns: Sequence[Column], raw: Points, mode: str) -> Ints:
+    """All votes on criteria of one kind with abstentions settled, as `settled_votes` settles those on one."""
+    if mode == "exclude":
+        return raw.votes
+    instead = np.array([column.worst if mode == "as_unmet" else _extra(column) for column in columns], np.int64)
+    return np.where(raw.votes == ABSTAINED, instead[raw.column], raw.votes)
+
+
+def _extra(column: Column) -> int:
+    return ABSTAINED if column.kind == "ordinal" else len(column.labels)
 
 
 def _values(table: Table, points: Points) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
@@ -71,10 +105,16 @@ def _values(table: Table, points: Points) -> tuple[np.ndarray[Any, Any], np.ndar
     sizes = np.array([len(column.values) for column in table.columns], np.int64)
     if ((points.truth >= sizes[points.column]) | (points.judged >= sizes[points.column])).any():
         return None
-    values = np.zeros((len(sizes), int(sizes.max(initial=1))))
-    for place, column in enumerate(table.columns):
-        values[place, : len(column.values)] = column.values
+    values = _value_table(table.columns)
     return values[points.column, points.judged], values[points.column, points.truth]
+
+
+def _value_table(columns: Sequence[Column]) -> Floats:
+    """The values of each column's categories, filled up with 0."""
+    values = np.zeros((len(columns), max((len(column.values) for column in columns), default=1)))
+    for place, column in enumerate(columns):
+        values[place, : len(column.values)] = column.values
+    return values
 
 
 def _binary(points: Points, modes: Modes) -> dict[str, Any]:

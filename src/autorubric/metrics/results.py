@@ -58,6 +58,8 @@ class TagMetrics(Figures):
         mean_kappa_ci: as the accuracy's.
         micro_kappa: κ over all its binary pairs.
         micro_kappa_ci: as the accuracy's.
+        base_rate: the accuracy of guessing the commonest label of each criterion, over the same pairs; one guess for
+            all criteria of the same categories where criteria are pooled.
     """
 
     tag: str
@@ -69,6 +71,7 @@ class TagMetrics(Figures):
     mean_kappa_ci: ConfidenceInterval | None = None
     micro_kappa: float | None = None
     micro_kappa_ci: ConfidenceInterval | None = None
+    base_rate: float | None = None
 
 
 class PooledScaleMetrics(Figures):
@@ -94,6 +97,11 @@ class PooledScaleMetrics(Figures):
         accuracy_ci: by bootstrap over items, where one was asked for.
         kappa_ci: likewise, binary only.
         coverage_stats: what became of the labelled points.
+        base_rate: the share of the commonest label: what guessing it would reach; one guess for each set of options.
+        krippendorff_alpha: among the judges, over all points of the kind: nominal for binary criteria, by the
+            options' values (interval) for ordered ones, nominal for others where all have the same options, else
+            None. None for one judge.
+        n_judges: how many judges.
     """
 
     scale_type: Literal["binary", "ordinal", "nominal"]
@@ -115,6 +123,9 @@ class PooledScaleMetrics(Figures):
     accuracy_ci: ConfidenceInterval | None = None
     kappa_ci: ConfidenceInterval | None = None
     coverage_stats: CoverageStats | None = None
+    base_rate: float | None = None
+    krippendorff_alpha: float | None = None
+    n_judges: int = 1
 
 
 class JudgeInfluence(Figures):
@@ -123,9 +134,12 @@ class JudgeInfluence(Figures):
     Attributes:
         judge_id: the judge left out.
         accuracy_without: of the most frequent vote of the others; ties go to what scores least.
-        accuracy_change: that, less the same of the whole panel; above 0 the panel is better without the judge.
+        accuracy_change: how much more of the points that the panel decides with the judge and without it are right
+            without; above 0 the panel is better without the judge. What only one of the two decides is left out, so
+            that it is no difference of accuracies over other points.
         alpha_without: Krippendorff's α among the others, a mean over criteria; None where criteria are pooled.
         n_pairs: points that the accuracy rests on.
+        n_both: points that the change rests on.
     """
 
     judge_id: str
@@ -133,6 +147,7 @@ class JudgeInfluence(Figures):
     accuracy_change: float | None
     alpha_without: float | None
     n_pairs: int
+    n_both: int = 0
 
 
 class JudgeMetrics(Figures):
@@ -158,6 +173,11 @@ class JudgeMetrics(Figures):
         gwet: AC1, over binary votes.
         coverage_stats: what became of its votes.
         micro_kappa: κ over all its binary votes.
+        base_rate: the accuracy of guessing the commonest label of each criterion, over the same pairs; one guess for
+            all criteria of the same categories where criteria are pooled.
+        accuracy_ci: of `criterion_accuracy`, by resampling items.
+        kappa_ci: of `mean_kappa`, likewise.
+        micro_kappa_ci: of `micro_kappa`, likewise.
     """
 
     judge_id: str
@@ -179,6 +199,10 @@ class JudgeMetrics(Figures):
     gwet: float | None = None
     coverage_stats: CoverageStats | None = None
     micro_kappa: float | None = None
+    base_rate: float | None = None
+    accuracy_ci: ConfidenceInterval | None = None
+    kappa_ci: ConfidenceInterval | None = None
+    micro_kappa_ci: ConfidenceInterval | None = None
 
 
 class MetricsResult(Figures):
@@ -209,7 +233,8 @@ class MetricsResult(Figures):
         cannot_assess_mode: what CANNOT_ASSESS counted as.
         na_mode: what "not applicable" counted as.
         n_samples: pairs that `criterion_accuracy` rests on.
-        mean_krippendorff_alpha: among the judges, a mean over criteria.
+        mean_krippendorff_alpha: among the judges, a mean over criteria; where criteria are pooled, see
+            `pooled_by_scale`.
         criterion_phi: φ of MET against the rest, over all binary pairs.
         macro_accuracy: the mean of the criteria's accuracies.
         micro_kappa: κ over all binary pairs.
@@ -218,7 +243,8 @@ class MetricsResult(Figures):
         warnings: what a reader must know.
         criterion_gwet: AC1 over all binary pairs.
         criterion_balanced_accuracy: over all binary pairs.
-        base_rate: the share of the commonest label over all binary pairs: what guessing it would reach.
+        base_rate: the accuracy of guessing the commonest label of each criterion, over the pairs of
+            `criterion_accuracy`; one guess for all criteria of the same categories where criteria are pooled.
         accuracy_ci: of `criterion_accuracy`: by bootstrap where there is one, else Wilson's with items for n, which
             is wide enough however the criteria of an item hang together.
         n_scores: pairs of scores.
@@ -280,7 +306,7 @@ class MetricsResult(Figures):
         return summary_text(self, verbose=verbose)
 
     def to_dataframe(self) -> Any:
-        """The figures as a pandas DataFrame: a row for the whole and one for each criterion.
+        """The figures as a pandas DataFrame: a row for the whole and one for each criterion, or pooled kind.
 
         Raises:
             ImportError: pandas is not installed.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from autorubric.metrics.arrays import Flags, defined
+from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
 from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.pooled import as_pooled
@@ -29,6 +30,7 @@ class PartFigures(NamedTuple):
         accuracy_ci: None where none was drawn.
         mean_kappa_ci: likewise.
         micro_kappa_ci: likewise.
+        base_rate: the accuracy of guessing the commonest label.
     """
 
     accuracy: float | None
@@ -37,6 +39,7 @@ class PartFigures(NamedTuple):
     accuracy_ci: ConfidenceInterval | None = None
     mean_kappa_ci: ConfidenceInterval | None = None
     micro_kappa_ci: ConfidenceInterval | None = None
+    base_rate: float | None = None
 
 
 def part_figures(found: LabelledRun, columns: Flags, drawing: Bootstrap | None) -> PartFigures:
@@ -48,13 +51,14 @@ def part_figures(found: LabelledRun, columns: Flags, drawing: Bootstrap | None) 
         drawing: how intervals are drawn; None for none.
     """
     points = found.points.where(columns[found.points.column])
+    guessed = base_rate(found.table.columns, points, pooled=found.pooled)
     table, points = as_pooled(found.table, points) if found.pooled else _restricted(found.table, points, columns)
     layout = Layout.of(table, found.modes)
     sums = contributions(table, points, found.scores, layout)
     values = figures(sums.sum(axis=0), layout)
     accuracy, mean, micro = (defined(values[place]) for place in (_ACCURACY, _MEAN_KAPPA, _MICRO_KAPPA))
     # Columns that stand for many criteria at once have no κ of their own.
-    part = PartFigures(accuracy, None if found.pooled else mean, micro)
+    part = PartFigures(accuracy, None if found.pooled else mean, micro, base_rate=guessed)
     if drawing is None or not len(points):
         return part
     drawn = bootstrap_intervals(sums, lambda total: figures(total, layout), drawing)
@@ -87,6 +91,7 @@ def by_tag(found: LabelledRun, drawing: Bootstrap | None) -> list[TagMetrics]:
                 mean_kappa_ci=part.mean_kappa_ci,
                 micro_kappa=part.micro_kappa,
                 micro_kappa_ci=part.micro_kappa_ci,
+                base_rate=part.base_rate,
             )
         )
     return made

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from autorubric.metrics.criterion_results import CoverageStats, CriterionMetricsUnion
-from autorubric.metrics.results import MetricsResult
+from autorubric.metrics.results import MetricsResult, PooledScaleMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval
 
 
@@ -54,12 +54,13 @@ def _lines(found: MetricsResult, verbose: bool) -> Iterator[str]:
     for figures in worst_first(found):
         yield (
             f"  {figures.name}: kappa {shown(figures.kappa, figures.kappa_ci)} ({figures.kappa_interpretation}), "
-            f"accuracy {shown(figures.accuracy, figures.accuracy_ci)}, n={figures.n_samples}"
+            f"accuracy {shown(figures.accuracy, figures.accuracy_ci)} (guessing {shown(figures.base_rate)}), "
+            f"n={figures.n_samples}"
         )
     for scale in found.pooled_by_scale or []:
         yield (
-            f"  {scale.scale_type}: accuracy {shown(scale.exact_accuracy)}, kappa {shown(scale.kappa)}, "
-            f"n={scale.n_points}"
+            f"  {scale.scale_type}: accuracy {shown(scale.exact_accuracy, scale.accuracy_ci)} (guessing "
+            f"{shown(scale.base_rate)}), kappa {shown(scale.kappa, scale.kappa_ci)}, n={scale.n_points}"
         )
     yield from _more(found) if verbose else ()
     for warning in found.warnings:
@@ -80,10 +81,15 @@ def _more(found: MetricsResult) -> Iterator[str]:
         yield f"  {figures.name} —{_coverage(figures.coverage_stats)}"
     if found.mean_krippendorff_alpha is not None:
         yield f"  among judges: mean alpha {shown(found.mean_krippendorff_alpha)}"
+    for scale in found.pooled_by_scale or []:
+        if scale.krippendorff_alpha is not None:
+            yield f"  among {scale.n_judges} judges, {scale.scale_type}: alpha {shown(scale.krippendorff_alpha)}"
     for judge in (found.per_judge or {}).values():
         yield (
-            f"  judge {judge.judge_id}: accuracy {shown(judge.criterion_accuracy)}, mean kappa "
-            f"{shown(judge.mean_kappa)}, kappa {shown(judge.micro_kappa)}, n={judge.n_pairs} ({judge.coverage})"
+            f"  judge {judge.judge_id}: accuracy {shown(judge.criterion_accuracy, judge.accuracy_ci)} (guessing "
+            f"{shown(judge.base_rate)}), mean kappa {shown(judge.mean_kappa, judge.kappa_ci)}, "
+            f"kappa {shown(judge.micro_kappa, judge.micro_kappa_ci)}, "
+            f"n={judge.n_pairs} ({judge.coverage})"
         )
     for influence in found.without_judge:
         yield f"  panel without {influence.judge_id}: accuracy {shown(influence.accuracy_without)}"
@@ -116,7 +122,7 @@ def dataframe(found: MetricsResult) -> Any:
 
 
 def rows_of(found: MetricsResult) -> list[dict[str, Any]]:
-    """A row for the whole and one for each criterion, all with the same keys."""
+    """A row for the whole and one for each criterion or pooled kind, all with the same keys."""
     spearman = found.score_spearman.coefficient
     whole = {
         "name": "all",
@@ -140,7 +146,35 @@ def rows_of(found: MetricsResult) -> list[dict[str, Any]]:
         "score_spearman": spearman,
         "bias": found.bias.mean_bias,
     }
-    return [whole, *(_criterion_row(figures, dict.fromkeys(whole)) for figures in found.per_criterion)]
+    empty = dict.fromkeys(whole)
+    return [
+        whole,
+        *(_criterion_row(figures, empty) for figures in found.per_criterion),
+        *(_scale_row(scale, empty) for scale in found.pooled_by_scale or []),
+    ]
+
+
+def _scale_row(scale: PooledScaleMetrics, empty: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **empty,
+        "name": scale.scale_type,
+        "type": scale.scale_type,
+        "n": scale.n_points,
+        "accuracy_micro": scale.exact_accuracy,
+        "precision_micro": scale.precision,
+        "recall_micro": scale.recall,
+        "f1_micro": scale.f1,
+        "kappa_micro": scale.kappa,
+        "gwet": scale.gwet,
+        "phi": scale.phi,
+        "balanced_accuracy": scale.balanced_accuracy,
+        "base_rate": scale.base_rate,
+        "krippendorff_alpha": scale.krippendorff_alpha,
+        "coverage": scale.coverage_stats.coverage if scale.coverage_stats else None,
+        "score_rmse": scale.value_rmse,
+        "score_mae": scale.value_mae,
+        "score_spearman": scale.value_spearman,
+    }
 
 
 def _criterion_row(figures: CriterionMetricsUnion, empty: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -157,8 +158,15 @@ class _Columns:
         key = same, seen[same]
         seen[same] += 1
         if key not in self._by_criterion:
+            name = name if criterion.name else self._free_name(name, criterion)
             self._by_criterion[key] = Column.of(criterion, len(self._by_criterion), name)
         return self._by_criterion[key]
+
+    def _free_name(self, name: str, criterion: Criterion) -> str:
+        """The name; where another column has it, with what the criterion requires."""
+        if all(column.name != name for column in self._by_criterion.values()):
+            return name
+        return f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
 
     def all(self) -> tuple[Column, ...]:
         return tuple(self._by_criterion.values())
