@@ -104,7 +104,7 @@ READS: dict[str, tuple[str, ...]] = {
     "prompts/reference.jinja": (*COMMANDS["synthesize"], "--prompts", "prompts"),
     "judging/judge_binary.jinja": (*COMMANDS["grade"], "--prompts", "judging"),
     "labels.json": ("agree", "run", "--dataset", "labels.json"),
-    "labels.csv": ("agree", "run", "--labels", "labels.csv"),
+    "labels.csv": ("agree", "run", "--dataset", "partly.json", "--labels", "labels.csv"),
     "run/dataset.json": COMMANDS["agree"],
     "run/manifest.json": COMMANDS["agree"],
     "run/items.jsonl": COMMANDS["agree"],
@@ -148,7 +148,11 @@ def lay_out(folder: Path) -> None:
         (folder / f"{name}.yaml").write_text(dump_yaml(value))
     for name in ("labelled.json", "labels.json"):
         (folder / name).write_text(json.dumps(DATASET))
-    labels = "item,id,criterion,name,probability,batch,verdict\n0,e0,1,C2,0.5,0,MET\n"
+    partly = [
+        {**item, "ground_truth": item["ground_truth"] if n else None} for n, item in enumerate(DATASET["items"])
+    ]
+    (folder / "partly.json").write_text(json.dumps({**DATASET, "items": partly}))
+    labels = 'item,id,criterion,name,probability,batch,draw,verdict\n0,e0,1,C2,0.5,0,"1 of 2, seed 0",MET\n'
     (folder / "labels.csv").write_text(labels)
     (folder / "essays.jsonl").write_bytes(as_jsonl(DATASET_ROWS))
     rubrics = [{"criterion": "Names the cause.", "points": 5}, {"criterion": "Is kind.", "points": 3}]

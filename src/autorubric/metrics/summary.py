@@ -24,8 +24,8 @@ def shown(value: float | None, interval: ConfidenceInterval | None = None) -> st
 
 
 def worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
-    """The criteria, the least κ first; those without one at the end."""
-    return sorted(found.per_criterion, key=lambda c: (c.kappa is None, c.kappa if c.kappa is not None else 0.0))
+    """The criteria, the least κ first, of equal ones the least accuracy; those without a κ at the end."""
+    return sorted(found.per_criterion, key=lambda c: (c.kappa is None, c.kappa or 0.0, c.accuracy or 0.0))
 
 
 def summary_text(found: MetricsResult, *, verbose: bool = False) -> str:
