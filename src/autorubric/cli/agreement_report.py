@@ -291,11 +291,12 @@ def worth(run: Any, dataset: RubricDataset, rollouts: int, confidence: float) ->
             "what to do": each.advice,
             "pass rate": each.pass_rate.value,
             "discrimination": each.discrimination.value,
+            "slope": each.slope,
             "difficulty": each.difficulty,
             "share of score": each.score_share,
             "judges differ": each.disagreement,
             "most like": each.partner,
-            "correlation": each.redundancy.value,
+            "correlation": Ranged(each.redundancy.value, *(each.redundancy.interval or ())[:2]),
             "why": each.reason,
         }
         for each in found.criteria
