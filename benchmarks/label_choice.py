@@ -11,7 +11,6 @@ import numpy.typing as npt
 from autorubric.core.criterion import Criterion
 from autorubric.metrics.interval import Interval
 from autorubric.metrics.judged_pairs import JudgedPairs
-from autorubric.metrics.judged_table import shares_of
 from autorubric.metrics.label_choice import doubt, inclusion_probabilities, item_mean, systematic_draw
 from benchmarks.corrected_coverage import MIXED, RARE, WEIGHTS, verdicts
 
@@ -61,7 +60,7 @@ def scene(items: int, pilot: int, setting: Setting, rng: np.random.Generator) ->
         places=places,
         criteria=tuple(rubric * items),
         kinds=places,
-        shares=np.tile(shares_of(rubric), items),
+        shares=np.tile(shares_of(setting.weights), items),
         values=values.ravel(),
         truth=known.ravel(),
         dissent=dissent.ravel(),
@@ -112,12 +111,13 @@ def labels_needed(setting: Setting) -> float:
 def coverage(setting: Setting, labels: int, repetitions: int) -> float:
     """How often the interval after so many chosen labels of 1,000 items holds the mean score."""
     rng = np.random.default_rng(31)
-    expected = float(setting.rates @ shares_of_weights(setting.weights))
+    expected = float(setting.rates @ shares_of(setting.weights))
     scenes = (scene(1000, 0, setting, rng) for _ in range(repetitions))
     return float(np.mean([interval_of(one, labels, rng, chosen=True).holds(expected) for one in scenes]))
 
 
-def shares_of_weights(weights: Array) -> Array:
+def shares_of(weights: Array) -> Array:
+    """By how much of the score each criterion counts."""
     return np.asarray(weights / weights[weights > 0].sum())
 
 

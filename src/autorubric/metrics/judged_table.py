@@ -54,10 +54,9 @@ class JudgedTable:
     Attributes:
         criteria: the rubric.
         indices: each row's item, as its place in the dataset.
-        values: what the judge's word is worth, in [0, 1]; items × criteria, as the next three.
+        values: what the judge's word is worth, in [0, 1]; items × criteria, as the next two.
         truth: what the ground truth is worth.
         dissent: the share of pairs of votes that differ; NaN with fewer than two votes.
-        confidence: of the judge, where it states one.
         labelled: the rows whose item has ground truth, an abstention too.
     """
 
@@ -66,31 +65,12 @@ class JudgedTable:
     values: Array
     truth: Array
     dissent: Array
-    confidence: Array
     labelled: tuple[int, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """The names of the criteria, each its own; `C1`, `C2`, … where they have none."""
         return criterion_names(self.criteria)
-
-    @property
-    def shares(self) -> Array:
-        """How much of the score each criterion moves: its weight over all positive ones (or negative, if all are).
-
-        Example:
-            >>> dataset, reports = example_run()
-            >>> judged_table(reports, dataset).shares
-            array([ 0.75,  0.25, -0.25])
-        """
-        return shares_of(self.criteria)
-
-
-def shares_of(criteria: Sequence[Criterion]) -> Array:
-    """How much of the score each criterion of a rubric moves, as `JudgedTable.shares`."""
-    weights = np.array([criterion.weight for criterion in criteria], dtype=float)
-    total = weights[weights > 0].sum() or np.abs(weights).sum()
-    return np.asarray(weights / total) if total else weights
 
 
 def graded_items(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> list[Graded]:
@@ -198,7 +178,6 @@ def judged_table(run: GradedRun | Sequence[Report | None], dataset: RubricDatase
         _array([entry.score_value for entry in g.report.report or ()] for g in graded),
         _array(truth_values(g) for g in graded),
         _array([vote_dissent(entry) for entry in g.report.report or ()] for g in graded),
-        _array([entry.confidence for entry in g.report.report or ()] for g in graded),
         tuple(row for row, g in enumerate(graded) if g.item.ground_truth is not None),
     )
 
