@@ -73,8 +73,8 @@ class JudgedPairs:
 
     def name(self, pair: int) -> str:
         """The name of a pair's criterion, its own in its rubric; `C1`, `C2`, … where it has none."""
-        rubric = [self.criteria[other] for other in np.flatnonzero(self.rows == self.rows[pair])]
-        return criterion_names(rubric)[int(self.places[pair])]
+        first, end = np.searchsorted(self.rows, [self.rows[pair], self.rows[pair] + 1])
+        return criterion_names(self.criteria[first:end])[int(self.places[pair])]
 
     @property
     def sums(self) -> Array:
