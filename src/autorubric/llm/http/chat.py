@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import random
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,15 +16,18 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.allowance import Allowance
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.gate import Gate
+from autorubric.llm.http.limits import Place
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import Price, price_of
 from autorubric.llm.http.providers import resolve
 from autorubric.llm.http.proxies import proxy_for
-from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
+from autorubric.llm.http.quota import readings
+from autorubric.llm.http.retry import Backoff, Fault, Retries, http_fault, transport_fault
 from autorubric.llm.http.secrets import HiddenHeaders, without_secrets
 from autorubric.llm.http.transport import TransportError
 from autorubric.llm.http.wire import WEB_PAGE, encoded, prompt_ceiling, read_reply, request_body, sampling
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
+from autorubric.llm.tally import at_work, count_retry, waiting
 
 _GUESSED_COMPLETION = 1024  # tokens, where a tokens-per-minute limit has to be kept without knowing
 
@@ -33,9 +35,9 @@ _GUESSED_COMPLETION = 1024  # tokens, where a tokens-per-minute limit has to be 
 class ChatModel:
     """One model at one HTTP endpoint: the owner of its retries, limits and negotiation.
 
-    One call of `complete` makes at most `max_retries + 1` HTTP requests; a request that is sent again in
-    another form, after the endpoint refused the first, comes on top, at most once for each parameter
-    of a model. While a call waits for its retry it takes no place from others.
+    One call of `complete` makes at most `max_retries + 1` HTTP requests. Two kinds come on top: a request that is
+    sent again in another form after the endpoint refused the first, at most once for each parameter of a model,
+    and requests that are refused for a rate limit. While a call waits it takes no place from others.
 
     Example:
         >>> model = ChatModel(LLMConfig("vllm/Qwen/Qwen3-8B", temperature=0.0), environ={})
@@ -77,7 +79,6 @@ class ChatModel:
         self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
         self._price = Price(**config.prices) if config.prices else price_of(self.endpoint, self._endpoints.prices)
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
-        self._rng = random.Random()
         self._limiter.join(self, self._allowance())
         self._endpoints.model_opened()
         self._closed = False
@@ -119,9 +120,13 @@ class ChatModel:
         Raises:
             CallError: the endpoint's last word, or why there was none.
         """
+        with waiting():
+            return await self._complete(request)
+
+    async def _complete(self, request: Request) -> Reply:
         gates = (self._dialect.gates[request.schema is not None], self._gate)
         ahead: list[Gate] = []
-        tries = retries = 0
+        retries, tries = Retries(self._config.max_retries, self._backoff), 0
         try:
             while True:
                 if not (gates[0].is_open and gates[1].is_open):
@@ -137,14 +142,14 @@ class ChatModel:
                     self._tell(request, tries, outcome, 0.0)
                     continue
                 self._pass_on(outcome, gates, ahead)
-                wait = self._wait(outcome, retries)
+                wait = retries.wait(outcome, time.monotonic())
                 self._tell(request, tries, outcome, wait)
                 if wait is None:
                     raise CallError(self._failure(outcome, tries))
                 if outcome.maybe_billed:
                     await cover_resend()
+                count_retry(rate_limited=outcome.kind == "rate_limit")
                 await asyncio.sleep(wait)
-                retries += 1
         finally:
             for gate in ahead:
                 gate.leave()
@@ -160,18 +165,18 @@ class ChatModel:
         """One HTTP request under the present terms, and what came of it."""
         estimate = self._estimate(request)
         off = 0
-        sent_at = await self._limiter.acquire(estimate)
+        place = await self._limiter.acquire(estimate)
         try:
             terms = self._dialect.terms
             body = request_body(self.endpoint.model, self._parameters, request, terms)
             async with self._endpoints.slots:
-                outcome = await self._send(encoded(body))
+                with at_work():
+                    outcome = await self._send(encoded(body), place)
             outcome = self._judged(outcome)
             if isinstance(outcome, Reply):
-                self._limiter.accepted()
                 off = estimate - outcome.usage.total_tokens if outcome.usage and estimate else 0
             elif outcome.kind == "rate_limit":
-                self._limiter.refused(sent_at, outcome.retry_after)
+                self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
             return terms, body, outcome
         finally:
             self._limiter.release(off)
@@ -187,7 +192,7 @@ class ChatModel:
             self._limiter.answered = True
         return outcome
 
-    async def _send(self, body: bytes) -> Reply | Fault:
+    async def _send(self, body: bytes, place: Place) -> Reply | Fault:
         started = time.perf_counter()
         try:
             answer = await self._endpoints.transport.post(self._url, self._headers, body, self._config.timeout)
@@ -195,14 +200,9 @@ class ChatModel:
             fault = transport_fault(error, *self._secrets)
             return dataclasses.replace(fault, latency=time.perf_counter() - started)
         latency = time.perf_counter() - started
+        self._limiter.heard(place, readings(answer.headers))
         outcome = http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
         return outcome if isinstance(outcome, Reply) else dataclasses.replace(outcome, latency=latency)
-
-    def _wait(self, fault: Fault, retries: int) -> float | None:
-        """Seconds until the next attempt; None where there is none."""
-        if not fault.again or retries >= self._config.max_retries:
-            return None
-        return self._backoff.wait(retries, fault.retry_after, self._rng)
 
     def _tell(self, request: Request, number: int, outcome: Reply | Fault, retry_in: float | None = None) -> None:
         if not attempts.watchers:
