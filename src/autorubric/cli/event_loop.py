@@ -8,7 +8,7 @@ import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from autorubric.files.descriptors import can_open_more
+from autorubric.files.descriptors import can_open_more, raise_limit
 
 T = TypeVar("T")
 
@@ -28,6 +28,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         >>> run(answer())
         42
     """
+    raise_limit()
     if not can_open_more(_FILES):
         main.close()
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

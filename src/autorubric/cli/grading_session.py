@@ -150,13 +150,5 @@ def _was_refused(run: EvaluationRun) -> bool:
 
 def _state(run: EvaluationRun, summary: EvaluationSummary) -> RunState:
     activity = list(run.executor.snapshot().values()) if run.executor is not None else []
-    in_flight = sum(a.in_flight for a in activity)
-    return RunState(
-        rows=summary.total,
-        finished=summary.ended,
-        stages=[StageState("graded", summary.ended, in_flight, summary.failed)],
-        calls=sum(a.paid for a in activity),
-        reused=sum(a.hits for a in activity),
-        tokens=sum(a.usage.total_tokens for a in activity),
-        cost=None if any(a.unpriced for a in activity) else sum(a.cost for a in activity),
-    )
+    stage = StageState("graded", summary.graded, sum(a.in_flight for a in activity), summary.failed)
+    return RunState.of(summary.total, summary.ended, [stage], activity)

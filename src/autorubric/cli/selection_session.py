@@ -238,7 +238,11 @@ class SelectionSession:
         async with experiment(plan, dataset.to_json().encode()) as (run, _):
             run.on_result = take
             with interruptible(run):
-                async with shown(lambda: _state(run.executor, "graded", len(dataset), len(found), reasons.total())):
+                async with shown(
+                    lambda: _state(
+                        run.executor, "graded", len(dataset), len(found) - reasons.total(), reasons.total()
+                    )
+                ):
                     await run.to_the_end()
             totals = run.totals()
         for index, candidate in enumerate(candidates):
@@ -264,15 +268,8 @@ class SelectionSession:
 
 def _state(executor: Executor | None, stage: str, rows: int, done: int, failed: int) -> RunState:
     activity = list(executor.snapshot().values()) if executor is not None else []
-    return RunState(
-        rows=rows,
-        finished=done,
-        stages=[StageState(stage, done, sum(a.in_flight for a in activity), failed)],
-        calls=sum(a.paid for a in activity),
-        reused=sum(a.hits for a in activity),
-        tokens=sum(a.usage.total_tokens for a in activity),
-        cost=None if any(a.unpriced for a in activity) else sum(a.cost for a in activity),
-    )
+    state = StageState(stage, done, sum(a.in_flight for a in activity), failed)
+    return RunState.of(rows, done + failed, [state], activity)
 
 
 def _generation(ledger: Ledger) -> int:

@@ -135,17 +135,8 @@ def _state(run: SynthesisRun) -> RunState:
     answer, summary = run.answer, run.summary
     activity = run.executor.snapshot()
     stages = [
-        StageState(s.name, answer.done[s.name], answer.open[s.name], answer.failed[s.name])
+        StageState(s.name, answer.done[s.name], answer.open[s.name], answer.failed[s.name], "open")
         for s in run.prepared.plan.stages
         if s.slots
     ]
-    costs = [a.cost for a in activity.values() if a.paid]
-    return RunState(
-        rows=summary.rows,
-        finished=summary.finished + summary.failed,
-        stages=stages,
-        calls=sum(a.paid for a in activity.values()),
-        reused=sum(a.hits for a in activity.values()),
-        tokens=sum(a.usage.total_tokens for a in activity.values()),
-        cost=None if any(a.unpriced for a in activity.values()) else sum(c for c in costs if c is not None),
-    )
+    return RunState.of(summary.rows, summary.finished + summary.failed, stages, activity.values())

@@ -17,9 +17,6 @@ class Activity:
 
     Attributes:
         open: calls that have begun and not ended.
-        waiting: those of them that wait for a place, for a rate limit or for a retry.
-        retries: attempts that were followed by another one.
-        rate_limited: those of them that were refused for a rate limit.
         paid: calls that brought a reply.
         hits: asks that were answered without a call of their own.
         failures: calls that brought no reply.
@@ -27,12 +24,12 @@ class Activity:
         usage: tokens as counted by the endpoint.
         cost: dollars of the calls whose price is known.
         unpriced: replies whose price is not known.
+        waiting: open calls that wait for a place, for a rate limit or for a retry.
+        retries: attempts that were followed by another one.
+        rate_limited: those of them that were refused for a rate limit.
     """
 
     open: int = 0
-    waiting: int = 0
-    retries: int = 0
-    rate_limited: int = 0
     paid: int = 0
     hits: int = 0
     failures: int = 0
@@ -40,6 +37,9 @@ class Activity:
     usage: Usage = Usage()  # noqa: RUF009 - frozen
     cost: float = 0.0
     unpriced: int = 0
+    waiting: int = 0
+    retries: int = 0
+    rate_limited: int = 0
 
     @property
     def in_flight(self) -> int:

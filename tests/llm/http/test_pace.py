@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from autorubric.llm.http.pace import Pace
+from autorubric.llm.http.pace import Pace, Sent
 
 
 class Endpoint(Protocol):
@@ -84,8 +84,16 @@ class Changing:
 class Simulation:
     """Callers that never rest, an endpoint with a limit, and the pace between them."""
 
-    def __init__(self, endpoint: Endpoint, *, hint: bool = False, callers: int = 256, seconds: float = 60.0) -> None:
-        self.endpoint, self.hint, self.seconds = endpoint, hint, seconds
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        hint: bool = False,
+        callers: int = 256,
+        seconds: float = 60.0,
+        refusal: float = 0.01,
+    ) -> None:
+        self.endpoint, self.hint, self.seconds, self.refusal = endpoint, hint, seconds, refusal
         self.pace, self.rng = Pace(), random.Random(3)
         self.queue: deque[int] = deque([0] * callers)
         self.events: list[tuple[float, int, str, Any]] = []
@@ -113,11 +121,12 @@ class Simulation:
         wait = self.endpoint.wait(now)
         self.log.append((now, wait == 0.0))
         if wait:
-            self.at(now + 0.01 * math.exp(self.rng.gauss(0, 0.4)), "refused", (*data, wait))
+            self.at(now + self.refusal * math.exp(self.rng.gauss(0, 0.4)), "refused", (*data, wait))
         else:
-            self.at(now + 0.5 * math.exp(self.rng.gauss(0, 0.5)), "answered")
+            self.at(now + 0.5 * math.exp(self.rng.gauss(0, 0.5)), "answered", data[1])
 
-    def answered(self, now: float, _: Any) -> None:
+    def answered(self, now: float, sent: Sent) -> None:
+        self.pace.passed(sent, now)
         self.queue.append(0)
 
     def refused(self, now: float, data: Any) -> None:
@@ -187,10 +196,10 @@ def test_900_calls_at_300_in_30_seconds_take_little_more_than_three_windows() ->
 
 
 @pytest.mark.parametrize("share", [0.01, 0.04, 0.1])
-@pytest.mark.parametrize("callers", [64, 256])
-def test_refusals_at_random_are_no_limit(share: float, callers: int) -> None:
+@pytest.mark.parametrize(("callers", "refusal"), [(64, 0.01), (256, 0.01), (128, 0.3)])
+def test_refusals_at_random_are_no_limit(share: float, callers: int, refusal: float) -> None:
     free = Simulation(AtRandom(0.0), callers=callers).run().passed(0, 60)
-    run = Simulation(AtRandom(share), callers=callers).run()
+    run = Simulation(AtRandom(share), callers=callers, refusal=refusal).run()
     assert run.passed(0, 60) >= 0.8 * free
 
 

@@ -173,10 +173,12 @@ class ChatModel:
                 with at_work():
                     outcome = await self._send(encoded(body), place)
             outcome = self._judged(outcome)
-            if isinstance(outcome, Reply):
-                off = estimate - outcome.usage.total_tokens if outcome.usage and estimate else 0
-            elif outcome.kind == "rate_limit":
+            if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
                 self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
+            else:
+                self._limiter.passed(place)
+            if isinstance(outcome, Reply) and outcome.usage and estimate:
+                off = estimate - outcome.usage.total_tokens
             return terms, body, outcome
         finally:
             self._limiter.release(off)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from autorubric.files.descriptors import connections_left
 from autorubric.llm.http.allowance import Allowance, Bucket
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
@@ -115,6 +116,10 @@ class Limiter:
             self._quotas[reading.unit].hear(reading, taken, now)
             self._heard_tokens |= reading.unit == "tokens"
 
+    def passed(self, place: Place) -> None:
+        """A call was not refused."""
+        self.pace.passed(place.sent, self._clock())
+
     def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
         """A call was refused for a rate limit; where nothing passes any more, all who wait get `failure`."""
         now = self._clock()
@@ -133,7 +138,8 @@ class Limiter:
             return
         now = self._clock()
         before, self._allowance = self._allowance, found
-        self.limit = found.in_flight
+        left = connections_left()
+        self.limit = found.in_flight if left is None else min(found.in_flight, left)
         if before is None or before.requests_per_minute != found.requests_per_minute:
             self._requests = _bucket(found.requests_per_minute, now)
         if before is None or before.tokens_per_minute != found.tokens_per_minute:

@@ -117,6 +117,7 @@ class Pace:
         self._opened = self._changed = self._mark(-math.inf)
         self._window = 0.0  # seconds; 0 while no limit has closed the endpoint
         self._refusals: deque[int] = deque(maxlen=256)
+        self._passed = 0  # the last request that is known not to have been refused
         self._slowest = 0.0  # seconds that refusals take
         # Closed or open, and the request that tries which.
         self._closed = self._confirmed = False
@@ -164,10 +165,13 @@ class Pace:
     def refused(self, sent: Sent, now: float, retry_after: float | None = None) -> None:
         """The request was turned away for coming too fast.
 
-        A `retry_after` of more than `LONG_STOP` seconds stops all requests for that long where the endpoint is closed.
+        At a closed endpoint, a `retry_after` of more than `LONG_STOP` seconds stops all requests for that long.
         """
         self._slowest = max(now - sent.at, 0.9 * self._slowest)
-        self._refusals.append(sent.number)
+        if not self._refusals or sent.number > self._refusals[-1]:
+            self._refusals.append(sent.number)
+        else:
+            self._refusals.appendleft(sent.number)
         for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
             mark.refused += sent.number <= mark.sent
         if self._tried is not None and sent.number == self._tried.number:
@@ -178,8 +182,14 @@ class Pace:
             elif sent.number > self._changed.sent:
                 self._weigh(now)
         if self._closed:
-            stop = sent.at + retry_after if (retry_after or 0.0) > LONG_STOP else sent.at
-            self._stop = max(self._stop, stop)
+            hint = retry_after or 0.0
+            self._stop = max(self._stop, sent.at + hint if hint > LONG_STOP else sent.at)
+
+    def passed(self, sent: Sent, now: float) -> None:
+        """The request was not refused; what left after the last refused one shows that the endpoint is open."""
+        self._passed = max(self._passed, sent.number)
+        if self._closed and self._passed > self._refusals[-1]:
+            self._open(now)
 
     def closed_for(self, now: float) -> float:
         """Seconds since the endpoint closed; 0 while it is open."""
@@ -200,6 +210,8 @@ class Pace:
         needed = IN_A_ROW
         if self._background:
             needed = max(needed, math.ceil(math.log(CHANCE) / math.log(self._background)))
+        if self._passed > number:  # it is open
+            return False
         first = last = number
         while first - 1 in self._refusals and last - first < needed:
             first -= 1

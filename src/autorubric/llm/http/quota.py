@@ -33,7 +33,9 @@ _PATTERNS: tuple[tuple[Unit, str], ...] = (
     ("requests", "x-ratelimit-{}"),
     ("requests", "ratelimit-{}"),
 )
-_NAMES = [(unit, *(name.format(part) for part in ("remaining", "reset", "limit"))) for unit, name in _PATTERNS]
+_NAMES: list[tuple[Unit, str, str, str]] = [
+    (unit, name.format("remaining"), name.format("reset"), name.format("limit")) for unit, name in _PATTERNS
+]
 
 
 def readings(headers: Mapping[str, str], now: float | None = None) -> Iterator[Reading]:
@@ -112,8 +114,8 @@ def _number(text: str | None) -> float | None:
 class Quota:
     """Units left in an endpoint's window: what it said last, less what was taken since.
 
-    When the window ends, as many units count as left as come back in the time that was waited: all of a window that
-    begins anew, or the few of one that slides. The next response says how many it really are.
+    When the window ends, as many units count as left as came back the last time: all of a window that begins anew, or
+    the few of one that slides. The next response says how many there really are.
 
     Example:
         >>> quota = Quota()
@@ -128,17 +130,16 @@ class Quota:
         self._left = math.inf  # of what was ever taken: the sum up to which requests may go
         self._until = math.inf
         self._heard = -1.0
-        self._window = 0.0  # the longest reset
-        self._due = 0.0  # units that count as left when the window ends
+        self._ended_at = math.inf  # what had been taken when the last window ended
+        self._due = 1.0  # units that came back when the last window ended
 
     def delay(self, units: float, now: float) -> float:
         """Seconds until `units` can be taken."""
         if self._taken + units <= self._left:
             return 0.0
         if now >= self._until:
-            self._left = self._taken + max(units, self._due)
-            self._until = now + 1.0
-            self._due = 0.0
+            self._left, self._until = self._taken + max(units, self._due), now + 1.0
+            self._ended_at, self._due = self._taken, 0.0
             return 0.0
         return self._until - now
 
@@ -148,10 +149,10 @@ class Quota:
         return self._taken
 
     def hear(self, said: Reading, taken: float, now: float) -> None:
-        """Believe a response to the request after which `taken` units were taken; those of earlier requests are old."""
+        """Believe the response to the request after which `taken` units were taken, unless a later one was heard."""
         if taken < self._heard:
             return
         self._heard = taken
-        self._window = max(self._window, said.reset)
         self._left, self._until = taken + said.left, now + said.reset
-        self._due = said.limit * said.reset / self._window if self._window else said.limit
+        if taken > self._ended_at:
+            self._due, self._ended_at = taken + said.left - self._ended_at, math.inf

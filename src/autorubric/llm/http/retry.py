@@ -157,10 +157,8 @@ _NO_MODEL = re.compile(
 
 
 def _kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
-    if status == 429 and "request too large" in words:  # larger than the limit of a whole minute
-        return "rejected", False
     if status == 429:
-        return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
+        return _refused_kind(words, retry_after)
     if status in (400, 403, 422) and _FILTERED.search(words):
         return "refusal", False
     if status in (400, 422) and _NO_MODEL.search(words):
@@ -170,6 +168,12 @@ def _kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKi
     if status >= 500:
         return "server", True
     return ("no_model" if status < 400 else "rejected"), False
+
+
+def _refused_kind(words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
+    if "request too large" in words:  # larger than the limit of a whole minute
+        return "rejected", False
+    return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
 
 
 def _is_spent(words: str, retry_after: float | None) -> bool:
