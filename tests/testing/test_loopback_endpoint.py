@@ -3,12 +3,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import pytest
 
-from autorubric.testing import Completion, FaultPlan, LoopbackEndpoint
+from autorubric.errors import ConfigError
+from autorubric.testing import Completion, FaultPlan, LoopbackEndpoint, RateWindow
 
 
 @pytest.fixture
