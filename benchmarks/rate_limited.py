@@ -1,4 +1,4 @@
-"""Endpoints with limits: how many requests they refuse, how much of the limit is used, what refusals at random cost."""
+"""Endpoints with limits: requests refused, share of the limit used, and what refusals at random cost."""
 
 from __future__ import annotations
 
@@ -149,9 +149,7 @@ def _at_random() -> bool:
             asyncio.run(_load([endpoint.base_url], 15.0))
             done.append(endpoint.stats()["by_status"]["200"] / 15.0)
     share = done[1] / done[0]
-    print(
-        f"{RANDOM:.0%} of requests refused at random: {done[1]:.0f} calls a second, {done[0]:.0f} without ({share:.0%})"
-    )
+    print(f"{RANDOM:.0%} refused at random: {done[1]:.0f} calls a second, {done[0]:.0f} without ({share:.0%})")
     print(f"target: at least {LEAST_THROUGHPUT:.0%}")
     return share >= LEAST_THROUGHPUT
 

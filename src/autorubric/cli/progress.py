@@ -116,8 +116,10 @@ def figures(state: RunState, elapsed: float) -> str:
     """Calls, retries, tokens and cost of this session, and the time left, in one line.
 
     Example:
-        >>> figures(RunState(100, 25, [], 200, 50, 12_000, 0.5, 6, 3, 2), 10.0)
-        'this session: 200 calls (20/s), 6 in flight, 50 reused; 3 retries, 2 of them rate limits (429); 12.0k tokens; $0.50; 30s left'
+        >>> figures(RunState(100, 25, [], 200, 50, 12_000, 0.5, 6, 3, 2), 10.0).split("; ")[:2]
+        ['this session: 200 calls (20/s), 6 in flight, 50 reused', '3 retries, 2 of them rate limits (429)']
+        >>> figures(RunState(100, 25, [], 200, 0, 12_000, 0.5), 10.0)
+        'this session: 200 calls (20/s), 0 in flight; 12.0k tokens; $0.50; 30s left'
     """
     rate = state.calls / elapsed if elapsed > 0 else 0.0
     reused = f", {state.reused:,} reused" if state.reused else ""

@@ -27,7 +27,7 @@ SPARE = 64
 
 
 def raise_limit() -> None:
-    """Let this process open as many files as the system allows without asking; nothing happens where there is no limit.
+    """Let this process open as many files as the system allows; nothing happens where there is no limit.
 
     Example:
         >>> raise_limit()
