@@ -289,7 +289,7 @@ class Pace:
         """Cut the rate to what was accepted, unless the last cuts have shown that this changes nothing."""
         again = self._cut_share / 2 <= share <= min(2 * self._cut_share, MOST_BACKGROUND)
         self._in_vain = self._in_vain + 1 if again else 0
-        if self._in_vain == 0:
+        if not self._cut_share:  # the first cut since the rate could be raised
             self._uncut = self.rate
         if self._in_vain < (1 if self._background else 2):
             self._cut_share, self._purse = share, 0.0 if self.rate == math.inf else -1.0
