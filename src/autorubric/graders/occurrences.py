@@ -14,8 +14,8 @@ from autorubric.graders.case import Case
 class Occurrences:
     """Numbers the questions of cases in the order in which the cases are given.
 
-    A question is a criterion as judges are shown it, with everything else that is in its prompt: submission, thinking,
-    query, reference and guidelines. Its first occurrence has number 0, and with it the key that it has always had.
+    A question is a criterion as judges are shown it, with everything else that is in its prompt: submission,
+    thinking, query, reference and guidelines. Its first occurrence has number 0.
 
     Args:
         most: questions remembered; the one that was not met for the longest is forgotten first. None for all.

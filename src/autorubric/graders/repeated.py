@@ -21,8 +21,8 @@ class Repeated:
 
     The repeats come to one vote of the judge: the majority of the verdicts, the mean of ordered options, the most
     frequent of other options; ties go to what scores least. A criterion's own `aggregation` is a rule for several
-    judges and does not count here. The vote's confidence is the share of repeats that say the same, abstentions aside.
-    A repeat that failed fails the vote, and a later run asks only that repeat again.
+    judges and does not count here. The vote's confidence is the share of repeats that say the same, abstentions
+    aside. A repeat that failed fails the vote, and a later run asks only that repeat again.
 
     Attributes:
         inner: a simple judge.

@@ -46,7 +46,7 @@ class Seats:
         self._taken: dict[Hashable, dict[tuple[int, int], int]] = {}
 
     def of(self, place: int) -> Ask:
-        """How the judge at `place` asks. A panel inside has given its own judges seats, which count as judges here."""
+        """How the judge at `place` asks; of a panel inside, each seat counts as a judge."""
 
         async def ask(
             model: Model,
