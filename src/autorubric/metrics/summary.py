@@ -71,9 +71,10 @@ def _lines(found: MetricsResult, verbose: bool) -> Iterator[str]:
 def consistency_lines(found: MetricsResult) -> Iterator[str]:
     """A line for each judge that was asked repeatedly."""
     for judge in found.self_consistency:
+        agreement = shown(judge.agreement, judge.agreement_ci)
         yield (
-            f"self-consistency of {judge.judge_id}: two repeats agree in "
-            f"{shown(judge.agreement, judge.agreement_ci)}, all repeats in {shown(judge.unanimous)} of {judge.n_judgments:,} judgments; variance within the judge "
+            f"self-consistency of {judge.judge_id}: two repeats agree in {agreement}, all repeats in "
+            f"{shown(judge.unanimous)} of {judge.n_judgments:,} judgments; variance within the judge "
             f"{shown(judge.variance)}"
         )
 
