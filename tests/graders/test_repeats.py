@@ -345,3 +345,16 @@ async def test_a_cache_directory_in_the_configuration_records_too(tmp_path: Path
         scores = [(await KIND.grade("Hello.", grader)).score for _ in range(3)]
         grader.close()
         assert (scores, endpoint.counts.requests) == ([1.0] * 3, 1)
+
+
+async def test_a_judge_beside_a_repeated_one_of_its_model_costs_one_call_wherever_it_stands(tmp_path: Path) -> None:
+    async with LoopbackEndpoint(replier=in_turn("MET", "UNMET")) as endpoint:
+        model = one_model(endpoint)
+        often, once = JudgeSpec(model, "a", repeats=3), JudgeSpec(model, "b")
+        totals = []
+        for judges in ([often], [often, once], [once, often], [once]):
+            grader = CriterionGrader(judges=judges, run_dir=tmp_path)
+            await KIND.grade("Hello.", grader)
+            grader.close()
+            totals.append(endpoint.counts.requests)
+    assert totals == [3, 4, 4, 4]
