@@ -18,7 +18,7 @@ class Seats:
 
     The first judge to put a question has seat 0 and with it the key that a judge alone has; each further judge with
     the same question to the same model has the next seat. Judges whose prompts differ (other examples, options in
-    another order) do not share a question, and all have seat 0. Judges ask in a fixed order, so that a later run gives
+    another order) do not share a question, and all have seat 0. Judges ask in a fixed order, so a later run gives
     the same seats. One judge that repeats a question within a case keeps its seat.
 
     Args:
