@@ -69,7 +69,7 @@ def price_table(path: str | Path | None = None) -> dict[str, Price]:
         >>> price_table()["openai/gpt-4.1"]
         Price(input=2.0, output=8.0, cached=0.5, ...)
     """
-    table = dict(_builtin())
+    table = dict(builtin_prices(date.today()))
     if path is not None:
         table.update(_table(_rows(path)))
     return table
@@ -111,10 +111,17 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
 @cache
-def _builtin() -> Mapping[str, Price]:
-    """The table that `make prices` writes, with the prices that hold today."""
+def builtin_prices(day: date) -> Mapping[str, Price]:
+    """The table that `make prices` writes, with the prices that hold on a day as far as they are announced.
+
+    Example:
+        >>> builtin_prices(date(2026, 12, 31))["gemini/gemini-3.8-flash"].output
+        3.75
+        >>> builtin_prices(date(2027, 1, 1))["gemini/gemini-3.8-flash"].output
+        7.5
+    """
     file = json_value(Path(__file__).with_name("prices.json").read_bytes())
-    return {name: _price(_in_force(row, date.today().isoformat())) for name, row in file["prices"].items()}
+    return {name: _price(_in_force(row, day.isoformat())) for name, row in file["prices"].items()}
 
 
 def _in_force(row: Mapping[str, Any], day: str) -> Mapping[str, Any]:
