@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, date, datetime
-from itertools import pairwise
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
