@@ -18,7 +18,7 @@ from autorubric.llm.http.allowance import Allowance
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.negotiation import Terms
-from autorubric.llm.http.prices import Price, price_of
+from autorubric.llm.http.prices import price_of, stated_price
 from autorubric.llm.http.providers import resolve
 from autorubric.llm.http.proxies import proxy_for
 from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
@@ -82,7 +82,8 @@ class ChatModel:
         proxy_for(self._url)
         self._headers = _headers(config, self._key)
         self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
-        self._price = Price(**config.prices) if config.prices else price_of(self.endpoint, self._endpoints.prices)
+        known = price_of(self.endpoint, self._endpoints.prices)
+        self._price = stated_price(config.prices) if config.prices else known
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
         self._rng = random.Random()
         self._limiter.join(self, self._allowance())

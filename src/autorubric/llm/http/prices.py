@@ -157,7 +157,18 @@ def _checked(rows: Any, source: str) -> dict[str, dict[str, Any]]:
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Price]:
-    return {name: Price(**{key: float(row[key]) for key in _PRICES if key in row}) for name, row in rows.items()}
+    return {name: stated_price(row) for name, row in rows.items()}
+
+
+def stated_price(row: Mapping[str, Any]) -> Price:
+    """The price that a user's file or configuration gives.
+
+    Example:
+        >>> stated_price({"input": 1, "output": 2}).dollars(Usage(1_000_000, 1_000_000))
+        3.0
+    """
+    cached = row.get("cached")
+    return Price(float(row["input"]), float(row["output"]), None if cached is None else float(cached))
 
 
 _PRICES = ("input", "output", "cached")

@@ -187,7 +187,7 @@ names = st.sampled_from(
     ]
 )
 details = st.dictionaries(st.sampled_from(["cached_tokens", "reasoning_tokens"]), counts)
-usages = st.none() | st.builds(
+usages: st.SearchStrategy[Any] = st.none() | st.builds(
     dict,
     st.dictionaries(names, counts),
     prompt_tokens_details=details,
