@@ -79,12 +79,21 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more calls, as the endpoint counted them."""
+    """Tokens of one or more calls, as the endpoint counted them.
+
+    Attributes:
+        prompt_tokens: of the prompts, cached tokens included.
+        completion_tokens: of the replies, reasoning included.
+        cached_tokens: of the prompts, those read from a cache.
+        reasoning_tokens: of the replies, those of reasoning.
+        cache_write_tokens: of the prompts, those written to a cache.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -97,6 +106,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
 
