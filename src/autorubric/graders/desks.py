@@ -17,8 +17,8 @@ from autorubric.llm.executor import Executor, Records
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import run_lock
 from autorubric.llm.records.recent import RecentReplies
+from autorubric.llm.records.shared import shared_ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class Desks:
     Args:
         recipe: how judges are made from models.
         limits: what may be spent.
-        run_dir: where replies are recorded, held for this process until `close`; None keeps the last ones in memory.
-        ledger: an open ledger in the place of `run_dir`.
+        run_dir: where replies are recorded, other graders and processes included; None keeps the last ones in memory.
+        ledger: an open ledger instead of `run_dir`.
     """
 
     def __init__(self, recipe: Recipe, limits: Limits, run_dir: Path | None, ledger: Ledger | None) -> None:
@@ -98,8 +98,7 @@ class Desks:
     def ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None where it has none."""
         if self._ledger is None and self._run_dir is not None:
-            self._held.enter_context(run_lock(self._run_dir))
-            self._ledger = self._held.enter_context(Ledger.open(self._run_dir))
+            self._ledger = self._held.enter_context(shared_ledger(self._run_dir))
         return self._ledger
 
     async def here(self) -> Desk:

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,8 @@ from autorubric.llm.records.arrivals import Arrival, Arrivals, take_over
 from autorubric.llm.records.commits import GroupCommit, together, unwritten_named
 from autorubric.llm.records.directory import private_file
 from autorubric.llm.records.inserts import insert_rows
+from autorubric.llm.records.key_index import Inserted, KeyIndex
+from autorubric.llm.records.lock import WriteTurn
 from autorubric.llm.records.rows import CallRow, SealedRow, seal, unpacked_reply, unseal
 from autorubric.llm.records.tables import connect, damage_named, prepare
 from autorubric.llm.request import Reply
@@ -26,13 +29,9 @@ Write: TypeAlias = Callable[[sqlite3.Connection], None]
 
 FILE_NAME = "ledger.sqlite"
 
-_UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id DESC"
-_INDEX = """INSERT OR IGNORE INTO replies
-    SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY key, id"""
-_FIND = "SELECT call, data, digest FROM replies LEFT JOIN payloads ON id = call WHERE key = ?"
-_FIND_CALL = "SELECT id, data, digest FROM payloads WHERE id = ?"
 _SINCE = "SELECT key, at FROM calls WHERE at >= ?"
-_MOST_UNINDEXED = 4096
+LINGER = 0.005
+"""Seconds that a commit waits for more calls when calls are frequent."""
 
 
 class ImportRow(NamedTuple):
@@ -62,71 +61,63 @@ class Ledger:
 
     def __init__(
         self,
-        place: str,
-        writing: sqlite3.Connection,
-        reading: sqlite3.Connection,
-        linger: float,
+        connections: _Connections,
         directory: Path | None = None,
+        *,
+        linger: float = LINGER,
+        shared: bool = False,
     ) -> None:
-        self._place = place
-        self._writing = writing
-        self._reading = reading
-        self._arrivals = None if directory is None else Arrivals(directory)
-        with damage_named(place):
-            prepare(writing, place)
+        self._place, self._writing, self._reading, self._turn = connections
+        self._shared = shared
+        self._opened = ExitStack()
+        self._arrivals = None if shared or directory is None else Arrivals(directory)
+        with damage_named(self._place), self._turn:
+            prepare(self._writing, self._place)
             if directory is not None:
                 take_over(directory, self._take_in)
-            self._indexed: int = writing.execute("SELECT value FROM meta WHERE name = 'indexed'").fetchall()[0][0]
-            # An index by hash costs a page a key; so keys wait here, and are indexed thousands at a time.
-            self._unindexed: dict[bytes, int] = dict(writing.execute(_UNINDEXED, (self._indexed,)).fetchall())
-        self._first_fresh = self.count + 1
-        self._commits = GroupCommit(writing, self._write, self._make_findable, linger=linger)
+            self._keys = KeyIndex(self._writing)
+        self._commits = GroupCommit(self._writing, self._write, self._make_findable, self._turn, linger=linger)
 
     @classmethod
-    def open(cls, directory: Path, *, linger: float = 0.05) -> Ledger:
+    def open(cls, directory: Path, *, linger: float = LINGER, shared: bool = False) -> Ledger:
         """The ledger of a run directory; both are made where there is none, for the owner's eyes only.
 
         Args:
             directory: the run directory; on a local disk, because network filesystems lose locks and syncs.
-            linger: seconds that a finished call waits for others to share its commit.
+            linger: the longest wait, in seconds, for more calls to share a commit when calls are frequent.
+            shared: other processes may have the ledger open; what they record is found.
 
         Raises:
             InputError: the directory cannot be made or written, or lies on a network filesystem.
             LedgerError: the ledger is damaged, or was written by another version.
         """
-        path = private_file(directory, FILE_NAME)
-        with damage_named(str(path)):
-            writing = connect(path)
-        reading = None
-        try:
-            with damage_named(str(path)):
-                reading = connect(path)
-            return cls(str(path), writing, reading, linger, directory)
-        except BaseException:
-            if reading is not None:
-                reading.close()
-            writing.close()
-            raise
+        with ExitStack() as opened:
+            connections = _connected(directory, opened)
+            ledger = cls(connections, directory, linger=linger, shared=shared)
+            ledger._opened = opened.pop_all()
+        return ledger
 
     @classmethod
     def in_memory(cls) -> Ledger:
         """A ledger that is gone when it is closed, for callers who have no run directory."""
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        return cls("the ledger in memory", connection, connection, 0.0)
+        ledger = cls(_Connections("the ledger in memory", connection, connection, nullcontext()), linger=0.0)
+        ledger._opened.callback(connection.close)
+        return ledger
 
     def find(self, key: bytes) -> Reply | None:
         """The recorded reply under `key`, or None; it is `fresh` where this session paid for it."""
         self._commits.check()
-        call = self._unindexed.get(key)
         with damage_named(self._place):
-            query, name = (_FIND, key) if call is None else (_FIND_CALL, call)
-            found = self._reading.execute(query, (name,)).fetchall()
-        if not found and call is None:
+            found = self._keys.find(self._reading, key)
+            if found is None and self._shared and self._keys.catch_up(self._reading):
+                found = self._keys.find(self._reading, key)
+        if found is None:
             return None
-        if not found or found[0][1] is None:
-            raise LedgerError(f"{self._place} is damaged: call {call or found[0][0]} has lost its reply")
-        recorded, data, digest = found[0]
-        return unpacked_reply(unseal(key, data, digest), fresh=recorded >= self._first_fresh)
+        call, data, digest = found
+        if data is None:
+            raise LedgerError(f"{self._place} is damaged: call {call} has lost its reply")
+        return unpacked_reply(unseal(key, data, digest), fresh=self._keys.is_fresh(call))
 
     async def record(self, row: CallRow) -> None:
         """Return when `row` is on the disk.
@@ -251,9 +242,7 @@ class Ledger:
         self._commits.close()
         if self._arrivals is not None:
             self._arrivals.close(remove=not self._commits.is_broken)
-        # The writer goes last: the last connection to close folds the write-ahead log into the file.
-        self._reading.close()
-        self._writing.close()
+        self._opened.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -281,43 +270,53 @@ class Ledger:
             with unwritten_named(connection):
                 together(connection, lambda: insert_rows(connection, missing))
 
-    def _write(self, things: list[SealedRow | Write]) -> list[_Inserted | None]:
+    def _write(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
         """Put a batch into the tables; on the writing thread."""
         rows = [thing for thing in things if isinstance(thing, SealedRow)]
         calls = iter(insert_rows(self._writing, rows))
-        results: list[_Inserted | None] = []
+        results: list[Inserted | None] = []
         for thing in things:
             if isinstance(thing, SealedRow):
-                results.append(_Inserted(thing.key, next(calls), thing.is_reply))
+                results.append(Inserted(thing.key, next(calls), thing.is_reply))
             else:
                 thing(self._writing)
                 results.append(None)
         return results
 
-    def _make_findable(self, results: list[_Inserted | None]) -> None:
+    def _make_findable(self, results: list[Inserted | None]) -> None:
         """Take the keys of a committed batch in; on the writing thread."""
         calls = [result for result in results if result is not None]
-        self._unindexed.update((key, call) for key, call, is_reply in calls if is_reply)
         if self._arrivals is not None:
             self._arrivals.committed(len(calls))
-        if len(self._unindexed) < _MOST_UNINDEXED:
-            return
-        connection = self._writing
-        connection.execute("BEGIN IMMEDIATE")
-        last: int = connection.execute("SELECT max(id) FROM calls").fetchall()[0][0]
-        connection.execute(_INDEX, (self._indexed,))
-        connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
-        connection.execute("COMMIT")
-        self._indexed = last
-        self._unindexed.clear()
+        self._keys.add(self._writing, calls)
 
 
-class _Inserted(NamedTuple):
-    """A call that was written: its key, its number, and whether it brought a reply."""
+class _Connections(NamedTuple):
+    """An open file: its name, a connection that writes, one that reads, and what is held while it is written."""
 
-    key: bytes
-    call: int
-    is_reply: bool
+    place: str
+    writing: sqlite3.Connection
+    reading: sqlite3.Connection
+    turn: AbstractContextManager[object]
+
+
+def _connected(directory: Path, opened: ExitStack) -> _Connections:
+    path = private_file(directory, FILE_NAME)
+    turn = WriteTurn(directory)
+    opened.callback(turn.close)
+    with damage_named(str(path)):
+        with turn:
+            writing = connect(path)
+        opened.callback(_folded, writing, turn)
+        reading = connect(path)
+        opened.callback(reading.close)
+    return _Connections(str(path), writing, reading, turn)
+
+
+def _folded(writing: sqlite3.Connection, turn: WriteTurn) -> None:
+    # The last connection to close folds the write-ahead log into the file.
+    with turn:
+        writing.close()
 
 
 def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:
