@@ -74,7 +74,7 @@ def command_again(arguments: Sequence[str], *, without: Collection[str] = ()) ->
         without: switches that hold for one run only.
 
     Example:
-        >>> command_again(["grade", "my essays.json", "--no-resume"], without=["--no-resume"])
+        >>> command_again(["grade", "my essays.json", "--start-over"], without=["--start-over"])
         "autorubric grade 'my essays.json'"
         >>> command_again(["grade", "essays\udcff.json"])
         "autorubric grade $'essays\\xff.json'"

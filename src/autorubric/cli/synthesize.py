@@ -14,6 +14,7 @@ import typer
 from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.cli.event_loop import run
 from autorubric.cli.flags import FLAGS, folder_named, settings_tree
+from autorubric.cli.judge_flags import StartOver
 from autorubric.errors import ConfigError
 
 _Input = Annotated[
@@ -41,6 +42,7 @@ def synthesize(
     dry_run: _DryRun = False,
     wait: _Wait = False,
     export_only: _ExportOnly = False,
+    start_over: StartOver = False,
     show: _Show = 0,
     log_json: LogJson = None,
     log_prompts: LogPrompts = False,
@@ -50,7 +52,7 @@ def synthesize(
 
     The same command again goes on where the last one stopped and pays for nothing twice.
     """
-    from autorubric.synthesis.settings import settings_from, values_in
+    from autorubric.synthesis.settings import settings_from, slots_of, values_in
 
     held = values_in(config) if config else {}
     tree = settings_tree(given, held, models)
@@ -70,7 +72,10 @@ def synthesize(
 
     from autorubric.cli.synthesis_session import Session
 
-    session = Session(settings, wait, export_only, show, _command_again(context.obj or sys.argv[1:]))
+    if start_over:
+        settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in slots_of(settings))})
+    again = _command_again(context.obj or sys.argv[1:])
+    session = Session(settings, wait, export_only, show, again, start_over)
     with call_log(log_json, log_prompts, settings.out):
         return run(session.estimate() if dry_run else session.run())
 
@@ -104,7 +109,7 @@ def _command_again(arguments: Sequence[str]) -> str:
     for word in words:
         if word == "--refresh":
             next(words, None)
-        elif not word.startswith("--refresh=") and word != "--export-only":
+        elif not word.startswith("--refresh=") and word not in ("--export-only", "--start-over"):
             kept.append(word)
     return shlex.join(["autorubric", *kept])
 

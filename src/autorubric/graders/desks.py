@@ -20,6 +20,9 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.recent import RecentReplies
 from autorubric.llm.records.shared import shared_ledger
 
+MAX_IN_FLIGHT = 256
+"""Calls in flight where nobody says, in Python as on the command line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -33,7 +36,7 @@ class Limits:
 
     usd: float | None = None
     tokens: int | None = None
-    in_flight: int = 64
+    in_flight: int = MAX_IN_FLIGHT
 
     def __post_init__(self) -> None:
         if isinstance(self.in_flight, bool) or not isinstance(self.in_flight, int) or self.in_flight < 1:

@@ -198,7 +198,7 @@ def test_a_ledger_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -
 
 def test_a_file_that_is_no_database_is_a_ledger_error(tmp_path: Path) -> None:
     (tmp_path / "ledger.sqlite").write_bytes(b"not a database at all, but long enough" * 50)
-    with pytest.raises(LedgerError, match="cannot be read: file is not a database; restore"):
+    with pytest.raises(LedgerError, match=r"no reply in it can be read .*--start-over"):
         Ledger.open(tmp_path)
 
 
@@ -208,22 +208,22 @@ def change(directory: Path, statement: str, values: tuple[Any, ...] = ()) -> Non
     connection.close()
 
 
-async def test_every_flipped_bit_of_a_payload_is_an_error_and_never_a_wrong_reply(tmp_path: Path) -> None:
+async def test_every_flipped_bit_of_a_payload_is_a_miss_and_never_a_wrong_reply(tmp_path: Path) -> None:
     with Ledger.open(tmp_path) as ledger:
         await ledger.record(a_row(1, Reply("MET")))
     connection = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
     data = connection.execute("SELECT data FROM payloads").fetchone()[0]
-    with Ledger.open(tmp_path) as ledger:
-        for bit in range(8 * len(data)):
-            flipped = bytearray(data)
-            flipped[bit // 8] ^= 1 << bit % 8
-            connection.execute("UPDATE payloads SET data = ?", (bytes(flipped),))
-            with pytest.raises(LedgerError, match="damaged"):
-                ledger.find(a_key(1))
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        connection.execute("UPDATE payloads SET data = ?", (bytes(flipped),))
+        connection.execute("UPDATE calls SET status = 'ok'")
+        with Ledger.open(tmp_path) as ledger:
+            assert ledger.find(a_key(1)) is None
     connection.close()
 
 
-async def test_a_reply_filed_under_another_requests_key_is_an_error(
+async def test_a_reply_filed_under_another_requests_key_is_a_miss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_index, "_MOST_UNINDEXED", 1)
@@ -231,16 +231,17 @@ async def test_a_reply_filed_under_another_requests_key_is_an_error(
         await ledger.record(a_row(1, Reply("MET")))
         await ledger.record(a_row(2, Reply("UNMET")))
     change(tmp_path, "UPDATE replies SET call = 2 WHERE key = ?", (a_key(1),))
-    with Ledger.open(tmp_path) as ledger, pytest.raises(LedgerError, match="damaged"):
-        ledger.find(a_key(1))
+    with Ledger.open(tmp_path) as ledger:
+        assert [found_text(ledger, number) for number in (1, 2)] == [None, "UNMET"]
+    with Ledger.open(tmp_path) as ledger:
+        assert [found_text(ledger, number) for number in (1, 2)] == [None, "UNMET"]
 
 
-async def test_a_lost_payload_is_an_error(tmp_path: Path) -> None:
+async def test_a_lost_payload_is_a_miss(tmp_path: Path) -> None:
     with Ledger.open(tmp_path) as ledger:
         await ledger.record(a_row(1))
         change(tmp_path, "DELETE FROM payloads")
-        with pytest.raises(LedgerError, match="call 1 has lost its reply"):
-            ledger.find(a_key(1))
+        assert ledger.find(a_key(1)) is None
 
 
 def test_flipped_bytes_anywhere_in_the_file_never_give_a_wrong_reply(tmp_path: Path) -> None:

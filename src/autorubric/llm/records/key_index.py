@@ -68,6 +68,11 @@ class KeyIndex:
                 self._read_to = rows[-1][1]
         return bool(rows)
 
+    def forget(self, key: bytes) -> None:
+        """Find nothing under `key` from now on, once its row is out of the table."""
+        with self._lock:
+            self._waiting.pop(key, None)
+
     def is_fresh(self, call: int) -> bool:
         """Whether this process recorded the call since it opened the ledger."""
         with self._lock:

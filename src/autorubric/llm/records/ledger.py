@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,13 +22,15 @@ from autorubric.llm.records.directory import private_file
 from autorubric.llm.records.inserts import insert_rows
 from autorubric.llm.records.key_index import Inserted, KeyIndex
 from autorubric.llm.records.lock import WriteTurn
-from autorubric.llm.records.rows import CallRow, SealedRow, seal, unpacked_reply, unseal
+from autorubric.llm.records.recovery import MARK, corruption_marked, recover
+from autorubric.llm.records.rows import DAMAGED, CallRow, SealedRow, seal, unpacked_reply, unseal
 from autorubric.llm.records.tables import connect, damage_named, prepare
 from autorubric.llm.request import Reply
 
 Write: TypeAlias = Callable[[sqlite3.Connection], None]
 
 FILE_NAME = "ledger.sqlite"
+_LOG = logging.getLogger("autorubric.ledger")
 
 _SINCE = "SELECT key, at FROM calls WHERE at >= ?"
 LINGER = 0.005
@@ -68,10 +71,10 @@ class Ledger:
         shared: bool = False,
     ) -> None:
         self._place, self._writing, self._reading, self._turn = connections
-        self._shared = shared
+        self._shared, self._folder = shared, directory
         self._opened = ExitStack()
         self._arrivals = None if shared or directory is None else Arrivals(directory)
-        with damage_named(self._place), self._turn:
+        with self._damage_named(), self._turn:
             prepare(self._writing, self._place)
             if directory is not None:
                 take_over(directory, self._take_in)
@@ -91,6 +94,19 @@ class Ledger:
             InputError: the directory cannot be made or written, or lies on a network filesystem.
             LedgerError: the ledger is damaged, or was written by another version.
         """
+        path = private_file(directory, FILE_NAME)
+        if (directory / MARK).exists():
+            _recover(path)
+        try:
+            return cls._opened_in(directory, linger=linger, shared=shared)
+        except LedgerError:
+            if not (directory / MARK).exists():
+                raise
+        _recover(path)
+        return cls._opened_in(directory, linger=linger, shared=shared)
+
+    @classmethod
+    def _opened_in(cls, directory: Path, *, linger: float, shared: bool) -> Ledger:
         with ExitStack() as opened:
             connections = _connected(directory, opened)
             ledger = cls(connections, directory, linger=linger, shared=shared)
@@ -108,16 +124,18 @@ class Ledger:
     def find(self, key: bytes) -> Reply | None:
         """The recorded reply under `key`, or None; it is `fresh` where this session paid for it."""
         self._commits.check()
-        with damage_named(self._place):
+        with self._damage_named():
             found = self._keys.find(self._reading, key)
             if found is None and self._shared and self._keys.catch_up(self._reading):
                 found = self._keys.find(self._reading, key)
         if found is None:
             return None
-        call, data, digest = found
-        if data is None:
-            raise LedgerError(f"{self._place} is damaged: call {call} has lost its reply")
-        return unpacked_reply(unseal(key, data, digest), fresh=self._keys.is_fresh(call))
+        try:
+            value = unseal(key, found.data, found.digest)
+        except LedgerError:
+            self._set_aside(key, found.call)
+            return None
+        return unpacked_reply(value, fresh=self._keys.is_fresh(found.call))
 
     async def record(self, row: CallRow) -> None:
         """Return when `row` is on the disk.
@@ -147,12 +165,16 @@ class Ledger:
         """The digest of the inputs and the value that were imported for a record's slot, or None."""
         self._commits.check()
         query = "SELECT inputs, data, digest FROM imports WHERE record = ? AND slot = ?"
-        with damage_named(self._place):
+        with self._damage_named():
             found = self._reading.execute(query, (record, slot)).fetchall()
         if not found:
             return None
         inputs, data, digest = found[0]
-        return inputs, unseal(_import_name(record, slot, inputs), data, digest)
+        try:
+            return inputs, unseal(_import_name(record, slot, inputs), data, digest)
+        except LedgerError:
+            _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
+            return None
 
     def keep_note(self, name: str, value: Any) -> None:
         """Keep a JSON value under a name, durably, in place of the one before.
@@ -167,7 +189,7 @@ class Ledger:
 
     def find_note(self, name: str) -> Any:
         """The value kept under a name, or None."""
-        with damage_named(self._place):
+        with self._damage_named():
             found = self._reading.execute("SELECT value FROM meta WHERE name = ?", (f"note:{name}",)).fetchall()
         return json.loads(found[0][0]) if found else None
 
@@ -192,7 +214,7 @@ class Ledger:
     @property
     def count(self) -> int:
         """Calls recorded by all sessions, the failed ones included."""
-        with damage_named(self._place):
+        with self._damage_named():
             number: int = self._reading.execute("SELECT coalesce(max(id), 0) FROM calls").fetchall()[0][0]
         return number
 
@@ -207,7 +229,7 @@ class Ledger:
             ...     [(total.role, total.calls, total.cost) for total in ledger.totals()]
             [('judge', 1, 0.5)]
         """
-        with damage_named(self._place):
+        with self._damage_named():
             return totals(self._reading)
 
     def spent(self) -> Spent:
@@ -218,7 +240,7 @@ class Ledger:
             ...     ledger.spent()
             Spent(calls=0, tokens=0, cost=0.0, unpriced=0)
         """
-        with damage_named(self._place):
+        with self._damage_named():
             return spent(self._reading)
 
     def failures(self) -> Iterator[FailedCall]:
@@ -234,7 +256,7 @@ class Ledger:
             ...     [f"{call.item}: {call.failure}" for call in ledger.failures()]
             ['q1: server: HTTP 503: overloaded']
         """
-        with damage_named(self._place):
+        with self._damage_named():
             yield from failed_calls(self._reading)
 
     def close(self) -> None:
@@ -261,6 +283,21 @@ class Ledger:
             self._arrivals.put(sealed)
             return self._commits.submit(sealed)
 
+    def _set_aside(self, key: bytes, call: int) -> None:
+        """Take a reply that is damaged out, and say so; what it cost still counts."""
+        with self._damage_named():
+            query = "SELECT item, role, model FROM calls WHERE id = ?"
+            whose = self._reading.execute(query, (call,)).fetchall() or [("?", "?", "?")]
+        self._commits.write(partial(_mark_damaged, key, call))
+        self._keys.forget(key)
+        words = "%s: the reply of call %d (item %r, %s, %s) is damaged; it is set aside and requested again"
+        _LOG.warning(words, self._place, call, *whose[0])
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
+        with damage_named(self._place), corruption_marked(self._folder):
+            yield
+
     def _take_in(self, left: list[Arrival]) -> None:
         """Record what a killed process had not committed, or what damage has taken out of its last commits."""
         connection = self._writing
@@ -272,6 +309,10 @@ class Ledger:
 
     def _write(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
         """Put a batch into the tables; on the writing thread."""
+        with corruption_marked(self._folder):
+            return self._written(things)
+
+    def _written(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
         rows = [thing for thing in things if isinstance(thing, SealedRow)]
         calls = iter(insert_rows(self._writing, rows))
         results: list[Inserted | None] = []
@@ -301,10 +342,10 @@ class _Connections(NamedTuple):
 
 
 def _connected(directory: Path, opened: ExitStack) -> _Connections:
-    path = private_file(directory, FILE_NAME)
+    path = directory / FILE_NAME
     turn = WriteTurn(directory)
     opened.callback(turn.close)
-    with damage_named(str(path)):
+    with damage_named(str(path)), corruption_marked(directory):
         with turn:
             writing = connect(path)
         opened.callback(_folded, writing, turn)
@@ -313,10 +354,26 @@ def _connected(directory: Path, opened: ExitStack) -> _Connections:
     return _Connections(str(path), writing, reading, turn)
 
 
+def _recover(path: Path) -> None:
+    turn = WriteTurn(path.parent)
+    try:
+        with turn:
+            if path.with_name(MARK).exists():  # nobody else has done it meanwhile
+                recover(path)
+    finally:
+        turn.close()
+
+
 def _folded(writing: sqlite3.Connection, turn: WriteTurn) -> None:
     # The last connection to close folds the write-ahead log into the file.
     with turn:
         writing.close()
+
+
+def _mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM replies WHERE key = ? AND call = ?", (key, call))
+    # Where the index is what is damaged, the call belongs to another key, and is sound.
+    connection.execute("UPDATE calls SET status = ? WHERE id = ? AND key = ?", (DAMAGED, call, key))
 
 
 def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:

@@ -102,5 +102,5 @@ class damage_named:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says more of the same kind
         if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
             raise LedgerError(f"{self._place} cannot be opened: {TOO_MANY_FILES}") from error
-        advice = "restore the run directory from a copy, or start again in a new one"
+        advice = "run the same command again: it recovers what can be read and requests the rest"
         raise LedgerError(f"{self._place} cannot be read: {error}; {advice}") from error
