@@ -45,7 +45,11 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = file.read().strip() or "another process"
-            raise RunLockedError(f"{directory} is in use by {holder}; stop it, or wait for it with --wait") from None
+            advice = (
+                "stop it, or wait for it (--wait on the command line), or use another directory "
+                "(--out; in Python another experiment_name or experiments_dir)"
+            )
+            raise RunLockedError(f"{directory} is in use by {holder}; {advice}") from None
         file.truncate(0)
         file.write(f"process {os.getpid()}, which took it at {_now()}")
         file.flush()
