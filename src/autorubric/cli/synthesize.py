@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,11 +69,13 @@ def synthesize(
         raise ConfigError(_under_its_flag(problem, where, given) for problem in error.problems) from None
     _refuse_unused(settings.profile, given)
 
+    from autorubric.cli.long_runs import command_again
     from autorubric.cli.synthesis_session import Session
 
     if start_over:
         settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in slots_of(settings))})
-    again = _command_again(context.obj or sys.argv[1:])
+    once = ("--export-only", "--start-over")
+    again = command_again(context.obj or sys.argv[1:], without=once, without_values=("--refresh",))
     session = Session(settings, wait, export_only, show, again, start_over)
     with call_log(log_json, log_prompts, settings.out):
         return run(session.estimate() if dry_run else session.run())
@@ -95,23 +96,6 @@ def _refuse_unused(profile: str, given: Mapping[str, Any]) -> None:
     if unused and profile != "full":
         verb = "needs" if len(unused) == 1 else "need"
         raise ConfigError(f"{', '.join(unused)} {verb} the full method; pass --profile full")
-
-
-def _command_again(arguments: Sequence[str]) -> str:
-    """The command line that goes on with this run, as a shell takes it.
-
-    Example:
-        >>> _command_again(["synthesize", "my queries.jsonl", "--refresh", "merge", "--export-only"])
-        "autorubric synthesize 'my queries.jsonl'"
-    """
-    words = iter(arguments)
-    kept = []
-    for word in words:
-        if word == "--refresh":
-            next(words, None)
-        elif not word.startswith("--refresh=") and word not in ("--export-only", "--start-over"):
-            kept.append(word)
-    return shlex.join(["autorubric", *kept])
 
 
 def _with_flags(function: Any) -> None:
