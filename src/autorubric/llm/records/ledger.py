@@ -357,7 +357,7 @@ def _connected(directory: Path, opened: ExitStack) -> _Connections:
 def _recover(path: Path) -> None:
     turn = WriteTurn(path.parent)
     try:
-        with turn:
+        with damage_named(str(path)), turn:
             if path.with_name(MARK).exists():  # nobody else has done it meanwhile
                 recover(path)
     finally:

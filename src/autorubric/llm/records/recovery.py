@@ -12,12 +12,11 @@ from typing import Any
 
 from autorubric.errors import LedgerError
 from autorubric.llm.records.rows import CALL_COLUMNS, DAMAGED, digest_of
-from autorubric.llm.records.tables import connect, prepare
+from autorubric.llm.records.tables import CORRUPT, connect, prepare
 
 MARK = "ledger.damaged"
 """A file that a process leaves when SQLite finds the ledger malformed: the next one that opens it recovers it."""
 
-_CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _LOG = logging.getLogger("autorubric.ledger")
 _OTHERS = (("imports", 5, "1"), ("meta", 2, "name LIKE 'note:%'"))
 _BEYOND = 10_000
@@ -30,7 +29,7 @@ def corruption_marked(folder: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if folder is not None and (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _CORRUPT:
+        if folder is not None and (getattr(error, "sqlite_errorcode", 0) & 0xFF) in CORRUPT:
             with contextlib.suppress(OSError):
                 (folder / MARK).touch(0o600)
         raise
