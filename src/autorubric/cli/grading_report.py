@@ -32,12 +32,25 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
         for figures in ranked:
             share = 100 * figures.influence / whole
             print(f"    {figures.name}: {figures.weight:g}, {figures.values.mean:.2f}, {share:.0f} %")
-    for line in _doubt_lines(summary):
+    for line in (*_consistency_lines(summary), *_doubt_lines(summary)):
         print(f"  {line}")
     for line in spending_lines(totals):
         print(f"  {line}")
     for reason, count in summary.reasons.most_common():
         print(f"  {count} judgments failed: {reason}")
+
+
+def _consistency_lines(summary: EvaluationSummary) -> Iterable[str]:
+    for judge in summary.consistency.values():
+        if judge.agreement is None or judge.unanimous_share is None:
+            continue
+        ends = judge.interval()
+        interval = "" if ends is None else f", 95 % interval {ends[0]:.3f} to {ends[1]:.3f}"
+        spread = "" if judge.variance is None else f"; variance within the judge {judge.variance:.3f}"
+        yield (
+            f"self-consistency of {judge.judge_id}: two repeats agree in {judge.agreement:.3f}{interval}, all "
+            f"repeats in {judge.unanimous_share:.3f} of {judge.judgments:,} judgments{spread}"
+        )
 
 
 def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:

@@ -17,7 +17,7 @@ from autorubric.llm.executor import Executor, Records
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.recent import RecentReplies
+from autorubric.llm.records.nothing import NoRecords
 from autorubric.llm.records.shared import shared_ledger
 
 MAX_IN_FLIGHT = 256
@@ -73,11 +73,12 @@ class Desk:
 
 
 class Desks:
-    """The desks of one grader, and the replies they share.
+    """The desks of one grader, and the records they share.
 
     Args:
         recipe: how judges are made from models.
         limits: what may be spent.
+    from autorubric.llm.records.nothing import NoRecords
         run_dir: where replies are recorded, other graders and processes included; None keeps the last ones in memory.
         ledger: an open ledger instead of `run_dir`.
     """
@@ -87,7 +88,6 @@ class Desks:
         self._recipe = recipe
         self._run_dir = run_dir
         self._ledger = ledger
-        self._memory = RecentReplies()
         self._budget: Budget | None = None
         self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
         self._held = ExitStack()
@@ -129,5 +129,5 @@ class Desks:
         ledger = self.ledger()
         if self._budget is None:
             self._budget = self.limits.budget(ledger)
-        records: Records = self._memory if ledger is None else ledger
+        records: Records = NoRecords() if ledger is None else ledger
         return Executor(records, self._budget)

@@ -25,7 +25,7 @@ _ENDS_MODEL = frozenset({"auth", "quota", "no_model", "unreachable"})
 
 
 class Records(Protocol):
-    """Where replies are kept and found: a `Ledger`, or `RecentReplies` for callers without a run directory."""
+    """Where replies are kept and found: a `Ledger`, or `NoRecords` for callers without a run directory."""
 
     def find(self, key: bytes) -> Reply | None:
         """The reply under `key`, or None."""

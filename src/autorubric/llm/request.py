@@ -50,7 +50,7 @@ def _plain(value: object) -> dict[str, Any]:
 class Request:
     """One question to one model.
 
-    `messages`, `schema`, `draw` and `reask` shape the reply and are part of the ledger's key, together with
+    `messages`, `schema`, `draw`, `reask`, `seat` and `copy` are part of the ledger's key, together with
     everything the model adds (endpoint, model name, parameters). The rest only says where the request
     belongs.
 
@@ -62,6 +62,8 @@ class Request:
         reask: how often the same draw was asked before because its reply could not be read, from 0.
         item: the id of the record or dataset row that this is for.
         inputs: the values the prompt was made from; never sent. Models that read no prose use them.
+        seat: which of several judges that ask the same question about one item this is, from 0.
+        copy: which of several equal items this is for, from 0.
     """
 
     messages: tuple[Message, ...]
@@ -71,6 +73,8 @@ class Request:
     reask: int = 0
     item: str = ""
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    seat: int = 0
+    copy: int = 0
 
 
 @dataclass(frozen=True, slots=True)

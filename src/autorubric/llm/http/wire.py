@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any
 
 from autorubric.files.numbers import is_finite
@@ -69,12 +70,21 @@ def request_body(model: str, parameters: Mapping[str, Any], request: Request, te
         if name not in terms.left_out:
             body[terms.token_field if name == "max_tokens" else name] = value
     if "seed" in body and isinstance(body["seed"], int):
-        body["seed"] += SEED_PER_DRAW * request.draw + request.reask
+        body["seed"] += _seed_step(request)
     if request.schema is not None and "response_format" not in body:
         form = _response_format(request.schema, terms)
         if form:
             body["response_format"] = form
     return body
+
+
+def _seed_step(request: Request) -> int:
+    """What a request adds to the seed, so that samples of one question are not copies of one reply."""
+    step = SEED_PER_DRAW * request.draw + request.reask
+    if request.seat or request.copy:
+        digest = blake2b(b"%d.%d" % (request.seat, request.copy), digest_size=3).digest()
+        step += int.from_bytes(digest, "little")
+    return step
 
 
 def _response_format(schema: ReplySchema, terms: Terms) -> dict[str, Any] | None:
