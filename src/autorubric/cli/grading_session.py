@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import sys
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.run_folder import run_folder
 from autorubric.dataset import RubricDataset
 from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.run import EvaluationRun
 from autorubric.evaluation.summary import EvaluationSummary
@@ -26,6 +25,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.run_ledger import LEDGER_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class GradingSession:
         grader: who grades.
         out: the run's directory.
         again: the command line that goes on with this run.
-        resume: False asks everything anew.
+        resume: False requests everything again.
         wait: wait for another process to leave the directory.
         formats: files of results to write.
         fail_under: the least mean score, or None.
@@ -64,10 +64,6 @@ class GradingSession:
 
     async def run(self) -> int:
         """Carry the command out and return its exit status."""
-        # A run allocates much and leaves nearly nothing behind: look for cycles a tenth as often, and never again
-        # through the modules and the dataset that are there already.
-        gc.set_threshold(20_000, 20, 20)
-        gc.freeze()
         labels = await self._announced()
         files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in self.formats))
         with run_folder(self.out, files, self.sources) as folder:

@@ -45,7 +45,10 @@ LengthPenaltyText = Annotated[
 Evidence = Annotated[bool, typer.Option("--evidence", help="Ask for quotes and find them in the submission.")]
 FewShot = Annotated[int, typer.Option(min=0, help="Labelled examples in each prompt; needs --training-data.")]
 Training = Annotated[Path | None, typer.Option("--training-data", help="Labelled dataset for --few-shot.")]
-Resume = Annotated[bool, typer.Option("--resume/--no-resume", help="--no-resume asks everything anew.")]
+StartOver = Annotated[
+    bool,
+    typer.Option("--start-over", help="Request everything again. What was spent before still counts in a budget."),
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process works in the directory.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and cost; spend nothing.")]
 Usd = Annotated[float | None, typer.Option("--budget-usd", help="Most dollars, over all runs in the directory.")]

@@ -17,7 +17,7 @@ from autorubric.cli.run_folder import run_folder
 from autorubric.cli.selection_report import print_selection, print_selection_estimate
 from autorubric.errors import InputError
 from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.result import ItemResult
 from autorubric.evaluation.run import EvaluationRun
@@ -31,6 +31,7 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 from autorubric.training.candidates import CandidateAnswer, graded_dataset
 from autorubric.training.export import TRAINERS
 from autorubric.training.queries import RubricQuery
@@ -86,7 +87,7 @@ class SelectionSession:
         limits: what may be spent, and how much is asked at a time.
         trainers: whom the files are for.
         again: the command line that goes on with this run.
-        resume: False asks everything anew.
+        resume: False requests everything again.
         wait: wait for another process to leave the directory.
         prefix_first: let the first call of an item go ahead alone.
         share_equal: let equal candidates of a query share their replies.
@@ -197,7 +198,7 @@ class SelectionSession:
         folder = self.out / LEDGER_FOLDER
         with ExitStack() as stack:
             stack.enter_context(run_lock(folder, wait=self.wait))
-            ledger = stack.enter_context(Ledger.open(folder))
+            ledger = stack.enter_context(open_ledger(self.out, start_over=not self.resume))
             async with open_models(sampling.configs, self.limits.in_flight) as models:
                 executor = Executor(ledger, self.limits.budget(ledger))
                 generation = _generation(ledger)
