@@ -25,6 +25,7 @@ from autorubric.graders.reading import Said, read_entry, usage_of
 from autorubric.llm.model import Model
 from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.room import room_for
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
@@ -82,7 +83,8 @@ class RubricJudge:
         examples = self._examples(case, wanted)
         turns = self.options.prompts.rubric.render(criteria=criteria, examples=examples, **shared_values(case, False))
         inputs = {"query": case.query, "submission": case.submission, "criteria": criteria}
-        return Request(messages_of(turns), "judge", _rubric_schema(), self.draw, item=case.item, inputs=inputs)
+        asked, room = messages_of(turns), room_for(entries=len(criteria))
+        return Request(asked, "judge", _rubric_schema(), self.draw, item=case.item, inputs=inputs, room=room)
 
     def read(self, case: Case, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
         """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""

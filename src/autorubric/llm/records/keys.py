@@ -19,10 +19,10 @@ _ENCODING = b"1"
 def request_key(model: Model, request: Request) -> bytes:
     """The 16 bytes that stand for this request to this model.
 
-    Two requests share a key exactly when nothing that shapes a reply tells them apart: the model's
-    identity, the messages, the schema, the draw and the re-ask. Who asks (`role`, `item`) and what the
-    prompt was made from (`inputs`) do not count. Parameters of the model count in any order; the keys of a
-    schema count in theirs, because models fill in fields in the order they are shown.
+    Two requests share a key exactly when nothing that shapes a reply tells them apart: the model's identity, the
+    messages, the schema, the draw, the re-ask and a limit of the request's own. Who asks (`role`, `item`), what the
+    prompt was made from (`inputs`) and how much room the reply needs do not count. Parameters of the model count in
+    any order; the keys of a schema count in theirs, because models fill in fields in the order they are shown.
 
     Example:
         >>> from autorubric.llm.request import Message
@@ -47,6 +47,9 @@ def request_key(model: Model, request: Request) -> bytes:
     for role, content in request.messages:
         parts.append(role.encode())
         parts.append(content.encode("utf-8", "surrogatepass"))
+    if request.max_tokens is not None:
+        # Last, and only where it is set: requests under the model's own limit keep the keys they always had.
+        parts.append(b"max_tokens=%d" % request.max_tokens)
     # The length in front keeps "ab" + "c" apart from "a" + "bc".
     framed = [piece for part in parts for piece in (len(part).to_bytes(8, "little"), part)]
     return blake2b(b"".join(framed), digest_size=KEY_BYTES).digest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any
 
 from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Reply
@@ -27,6 +28,7 @@ class RecentReplies:
     def __init__(self, most: int = 4096) -> None:
         self._most = most
         self._replies: OrderedDict[bytes, Reply] = OrderedDict()
+        self._notes: dict[str, Any] = {}
 
     def find(self, key: bytes) -> Reply | None:
         """The reply under `key`, or None where it was never there or is forgotten."""
@@ -45,3 +47,11 @@ class RecentReplies:
             self._replies[row.key] = row.outcome
             if len(self._replies) > self._most:
                 self._replies.popitem(last=False)
+
+    def keep_note(self, name: str, value: Any) -> None:
+        """Keep a value under a name, in place of the one before."""
+        self._notes[name] = value
+
+    def find_note(self, name: str) -> Any:
+        """The value kept under a name, or None."""
+        return self._notes.get(name)
