@@ -155,7 +155,7 @@ class ReplyLimits:
         found = self._recorded_above(model, plain, tried)
         if found is not None:
             return found
-        wanted = max(2 * tried, _SMALLEST_STEP)
+        wanted = 2 * tried if asked else max(2 * tried, _SMALLEST_STEP)
         if request.max_tokens is None:
             # An earlier version stopped at the model's own limit, which may be far below what is needed.
             known = self._of(model, request)

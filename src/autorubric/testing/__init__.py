@@ -1,7 +1,14 @@
 """Models and endpoints to test with: no network, no key, every fault on demand."""
 
 from autorubric.testing.completion import Completion
-from autorubric.testing.endpoint import Counts, LoopbackEndpoint, LoopbackProcess, Received, sized_replies
+from autorubric.testing.endpoint import (
+    Counts,
+    LoopbackEndpoint,
+    LoopbackProcess,
+    Received,
+    TokenLimits,
+    sized_replies,
+)
 from autorubric.testing.faults import FAULTS, Fault, FaultPlan
 from autorubric.testing.latency import Latency
 from autorubric.testing.scripted import ScriptedModel
@@ -17,5 +24,6 @@ __all__ = [
     "LoopbackProcess",
     "Received",
     "ScriptedModel",
+    "TokenLimits",
     "sized_replies",
 ]
