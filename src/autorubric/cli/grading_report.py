@@ -92,4 +92,4 @@ def estimate_lines(rows: Iterable[ModelEstimate]) -> Iterable[str]:
             f"about {short(row.usage.prompt_tokens)} tokens in, {short(row.usage.completion_tokens)} out, "
             f"{dollars(row.cost)}; at most {most} tokens, {most_cost}"
         )
-    yield "tokens are estimated at 4 characters each; at most takes a byte for a token and replies at their first limit"
+    yield "tokens are estimated at 4 characters each; at most: a byte for a token and replies at their first limit"
