@@ -145,13 +145,16 @@ async def test_a_larger_limit_is_reserved_in_the_budget_before_it_is_sent() -> N
     assert model.asked == [None, 2000]
 
 
-async def test_a_reply_that_a_larger_limit_does_not_make_longer_is_not_asked_for_up_to_the_ceiling() -> None:
+async def test_a_reply_that_a_larger_limit_does_not_make_longer_is_left_to_a_later_session(tmp_path: Path) -> None:
     full = ScriptedModel(lambda request: Reply("[", "length", usage=Usage(10, 700)), max_tokens=1000)
-    with Ledger.in_memory() as ledger:
+    with Ledger.open(tmp_path) as ledger:
         (failure,) = await asked_of(full, ledger, ask())
     assert isinstance(failure, Failure)
     assert "did not make it longer" in failure.message
     assert [request.max_tokens for request in full.requests] == [None, 2000]
+    with Ledger.open(tmp_path) as ledger:
+        await asked_of(full, ledger, ask())
+    assert [request.max_tokens for request in full.requests] == [None, 2000, 4000]
 
 
 async def test_an_endpoint_without_a_limit_is_asked_for_more_than_it_wrote() -> None:

@@ -145,8 +145,8 @@ class ReplyLimits:
             allowed = f"the endpoint allows no more than {reply.limit:,} for this prompt"
             return _cut_off(reply, f"{problem.message}; {allowed}; shorten the input or use another model")
         spoken = reply.usage.completion_tokens if reply.usage else 0
-        if request.cut_off and 0 < spoken <= tried // 2:
-            # No longer than under the limit before, so a higher one would change nothing: the context is full.
+        if request.cut_off and reply.fresh and 0 < spoken <= tried // 2:
+            # No longer than under the limit before: the context is full. A later session may find a larger one.
             allowed = f"a limit of {tried:,} tokens did not make it longer"
             return _cut_off(reply, f"{problem.message}; {allowed}; shorten the input or use another model")
         if tried >= limit.most:
