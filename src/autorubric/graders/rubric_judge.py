@@ -83,8 +83,16 @@ class RubricJudge:
         examples = self._examples(case, wanted)
         turns = self.options.prompts.rubric.render(criteria=criteria, examples=examples, **shared_values(case, False))
         inputs = {"query": case.query, "submission": case.submission, "criteria": criteria}
-        asked, room = messages_of(turns), room_for(entries=len(criteria))
-        return Request(asked, "judge", _rubric_schema(), self.draw, item=case.item, inputs=inputs, room=room)
+        return Request(
+            messages_of(turns),
+            "judge",
+            _rubric_schema(),
+            self.draw,
+            item=case.item,
+            inputs=inputs,
+            room=room_for(entries=len(criteria)),
+            copy=case.copy_of(wanted),
+        )
 
     def read(self, case: Case, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
         """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""

@@ -97,9 +97,9 @@ class ReplyLimits:
         records: where replies and limits are kept.
 
     Example:
-        >>> from autorubric.llm.records.recent import RecentReplies
+        >>> from autorubric.llm.records.nothing import NoRecords
         >>> from autorubric.testing import ScriptedModel
-        >>> limits, model = ReplyLimits(RecentReplies()), ScriptedModel({}, max_tokens=2048)
+        >>> limits, model = ReplyLimits(NoRecords()), ScriptedModel({}, max_tokens=2048)
         >>> request, cut_off = Request((), "merge"), Unreadable("truncated", "the reply was cut off")
         >>> longer = limits.longer(model, request, Reply("[", "length"), cut_off)
         >>> longer.max_tokens

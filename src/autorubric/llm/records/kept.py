@@ -9,7 +9,7 @@ from autorubric.llm.request import Reply
 
 
 class Records(Protocol):
-    """Where replies are kept and found: a `Ledger`, or `RecentReplies` for callers without a run directory."""
+    """Where replies are kept and found: a `Ledger`, or `NoRecords` for callers without a run directory."""
 
     def find(self, key: bytes) -> Reply | None:
         """The reply under `key`, or None."""
