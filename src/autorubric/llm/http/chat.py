@@ -15,10 +15,9 @@ from autorubric.errors import ConfigError
 from autorubric.llm import attempts, spans
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.allowance import Allowance
-from autorubric.llm.http.allowed import allowed_tokens
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.negotiation import Terms, sent_limit
+from autorubric.llm.http.negotiation import Terms, sent_limit, shortened
 from autorubric.llm.http.prices import price_of, stated_price
 from autorubric.llm.http.providers import resolve
 from autorubric.llm.http.proxies import proxy_for
@@ -223,7 +222,7 @@ class ChatModel:
         """What to send at once, after the endpoint refused the form of what was asked; None where nothing helps."""
         if not _may_be_negotiable(fault):
             return None
-        shorter = _shortened(asked, body, fault) if asked is request else None
+        shorter = shortened(asked, body, fault) if asked is request else None
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
     def _judged(self, outcome: Reply | Fault) -> Reply | Fault:
@@ -383,12 +382,6 @@ def _wrong_address(fault: Fault) -> Fault:
     return dataclasses.replace(
         fault, kind="unreachable", message=message, status=None, again=False, maybe_billed=False
     )
-
-
-def _shortened(request: Request, body: Mapping[str, Any], fault: Fault) -> Request | None:
-    """The request with the limit that its prompt leaves of the context; None where the refusal names no such."""
-    allowed = allowed_tokens(fault.text, sent_limit(body))
-    return None if allowed is None or allowed.always else dataclasses.replace(request, max_tokens=allowed.tokens)
 
 
 def _with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from autorubric.llm.http.allowed import allowed_tokens
 from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.retry import Fault
+from autorubric.llm.request import Request
 
 TokenField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 SchemaForm: TypeAlias = Literal["json_schema", "json_object", "none"]
@@ -122,6 +123,18 @@ def sent_limit(body: Mapping[str, Any]) -> int:
     """
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else 0
+
+
+def shortened(request: Request, body: Mapping[str, Any], fault: Fault) -> Request | None:
+    """The request with the limit that its prompt leaves of the context; None where the refusal names no such.
+
+    Example:
+        >>> words = "maximum context length is 4096 tokens and your request has 96 input tokens"
+        >>> shortened(Request((), "judge"), {"max_tokens": 8192}, Fault("rejected", "", 400, text=words)).max_tokens
+        4000
+    """
+    allowed = allowed_tokens(fault.text, sent_limit(body))
+    return None if allowed is None or allowed.always else replace(request, max_tokens=allowed.tokens)
 
 
 def _names(fault: Fault, parameter: str) -> bool:
