@@ -79,6 +79,7 @@ def grade(
     fail_under: _FailUnder = None,
     temperature: flags.Temperature = 0.0,
     max_tokens: flags.MaxTokens = 2048,
+    max_tokens_ceiling: flags.Ceiling = 32_768,
     timeout: flags.Timeout = 300.0,
     retry: flags.Retry = 5,
     seed: flags.Seed = 0,

@@ -83,6 +83,7 @@ def select(
     cannot_assess: flags.Abstain = "skip",
     temperature: flags.Temperature = 0.0,
     max_tokens: flags.MaxTokens = 2048,
+    max_tokens_ceiling: flags.Ceiling = 32_768,
     sample_temperature: _SampleTemperature = 1.0,
     sample_max_tokens: _SampleMaxTokens = 8192,
     sample_key_env: _SampleKeyEnv = None,

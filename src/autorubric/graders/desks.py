@@ -13,9 +13,10 @@ from autorubric.errors import ConfigError
 from autorubric.graders.assembly import Recipe
 from autorubric.graders.check_judge import ChecksFirst
 from autorubric.llm.budget import Budget, check_priced
-from autorubric.llm.executor import Executor, Records
+from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
+from autorubric.llm.records.kept import Records
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.nothing import NoRecords
 from autorubric.llm.records.shared import shared_ledger

@@ -25,6 +25,7 @@ from autorubric.graders.reading import Said, read_entry, usage_of
 from autorubric.llm.model import Model
 from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.room import room_for
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
@@ -89,6 +90,7 @@ class RubricJudge:
             self.draw,
             item=case.item,
             inputs=inputs,
+            room=room_for(entries=len(criteria)),
             copy=case.copy_of(wanted),
         )
 

@@ -77,7 +77,7 @@ def line_of(attempt: Attempt, run: str = "", *, prompts: bool = False) -> dict[s
         "item": request.item,
         "role": request.role,
         "draw": request.draw,
-        "reask": request.reask,
+        "reask": request.reask + request.cut_off,
         "model": attempt.model,
         "endpoint": urlsplit(attempt.base_url).netloc.rpartition("@")[2],
         "attempt": attempt.number,

@@ -17,7 +17,7 @@ from autorubric.llm.http.allowance import Allowance
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.limits import Place
-from autorubric.llm.http.negotiation import Terms
+from autorubric.llm.http.negotiation import Terms, sent_limit, shortened
 from autorubric.llm.http.prices import price_of, stated_price
 from autorubric.llm.http.providers import resolve
 from autorubric.llm.http.proxies import proxy_for
@@ -26,7 +26,16 @@ from autorubric.llm.http.retry import Backoff, Fault, Retries, http_fault, trans
 from autorubric.llm.http.secrets import HiddenHeaders, redacted, without_secrets
 from autorubric.llm.http.transport import TransportError
 from autorubric.llm.http.usage import is_believable, quoted_usage
-from autorubric.llm.http.wire import WEB_PAGE, encoded, prompt_ceiling, read_reply, request_body, sampling
+from autorubric.llm.http.wire import (
+    WEB_PAGE,
+    asked_limit,
+    encoded,
+    prompt_ceiling,
+    read_reply,
+    request_body,
+    sampling,
+)
+from autorubric.llm.limits import Limit
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 from autorubric.llm.reservations import Reservation, cover_resend, current_reservation
 from autorubric.llm.tally import at_work, count_retry, waiting
@@ -104,17 +113,23 @@ class ChatModel:
         """Address, served name and everything that is sent with each request, keys and the like excepted."""
         return self._identity
 
+    @property
+    def limit(self) -> Limit:
+        """How long a reply may be, and how far that can be raised."""
+        config = self._config
+        return Limit(asked_limit(self._parameters), config.max_tokens_ceiling, config.max_tokens_fixed)
+
     def notes(self) -> tuple[str, ...]:
         """What the endpoint turned out not to take, one sentence each."""
         return tuple(self._dialect.notes)
 
     def ceiling(self, request: Request) -> Usage | None:
-        """The most tokens of `request`: bytes of the prompt and the set `max_tokens`.
+        """The most tokens of `request`: bytes of the prompt, and the request's or the model's `max_tokens`.
 
-        None where no `max_tokens` is set.
+        None where neither is set.
         """
-        most = self._parameters.get("max_tokens", self._parameters.get("max_completion_tokens"))
-        if not isinstance(most, int):
+        most = request.max_tokens or asked_limit(self._parameters)
+        if most is None:
             return None
         return Usage(prompt_ceiling(request.messages, request.schema), most)
 
@@ -137,19 +152,22 @@ class ChatModel:
         reservation = current_reservation.get() or Reservation()
         reservation.waits_to_be_sent = True
         retries, tries = Retries(self._config.max_retries, self._backoff), 0
+        asking = request
         try:
             while True:
                 if not (gates[0].is_open and gates[1].is_open):
                     await _enter(gates, ahead)
-                terms, body, outcome = await self._attempt(request, reservation, ahead)
+                terms, body, outcome = await self._attempt(asking, reservation, ahead)
                 tries += 1
                 if isinstance(outcome, Reply):
                     _open(ahead)
-                    reply = self._billed(outcome, tries)
+                    reply = self._billed(_with_limit(outcome, body), tries)
                     self._tell(request, tries, reply)
                     return reply
-                if _may_be_negotiable(outcome) and self._dialect.learn(terms, body, outcome):
+                other = self._in_other_form(request, asking, terms, body, outcome)
+                if other is not None:
                     self._tell(request, tries, outcome, 0.0)
+                    asking = other
                     continue
                 self._pass_on(outcome, gates, ahead)
                 wait = retries.wait(outcome, time.monotonic())
@@ -204,6 +222,15 @@ class ChatModel:
             return terms, body, outcome
         finally:
             self._limiter.release(off)
+
+    def _in_other_form(
+        self, request: Request, asked: Request, terms: Terms, body: Mapping[str, Any], fault: Fault
+    ) -> Request | None:
+        """What to send at once, after the endpoint refused the form of what was asked; None where nothing helps."""
+        if not _may_be_negotiable(fault):
+            return None
+        shorter = shortened(asked, body, fault) if asked is request else None
+        return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
     def _judged(self, outcome: Reply | Fault) -> Reply | Fault:
         """The outcome; where nothing that speaks this protocol has answered yet, the address is what is wrong."""
@@ -357,6 +384,13 @@ def _wrong_address(fault: Fault) -> Fault:
     return dataclasses.replace(
         fault, kind="unreachable", message=message, status=None, again=False, maybe_billed=False
     )
+
+
+def _with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
+    """The reply; one that was cut off says under which limit."""
+    if reply.finish_reason != "length" or not sent_limit(body):
+        return reply
+    return dataclasses.replace(reply, limit=sent_limit(body))
 
 
 def _may_be_negotiable(fault: Fault) -> bool:

@@ -48,7 +48,8 @@ class CallRow:
     @classmethod
     def of(cls, key: bytes, model: str, request: Request, outcome: Reply | Failure) -> CallRow:
         """The row of `request`, answered by the model called `model` with `outcome`."""
-        return cls(key, request.item, request.role, model, request.draw, request.reask, outcome)
+        asked_before = request.reask + request.cut_off
+        return cls(key, request.item, request.role, model, request.draw, asked_before, outcome)
 
 
 CALL_COLUMNS = (
@@ -164,7 +165,7 @@ def packed(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
     if isinstance(outcome, Failure):
         reply = None if outcome.reply is None else packed(outcome.reply)
         return {"message": outcome.message, "reply": reply}
-    return [
+    fields = [
         outcome.text,
         outcome.finish_reason,
         outcome.refusal,
@@ -175,13 +176,15 @@ def packed(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
         outcome.latency,
         outcome.attempts,
     ]
+    return fields if outcome.limit is None else [*fields, outcome.limit]
 
 
 def unpacked_reply(value: list[Any], *, fresh: bool) -> Reply:
     """The reply that `packed` was given."""
-    text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts = value
+    text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, *rest = value
     usage = None if usage is None else Usage(*usage)
-    return Reply(text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, fresh)
+    limit = rest[0] if rest else None
+    return Reply(text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, fresh, limit)
 
 
 def unpacked_failure(value: dict[str, Any], kind: FailureKind, status: int | None, attempts: int) -> Failure:

@@ -11,6 +11,7 @@ from types import TracebackType
 
 from autorubric.testing.endpoint.connection import Connection
 from autorubric.testing.endpoint.counts import Counts
+from autorubric.testing.endpoint.limits import TokenLimits
 from autorubric.testing.endpoint.replies import Replier, sized_replies
 from autorubric.testing.endpoint.service import Behaviour, Received, Service
 from autorubric.testing.endpoint.windows import RateWindow
@@ -43,6 +44,7 @@ class LoopbackEndpoint:
         seed: of latencies and fault rates.
         port: 0 takes a free one.
         keep: how many requests `received` keeps, the last ones.
+        limits: cut replies off at `max_tokens`, and refuse limits that are too high; None does neither.
 
     Example:
         >>> from urllib.request import Request, urlopen
@@ -68,6 +70,7 @@ class LoopbackEndpoint:
     seed: int = 0
     port: int = 0
     keep: int = 1000
+    limits: TokenLimits | None = None
 
     def __post_init__(self) -> None:
         latency = self.latency
@@ -82,6 +85,7 @@ class LoopbackEndpoint:
             prefix_cache=self.prefix_cache,
             models=tuple(self.models),
             seed=self.seed,
+            limits=self.limits,
         )
         self._service = Service(behaviour, self.keep)
         self._connections: set[Connection] = set()

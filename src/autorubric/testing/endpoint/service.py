@@ -14,6 +14,7 @@ from typing import Any
 from autorubric.testing.completion import Completion, envelope, estimated_tokens, prompt_text
 from autorubric.testing.endpoint.counts import Counts
 from autorubric.testing.endpoint.http import HttpRequest
+from autorubric.testing.endpoint.limits import TokenLimits
 from autorubric.testing.endpoint.prefix_cache import PrefixCache
 from autorubric.testing.endpoint.replies import Replier
 from autorubric.testing.endpoint.windows import Headers, RateWindow
@@ -37,6 +38,7 @@ class Behaviour:
     prefix_cache: bool
     models: tuple[str, ...]
     seed: int
+    limits: TokenLimits | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +192,9 @@ class Service:
 
     def _accepted(self, body: dict[str, Any], head: bytes, index: int, digest: str) -> Outcome:
         self.received.append(Received(body, head))
-        for parameter, rejection in self._rejections:
-            if _uses(body, parameter):
-                return self._failed(rejection, digest, delay=0.0)
+        refused = self._refused(body, digest)
+        if refused is not None:
+            return refused
         fault = self._behaviour.faults.fault(body, index, self._fates)
         delay = self._behaviour.latency.sample(self._latencies)
         if fault is not None:
@@ -201,9 +203,20 @@ class Service:
                 return self._failed(fault, digest, delay)
         return self._completed(body, fault, digest, delay)
 
+    def _refused(self, body: dict[str, Any], digest: str) -> Outcome | None:
+        """The refusal of a request whose parameters are not taken; None where they are."""
+        for parameter, rejection in self._rejections:
+            if _uses(body, parameter):
+                return self._failed(rejection, digest, delay=0.0)
+        limits = self._behaviour.limits
+        problem = limits.refusal(body, estimated_tokens(len(prompt_text(body)))) if limits else None
+        return Outcome(400, error_body(problem, "invalid_request_error"), digest=digest) if problem else None
+
     def _completed(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> Outcome:
         said = self._behaviour.replier(body)
         completion = Completion(said) if isinstance(said, str) else said
+        if self._behaviour.limits is not None:
+            completion = self._behaviour.limits.cut(completion, body)
         if fault is not None and fault.change is not None:
             completion = fault.change(completion)
         prompt = prompt_text(body)
@@ -216,7 +229,7 @@ class Service:
             action="answer" if fault is None else fault.action,
             digest=digest,
             prompt=prompt if self._cache else "",
-            tokens=(prompt_tokens, cached or 0, estimated_tokens(len(completion.content or ""))),
+            tokens=(prompt_tokens, cached or 0, _completion_tokens(completion)),
         )
 
     def _failed(self, fault: Fault, digest: str, delay: float) -> Outcome:
@@ -236,6 +249,10 @@ def _tokens_asked(body: dict[str, Any] | None) -> int:
         return 0
     most = body.get("max_tokens", body.get("max_completion_tokens"))
     return estimated_tokens(len(prompt_text(body))) + (most if isinstance(most, int) else 0)
+
+
+def _completion_tokens(completion: Completion) -> int:
+    return estimated_tokens(len(completion.reasoning or "")) + estimated_tokens(len(completion.content or ""))
 
 
 def _chat_body(data: bytes) -> dict[str, Any] | None:
