@@ -205,7 +205,7 @@ def run() -> None:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
-        print("service_load: starlette and uvicorn are not installed (autorubric[ui]); skipped")
+        print("service_load: starlette and uvicorn are not installed (autorubric-hub[ui]); skipped")
         return
     asyncio.run(_run())
 

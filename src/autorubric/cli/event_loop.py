@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from autorubric.files.descriptors import can_open_more
@@ -17,7 +17,7 @@ _FILES = 16
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns, run to its end on uvloop, which spends less on each call than asyncio's own loop.
+    """What the coroutine returns, run to its end; on uvloop where it is installed, which spends less on each call.
 
     Raises:
         OSError: the process may have so few files open that the loop, which does not say so, would fail on its way.
@@ -31,7 +31,13 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     if not can_open_more(_FILES):
         main.close()
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-    import uvloop
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:  # there is none for Windows and PyPy
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

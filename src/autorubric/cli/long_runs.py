@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 from autorubric.llm.executor import Executor
+from autorubric.system.signals import ending_heard
 
 GRACE_SECONDS = 10.0
 """How long calls in flight may take to end after the first Ctrl-C."""
@@ -56,14 +56,8 @@ def interruptible(run: Interruptible) -> Iterator[None]:
         if run.executor is not None:
             loop.call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
 
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    for kind in kinds:
-        loop.add_signal_handler(kind, interrupt)
-    try:
+    with ending_heard(interrupt):
         yield
-    finally:
-        for kind in kinds:
-            loop.remove_signal_handler(kind)
 
 
 def command_again(arguments: Sequence[str], *, without: Collection[str] = ()) -> str:

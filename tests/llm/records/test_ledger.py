@@ -15,7 +15,7 @@ import pytest
 from autorubric.errors import InputError, LedgerError
 from autorubric.llm.records import ledger as ledger_module
 from autorubric.llm.records.ledger import ImportRow, Ledger
-from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.rows import CallRow, unseal
 from autorubric.llm.request import Failure, FailureKind, Reply, Usage
 
 REPLY = Reply(
@@ -29,6 +29,19 @@ REPLY = Reply(
     latency=1.5,
     attempts=2,
 )
+
+
+# What autorubric 0.1.0 sealed, compressed with zstandard 0.25, for {"verdict": "满足", "reason": ...}.
+SEALED_WITH_ZSTD = (
+    "28b52ffd204c6102007b2276657264696374223a22e6bba1e8b6b3222c22726561736f6e223a2254686520616e73776572206e616d6573"
+    "2064656e736974792c20616e642064656e7369747920616761696e2e227d"
+)
+ITS_DIGEST = "8d01927636b4b9b494cc7d52d480f5ce"
+
+
+def test_a_row_of_an_earlier_version_is_read() -> None:
+    value = unseal(b"q1", bytes.fromhex(SEALED_WITH_ZSTD), bytes.fromhex(ITS_DIGEST))
+    assert value == {"verdict": "满足", "reason": "The answer names density, and density again."}
 
 
 def a_row(number: int, outcome: Reply | Failure = REPLY, **changes: Any) -> CallRow:

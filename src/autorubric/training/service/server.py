@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import InputError
+from autorubric.extras import require
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import write_manifest
 from autorubric.runs.status import LEDGER_FOLDER
+from autorubric.system.files import reuse_address
+from autorubric.system.signals import ending_survived
 from autorubric.training.reward import DEFAULT_RULE, RewardRule
 from autorubric.training.service.admission import Admission
 from autorubric.training.service.app import Doors, RewardService
@@ -75,7 +76,9 @@ async def serve_rewards(
         InputError: the address or the directory cannot be taken.
         RunLockedError: another process works in the directory.
     """
-    uvicorn = _uvicorn()
+    require(("starlette", "uvicorn"), "ui", "the reward service")
+    import uvicorn
+
     for judge in (grader, second.grader if second else None):
         if judge is not None:
             await judge.desk()
@@ -97,7 +100,7 @@ async def serve_rewards(
             timeout_keep_alive=75,
             timeout_graceful_shutdown=max(1, round(settings.grace)),
         )
-        stack.enter_context(_signals_survived())
+        stack.enter_context(ending_survived())
         announce(f"http://{_shown(listening)}")
         try:
             await uvicorn.Server(config).serve(sockets=[listening])
@@ -106,22 +109,13 @@ async def serve_rewards(
     return desk
 
 
-def _uvicorn() -> Any:
-    try:
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError as error:
-        raise ConfigError(f"the reward service needs {error.name}; pip install 'autorubric[ui]'") from None
-    return uvicorn
-
-
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named, because asyncio sends small answers at once (TCP_NODELAY) only where it is.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            reuse_address(listening)
             listening.bind((host, port))
             listening.listen(_BACKLOG)
         except (OSError, UnicodeError) as error:
@@ -133,21 +127,6 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 def _shown(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-@contextmanager
-def _signals_survived() -> Iterator[None]:
-    """Let the server end by a signal and this process go on: the server raises it once more when it has ended."""
-
-    def heard(number: int, frame: FrameType | None) -> None:
-        pass
-
-    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _save(settings: ServiceSettings, grader: CriterionGrader, second: SecondJudge | None, status: str) -> None:
