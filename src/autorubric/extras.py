@@ -32,4 +32,7 @@ def require(packages: Sequence[str], extra: str, purpose: str) -> None:
 
 @lru_cache(maxsize=64)
 def _is_installed(package: str) -> bool:
-    return find_spec(package) is not None
+    try:
+        return find_spec(package) is not None
+    except ImportError:
+        return False

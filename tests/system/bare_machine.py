@@ -107,6 +107,36 @@ def run_jobs(queries: Path, dataset: Path, folder: Path) -> dict[str, Any]:
     return {"statuses": statuses}
 
 
+def refused_commands(queries: Path, checked: Path, folder: Path) -> list[int]:
+    """Exit statuses of commands that need an extra; each says which one on standard error."""
+    from autorubric.cli.app import run
+
+    out = ["-o", str(folder / "refused")]
+    judge = ["--judge", "builtin/offline"]
+    full = ["--profile", "full", "--models", "builtin/offline"]
+    return [
+        run(["grade", str(checked), *judge, *out]),
+        run(["grade", str(checked), *judge, "--evidence", *out]),
+        run(["synthesize", str(queries), *full, *out]),
+        run(["serve", *judge, *out]),
+        run(["convert", str(checked), str(folder / "refused.parquet"), "--to", "rurl"]),
+    ]
+
+
+def checks_one_by_one(examples: list[list[str]]) -> dict[str, str]:
+    """The message of each check that is refused. Any other exception than the refusal ends the process."""
+    from autorubric.checks import run_check
+    from autorubric.errors import MissingPackageError
+
+    said: dict[str, str] = {}
+    for name, parameters, submission in examples:
+        try:
+            run_check(name, json.loads(parameters), json.loads(submission))
+        except MissingPackageError as error:
+            said[name] = str(error)
+    return said
+
+
 def main() -> None:
     kind, *paths = sys.argv[1:]
     # Text files are read and written in a named encoding; elsewhere the default is not UTF-8.
@@ -118,7 +148,11 @@ def main() -> None:
         take_away(WITHOUT_EXTRAS)
     with bare_os() if kind == "unix" else contextlib.nullcontext():
         said: dict[str, Any] = {"imported": import_everything()}
-    said |= run_jobs(*map(Path, paths))
+    queries, dataset, checked, folder = map(Path, paths)
+    said |= run_jobs(queries, dataset, folder)
+    if kind == "extras":
+        said["refused"] = refused_commands(queries, checked, folder)
+        said["checks"] = checks_one_by_one(json.load(sys.stdin))
     said["interrupts"] = asyncio.run(two_interrupts())
     print("\n" + json.dumps(said))
 
