@@ -20,7 +20,7 @@ from typing import Any
 
 WITHOUT_UNIX = ("fcntl", "uvloop", "resource", "pwd", "grp", "termios")
 WITHOUT_EXTRAS = (
-    *("regex", "nltk", "langdetect", "jsonschema", "referencing", "defusedxml", "rapidfuzz", "starlette", "uvicorn"),
+    *("regex", "nltk", "langdetect", "jsonschema", "referencing", "defusedxml", "rapidfuzz"),
     *("orjson", "zstandard", "scipy", "pandas", "opentelemetry"),
 )
 UNIX_CALLS = (
@@ -118,7 +118,6 @@ def refused_commands(queries: Path, checked: Path, folder: Path) -> list[int]:
         run(["grade", str(checked), *judge, *out]),
         run(["grade", str(checked), *judge, "--evidence", *out]),
         run(["synthesize", str(queries), *full, *out]),
-        run(["serve", *judge, *out]),
         run(["convert", str(checked), str(folder / "refused.parquet"), "--to", "rurl"]),
     ]
 

@@ -27,8 +27,6 @@ from autorubric.system.files import open_file_limits
 Verdict: TypeAlias = Literal["ok", "note", "problem"]
 
 _OPTIONAL = {
-    "starlette": "the reward service (`autorubric serve`); pip install 'autorubric-hub[ui]'",
-    "uvicorn": "the reward service (`autorubric serve`); pip install 'autorubric-hub[ui]'",
     "opentelemetry-api": "spans of model calls",
 }
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})

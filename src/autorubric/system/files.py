@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 from contextlib import suppress
 from pathlib import Path
+
+MOUNTS = Path("/proc/self/mounts")
+"""The table of mounts: one `device point type ...` a line. There is none outside Linux."""
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
@@ -70,3 +74,10 @@ def reuse_address(listening: socket.socket) -> None:
     """Let a server take its port again at once. On Windows the same option would let two servers share a port."""
     if os.name == "posix":
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+
+def reset_on_close(connection: socket.socket) -> None:
+    """Let the peer see a reset when the connection is closed, without lingering."""
+    connection.setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii" if os.name == "posix" else "hh", 1, 0)
+    )

@@ -11,8 +11,6 @@ from types import FrameType
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
-Handler = Callable[[int, FrameType | None], object]
-
 
 @contextmanager
 def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
@@ -45,19 +43,7 @@ def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def ending_survived() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM pass, for a server that has its own handlers and raises the signal again at its end.
-
-    Example:
-        >>> with ending_survived():
-        ...     signal.raise_signal(signal.SIGTERM)
-    """
-    with _handled(lambda number, frame: None):
-        yield
-
-
-@contextmanager
-def _handled(handler: Handler) -> Iterator[None]:
+def _handled(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
     before = {number: signal.signal(number, handler) for number in _ENDING}
     try:
         yield

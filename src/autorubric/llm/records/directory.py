@@ -7,10 +7,9 @@ from pathlib import Path
 
 from autorubric.errors import InputError
 from autorubric.files.descriptors import is_out_of_files
-from autorubric.system.files import opened
+from autorubric.system.files import MOUNTS, opened
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
-_MOUNTS = Path("/proc/self/mounts")
 
 
 def private_file(directory: Path, name: str) -> Path:
@@ -46,7 +45,7 @@ def private_file(directory: Path, name: str) -> Path:
     return path
 
 
-def filesystem_of(directory: Path, mounts: Path = _MOUNTS) -> str | None:
+def filesystem_of(directory: Path, mounts: Path = MOUNTS) -> str | None:
     """The type of the filesystem that holds `directory`, or None where the system does not say.
 
     Args:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.extras import require
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import Ledger
@@ -18,10 +17,10 @@ from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import write_manifest
 from autorubric.runs.status import LEDGER_FOLDER
 from autorubric.system.files import reuse_address
-from autorubric.system.signals import ending_survived
 from autorubric.training.reward import DEFAULT_RULE, RewardRule
 from autorubric.training.service.admission import Admission
 from autorubric.training.service.app import Doors, RewardService
+from autorubric.training.service.connections import serve_connections
 from autorubric.training.service.judging import RewardDesk, SecondJudge
 
 _BACKLOG = 4096
@@ -72,13 +71,10 @@ async def serve_rewards(
         announce: told the address once calls are answered there.
 
     Raises:
-        ConfigError: the extra is not installed, or a judge cannot be used.
+        ConfigError: a judge cannot be used.
         InputError: the address or the directory cannot be taken.
         RunLockedError: another process works in the directory.
     """
-    require(("starlette", "uvicorn"), "ui", "the reward service")
-    import uvicorn
-
     for judge in (grader, second.grader if second else None):
         if judge is not None:
             await judge.desk()
@@ -91,19 +87,9 @@ async def serve_rewards(
         listening = stack.enter_context(_listening(settings.host, settings.port))
         _save(settings, grader, second, "running")
         stack.callback(_save, settings, grader, second, "completed")
-        config = uvicorn.Config(
-            service.app(),
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=max(1, round(settings.grace)),
-        )
-        stack.enter_context(ending_survived())
         announce(f"http://{_shown(listening)}")
         try:
-            await uvicorn.Server(config).serve(sockets=[listening])
+            await serve_connections(service.handle, listening, settings.grace)
         finally:
             await desk.finish(settings.grace)
     return desk
