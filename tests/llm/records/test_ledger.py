@@ -191,7 +191,7 @@ def test_folder_and_files_are_for_the_owner_only(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "a" / "run") as ledger:
         asyncio.run(ledger.record(a_row(1)))
         files = list((tmp_path / "a" / "run").iterdir())
-        assert len(files) == 5  # the file, its write-ahead log, the log's index, and the two files of arrivals
+        assert len(files) == 6  # the file, its write-ahead log and index, two files of arrivals and their lock
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
         assert stat.S_IMODE((tmp_path / "a" / "run").stat().st_mode) == 0o700
 
