@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-trainers lint check prices bench soak fuzz clean
+.PHONY: setup demo test test-trainers test-pythons lint check prices bench soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -41,6 +41,10 @@ $(TRAINERS)/.made: pyproject.toml tests_trainers/requirements.txt tests_trainers
 test-trainers: $(TRAINERS)/.made
 	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers tests/formats/test_arrow.py
 
+# Every supported Python that this machine has, and the lowest versions of all dependencies.
+test-pythons: $(VENV)/.dev
+	$(BIN)/python .ci/pythons
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -67,4 +71,4 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python -m fuzz
 
 clean:
-	rm -rf $(VENV) $(TRAINERS) demo-out bench-out fuzz-out build dist
+	rm -rf $(VENV) $(TRAINERS) .venv-pythons demo-out bench-out fuzz-out build dist

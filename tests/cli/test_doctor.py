@@ -48,6 +48,26 @@ def test_keys_are_shown_by_name_and_never_by_value(
     assert KEY not in told.out + told.err
 
 
+@pytest.mark.parametrize(
+    ("name", "file"), [("autorubric", "other/__init__.py"), ("some_rubrics", "autorubric/__init__.py")]
+)
+def test_another_project_that_installs_the_same_package_is_a_problem(
+    name: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "site" / f"{name}-1.4.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.4\n", encoding="utf-8")
+    (other / "RECORD").write_text(f"{file},,\n", encoding="utf-8")
+    assert examined(capsys, "--out", str(tmp_path))[0] == 0
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    status, found = examined(capsys, "--out", str(tmp_path))
+    finding = found[name.replace("_", "-")]
+    assert status == 1
+    assert (finding["value"], finding["verdict"]) == ("1.4", "problem")
+    assert f"pip uninstall {name.replace('_', '-')}, then: pip install" in finding["advice"]
+    assert "--force-reinstall --no-deps autorubric-hub" in finding["advice"]
+
+
 def test_no_key_is_a_note_and_no_problem() -> None:
     found = {finding.subject: finding for finding in environment_findings({})}
     assert (found["keys"].value, found["keys"].verdict) == ("none is set", "note")

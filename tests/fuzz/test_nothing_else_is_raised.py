@@ -188,8 +188,8 @@ def test_a_command_line_ends_with_a_status_and_without_a_fault_of_the_program(wo
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()) as told:
         os.chdir(folder)
         try:
-            Path("q.jsonl").write_text('{"question": "Why?"}\n')
-            Path("r.yaml").write_text("- requirement: Is brief.\n")
+            Path("q.jsonl").write_text('{"question": "Why?"}\n', encoding="utf-8")
+            Path("r.yaml").write_text("- requirement: Is brief.\n", encoding="utf-8")
             status = run(words)
         finally:
             os.chdir(here)

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import shutil
 import sqlite3
 import statistics
 import sys
@@ -21,6 +22,7 @@ from autorubric import __version__
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.providers import PROVIDERS, resolve
 from autorubric.llm.records.directory import filesystem_of
+from autorubric.system.files import open_file_limits
 
 Verdict: TypeAlias = Literal["ok", "note", "problem"]
 
@@ -28,6 +30,8 @@ _OPTIONAL = {
     "opentelemetry-api": "spans of model calls",
 }
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
+DISTRIBUTION = "autorubric-hub"
+PACKAGE = "autorubric"
 _SYNCS = 40
 _BLOCK = 4096
 _SLOW_SYNC = 0.02  # seconds; a commit waits this long for the disk
@@ -63,6 +67,7 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
     yield Finding("autorubric", __version__)
     yield Finding("python", f"{platform.python_version()} ({sys.executable})")
     yield Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores")
+    yield from _other_projects()
     yield from _packages()
     yield _open_files()
     names = {name for provider in PROVIDERS.values() for name in provider.key_env}
@@ -106,7 +111,7 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
     try:
         with tempfile.TemporaryDirectory(dir=directory, prefix=".autorubric-doctor-") as folder:
             speed, sync = _writing(Path(folder) / "block")
-        free = os.statvfs(directory)
+        free = shutil.disk_usage(directory).free
     except OSError as error:
         yield Finding(
             "disk", f"{directory}: {error.strerror}", "problem", "choose a run directory that can be written"
@@ -118,7 +123,7 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
         yield Finding("filesystem", kind or "", "problem", advice)
     else:
         yield Finding("filesystem", f"{kind or 'unknown'} at {directory.resolve()}")
-    yield Finding("free space", f"{free.f_bavail * free.f_frsize / 1e9:.1f} GB")
+    yield Finding("free space", f"{free / 1e9:.1f} GB")
     yield Finding("writing", f"{speed / 1e6:.0f} MB/s")
     value = f"{sync * 1e3:.1f} ms (median of {_SYNCS})"
     if sync > _SLOW_SYNC:
@@ -170,12 +175,28 @@ def _answered(base_url: str, status: int, seconds: float) -> Finding:
     return Finding("endpoint", value, "problem", "it answers, but not well")
 
 
+def _other_projects() -> Iterator[Finding]:
+    """Other distributions that install a package called autorubric: the one installed last replaced files of ours."""
+    found = {
+        name: found.version
+        for found in importlib.metadata.distributions()
+        if (name := re.sub(r"[-_.]+", "-", found.name or "").lower()) != DISTRIBUTION
+        and (name == PACKAGE or any(file.parts[0] == PACKAGE for file in found.files or ()))
+    }
+    for name, version in sorted(found.items()):
+        advice = (
+            f"another project that installs a package of the same name; run: pip uninstall {name}, "
+            f"then: pip install --force-reinstall --no-deps {DISTRIBUTION}"
+        )
+        yield Finding(name, version, "problem", advice)
+
+
 def _packages() -> Iterator[Finding]:
-    for name in ("aiohttp", "pydantic", "pyarrow", "numpy", "zstandard"):
+    for name in ("aiohttp", "pydantic", "pyarrow", "numpy"):
         try:
             yield Finding(name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, "missing", "problem", "install autorubric again")
+            yield Finding(name, "missing", "problem", "run: pip install autorubric-hub")
     for name, purpose in _OPTIONAL.items():
         try:
             yield Finding(name, importlib.metadata.version(name))
@@ -184,9 +205,10 @@ def _packages() -> Iterator[Finding]:
 
 
 def _open_files() -> Finding:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limits = open_file_limits()
+    if limits is None:
+        return Finding("open files", "no limit is known on this system")
+    soft, hard = limits
     if 0 <= soft < _FEW_FILES:
         return Finding("open files", str(soft), "note", f"`ulimit -n {hard}` before runs with a high --concurrency")
     return Finding("open files", "unlimited" if soft < 0 else str(soft))

@@ -15,7 +15,7 @@ import pytest
 from autorubric.errors import InputError, LedgerError
 from autorubric.llm.records import key_index
 from autorubric.llm.records.ledger import ImportRow, Ledger
-from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.rows import CallRow, unseal
 from autorubric.llm.request import Failure, FailureKind, Reply, Usage
 
 REPLY = Reply(
@@ -29,6 +29,19 @@ REPLY = Reply(
     latency=1.5,
     attempts=2,
 )
+
+
+# What autorubric 0.1.0 sealed, compressed with zstandard 0.25, for {"verdict": "满足", "reason": ...}.
+SEALED_WITH_ZSTD = (
+    "28b52ffd204c6102007b2276657264696374223a22e6bba1e8b6b3222c22726561736f6e223a2254686520616e73776572206e616d6573"
+    "2064656e736974792c20616e642064656e7369747920616761696e2e227d"
+)
+ITS_DIGEST = "8d01927636b4b9b494cc7d52d480f5ce"
+
+
+def test_a_row_of_an_earlier_version_is_read() -> None:
+    value = unseal(b"q1", bytes.fromhex(SEALED_WITH_ZSTD), bytes.fromhex(ITS_DIGEST))
+    assert value == {"verdict": "满足", "reason": "The answer names density, and density again."}
 
 
 def a_row(number: int, outcome: Reply | Failure = REPLY, **changes: Any) -> CallRow:
@@ -178,7 +191,8 @@ def test_folder_and_files_are_for_the_owner_only(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "a" / "run") as ledger:
         asyncio.run(ledger.record(a_row(1)))
         files = list((tmp_path / "a" / "run").iterdir())
-        assert len(files) == 6  # the file, its log, the log's index, two files of arrivals, and the writers' lock
+        # the file, its write-ahead log and index, two files of arrivals and their lock, and the writers' lock
+        assert len(files) == 7
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
         assert stat.S_IMODE((tmp_path / "a" / "run").stat().st_mode) == 0o700
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
+import zlib
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
-
-import zstandard
 
 from autorubric.errors import LedgerError
 from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
 
 _INT64_MAX = 2**63 - 1
+_ZSTD = b"\x28\xb5\x2f\xfd"
+"""Starts what earlier versions compressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
         Traceback (most recent call last):
         autorubric.errors.LedgerError: ...
     """
-    data = _codec.pack(json_bytes(value))
+    data = zlib.compress(json_bytes(value), level=1)
     return data, digest_of(name, data)
 
 
@@ -157,7 +157,7 @@ def unseal(name: bytes, data: bytes | None, digest: bytes | None) -> Any:
     """The value that `seal` was given, once the digest shows that not a bit of it has changed."""
     if data is None or digest_of(name, data) != digest:
         raise LedgerError("a recorded value is damaged: it does not match its digest")
-    return json_value(_codec.unpack(data))
+    return json_value(_expanded(data))
 
 
 def packed(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
@@ -214,12 +214,11 @@ def digest_of(name: bytes, data: bytes) -> bytes:
     return blake2b(len(name).to_bytes(8, "little") + name + data, digest_size=16).digest()
 
 
-class _Codec(threading.local):
-    """Compressors are dear to make and not safe to share between threads: one pair for each."""
+def _expanded(data: bytes) -> bytes:
+    if not data.startswith(_ZSTD):
+        return zlib.decompress(data)
+    import pyarrow as pa
 
-    def __init__(self) -> None:
-        self.pack = zstandard.ZstdCompressor(level=1).compress
-        self.unpack = zstandard.ZstdDecompressor().decompress
-
-
-_codec = _Codec()
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        expanded: bytes = stream.read()
+    return expanded

@@ -6,12 +6,12 @@ import argparse
 import asyncio
 import json
 import os
-import signal
 import sys
 import threading
 from collections.abc import Sequence
 
 from autorubric.errors import ConfigError
+from autorubric.system.signals import ending_heard
 from autorubric.testing.endpoint.replies import sized_replies
 from autorubric.testing.endpoint.server import LoopbackEndpoint
 from autorubric.testing.endpoint.windows import RateWindow
@@ -102,8 +102,6 @@ def _endpoint(options: argparse.Namespace) -> LoopbackEndpoint:
 async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
     if until_stdin_closes:
         # A daemon thread, because an executor's would keep the process alive until stdin closes.
         def watch() -> None:
@@ -111,10 +109,11 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
             loop.call_soon_threadsafe(ended.set)
 
         threading.Thread(target=watch, daemon=True).start()
-    async with endpoint:
-        print(endpoint.base_url, flush=True)
-        await ended.wait()
-        print(json.dumps(endpoint.counts.summary()), flush=True)
+    with ending_heard(ended.set):
+        async with endpoint:
+            print(endpoint.base_url, flush=True)
+            await ended.wait()
+            print(json.dumps(endpoint.counts.summary()), flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
