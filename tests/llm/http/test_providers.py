@@ -6,7 +6,8 @@ import pytest
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.providers import PROVIDERS, checked_base_url, resolve
+from autorubric.llm.http.addresses import checked_base_url
+from autorubric.llm.http.providers import PROVIDERS, resolve
 
 KEYS = {f"{name.upper()}_API_KEY": f"{name}-key-123" for name in PROVIDERS}
 

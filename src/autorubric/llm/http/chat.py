@@ -19,9 +19,9 @@ from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import Price, price_of
-from autorubric.llm.http.providers import resolve
+from autorubric.llm.http.providers import Endpoint, resolve
 from autorubric.llm.http.proxies import proxy_for
-from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
+from autorubric.llm.http.retry import Backoff, Fault, http_fault, same_refusal, transport_fault
 from autorubric.llm.http.secrets import HiddenHeaders, without_secrets
 from autorubric.llm.http.transport import TransportError
 from autorubric.llm.http.wire import WEB_PAGE, encoded, prompt_ceiling, read_reply, request_body, sampling
@@ -71,9 +71,9 @@ class ChatModel:
         self._gate = self._endpoints.gate(self.endpoint)
         self._dialect = self._endpoints.dialect(self.endpoint)
         self._key = self.endpoint.key.reveal() if self.endpoint.key else None
-        self._url = f"{self.endpoint.base_url}/chat/completions"
+        self._url = self.endpoint.url("/chat/completions")
         proxy_for(self._url)
-        self._headers = _headers(config, self._key)
+        self._headers = _headers(config, self.endpoint)
         self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
         self._price = Price(**config.prices) if config.prices else price_of(self.endpoint, self._endpoints.prices)
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
@@ -122,6 +122,7 @@ class ChatModel:
         gates = (self._dialect.gates[request.schema is not None], self._gate)
         ahead: list[Gate] = []
         tries = retries = 0
+        before: Fault | None = None
         try:
             while True:
                 if not (gates[0].is_open and gates[1].is_open):
@@ -136,6 +137,7 @@ class ChatModel:
                 if _may_be_negotiable(outcome) and self._dialect.learn(terms, body, outcome):
                     self._tell(request, tries, outcome, 0.0)
                     continue
+                before = outcome = _final_if_same(before, outcome)
                 self._pass_on(outcome, gates, ahead)
                 wait = self._wait(outcome, retries)
                 self._tell(request, tries, outcome, wait)
@@ -196,6 +198,8 @@ class ChatModel:
             return dataclasses.replace(fault, latency=time.perf_counter() - started)
         latency = time.perf_counter() - started
         outcome = http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
+        if isinstance(outcome, Fault) and outcome.status == 404:
+            outcome = _not_found(outcome, self.endpoint)
         return outcome if isinstance(outcome, Reply) else dataclasses.replace(outcome, latency=latency)
 
     def _wait(self, fault: Fault, retries: int) -> float | None:
@@ -278,11 +282,9 @@ class ChatModel:
         return identity
 
 
-def _headers(config: LLMConfig, key: str | None) -> HiddenHeaders:
+def _headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-    return HiddenHeaders({**headers, **config.extra_headers})
+    return HiddenHeaders({**headers, **endpoint.authorization(), **config.extra_headers})
 
 
 async def _enter(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
@@ -313,6 +315,21 @@ def _unreachable(fault: Fault) -> Fault:
 def _wrong_address(fault: Fault) -> Fault:
     message = f"{fault.message}: is the base URL right? It usually ends in /v1"
     return dataclasses.replace(fault, kind="unreachable", message=message, again=False, maybe_billed=False)
+
+
+def _not_found(fault: Fault, endpoint: Endpoint) -> Fault:
+    """A 404 with the URL that was asked, and what is usually wrong with such a URL."""
+    hint = "" if endpoint.is_versioned else " (base URLs usually end in /v1)"
+    asked = endpoint.url("/chat/completions")
+    message = f"{fault.message}; the URL was {asked}: check the base URL and the model's name{hint}"
+    return dataclasses.replace(fault, message=message)
+
+
+def _final_if_same(before: Fault | None, fault: Fault) -> Fault:
+    """`fault`, which ends the call where the attempt before met the same refusal."""
+    if not same_refusal(before, fault):
+        return fault
+    return dataclasses.replace(fault, message=f"{fault.message}, twice the same answer", again=False)
 
 
 def _may_be_negotiable(fault: Fault) -> bool:

@@ -45,7 +45,7 @@ class Traffic:
     def refused(self, sent_at: float, now: float) -> None:
         """The request that left at `sent_at` was turned away."""
         self._refusals.append(sent_at)
-        while self._refusals[0] < now - MEMORY:
+        while self._refusals and self._refusals[0] < now - MEMORY:
             self._refusals.popleft()
 
     def accepted_rate(self, now: float, since: float = -math.inf) -> float:
