@@ -87,7 +87,7 @@ class GradingSession:
             settings,
             self.wait,
         )
-        async with experiment(plan, content) as (run, _):
+        async with experiment(plan, content) as (run, manifest):
             del content
             run.on_result = summary.add
             with interruptible(run):
@@ -98,7 +98,7 @@ class GradingSession:
             print(f"autorubric: {run.stopped}", file=sys.stderr)
             return EXIT_INPUT
         self._write_results()
-        print_grades(summary, totals)
+        print_grades(summary, totals, manifest.negotiated)
         print(f"  everything is in {self.out}")
         return self._status(run, summary)
 

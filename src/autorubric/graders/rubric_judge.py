@@ -80,9 +80,17 @@ class RubricJudge:
         """The request for the wanted criteria together."""
         criteria = [_shown_criterion(case, index, self._shown(case, index)) for index in wanted]
         examples = self._examples(case, wanted)
-        turns = self.options.prompts.rubric.render(criteria=criteria, examples=examples, **shared_values(case, False))
-        inputs = {"query": case.query, "submission": case.submission, "criteria": criteria}
-        return Request(messages_of(turns), "judge", _rubric_schema(), self.draw, item=case.item, inputs=inputs)
+        template = self.options.prompts.rubric
+        turns = template.render(criteria=criteria, examples=examples, **shared_values(case, False))
+        return Request(
+            messages_of(turns),
+            "judge",
+            _rubric_schema(),
+            self.draw,
+            item=case.item,
+            inputs={"query": case.query, "submission": case.submission, "criteria": criteria},
+            constrained=not template.wants_list,
+        )
 
     def read(self, case: Case, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
         """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""

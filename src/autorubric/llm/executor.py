@@ -172,7 +172,7 @@ class Executor:
                 return Answer(found, outcome)
             asked_now += outcome.fresh
             if outcome.fresh and (not found.again or asked_now > self.max_reasks):
-                return Failure(found.kind, found.message, attempts=outcome.attempts, reply=outcome)
+                return Failure(found.kind, _quoting(found, outcome), attempts=outcome.attempts, reply=outcome)
             asking = replace(follow_up(request, outcome, found), reask=asking.reask + 1)
 
     def find(self, model: Model, request: Request) -> Reply | None:
@@ -270,3 +270,14 @@ class Executor:
         if charged.token_bound is None:
             return row
         return replace(row, cost_bound=charged.cost_bound, token_bound=charged.token_bound)
+
+
+_LONGEST_QUOTE = 120  # characters of a reply that a message repeats
+
+
+def _quoting(problem: Unreadable, reply: Reply) -> str:
+    """What is wrong with a reply, and how the reply begins: a message that says only the first helps nobody."""
+    if problem.kind != "unreadable":
+        return problem.message
+    text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())
+    return f"{problem.message}; the reply begins: {text[:_LONGEST_QUOTE]!r}"

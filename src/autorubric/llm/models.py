@@ -48,6 +48,22 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
                 await model.close()
 
 
+def negotiated(models: Iterable[Model], before: Iterable[str] = ()) -> list[str]:
+    """What endpoints turned out not to take and what was sent instead, each once, for summaries and manifests.
+
+    Args:
+        models: the models of a run.
+        before: what earlier sessions of the run noted; comes first.
+
+    Example:
+        >>> from autorubric.llm.offline import OfflineModel
+        >>> negotiated([OfflineModel()], before=["http://h/v1 does not take seed for m; left out"])
+        ['http://h/v1 does not take seed for m; left out']
+    """
+    now = (note for model in models if isinstance(model, ChatModel) for note in model.notes())
+    return list(dict.fromkeys((*before, *now)))
+
+
 def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
     """What has to be said where a model of these names only stands in for a real one, before anything else.
 

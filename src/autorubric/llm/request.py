@@ -62,6 +62,8 @@ class Request:
         reask: how often the same draw was asked before because its reply could not be read, from 0.
         item: the id of the record or dataset row that this is for.
         inputs: the values the prompt was made from; never sent. Models that read no prose use them.
+        constrained: whether the endpoint is asked to keep the reply to `schema`; False where a user's prompt asks
+            for another shape.
     """
 
     messages: tuple[Message, ...]
@@ -71,6 +73,7 @@ class Request:
     reask: int = 0
     item: str = ""
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    constrained: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def request_body(model: str, parameters: Mapping[str, Any], request: Request, te
             body[terms.token_field if name == "max_tokens" else name] = value
     if "seed" in body and isinstance(body["seed"], int):
         body["seed"] += SEED_PER_DRAW * request.draw + request.reask
-    if request.schema is not None and "response_format" not in body:
+    if request.schema is not None and request.constrained and "response_format" not in body:
         form = _response_format(request.schema, terms)
         if form:
             body["response_format"] = form

@@ -34,7 +34,8 @@ def licence_request(
     criteria = [{"id": one.id, "requirement": one.description, "pitfall": one.pitfall} for one in candidates]
     inputs = {"query": query, "criteria": criteria}
     messages = tuple(Message(role, text) for role, text in prompts.licence.render(**inputs))
-    return Request(messages, "licence", ReplySchema("licences", load_schema("licence")), draw, inputs=inputs)
+    schema = ReplySchema("licences", load_schema("licence"))
+    return Request(messages, "licence", schema, draw, inputs=inputs, constrained=not prompts.licence.wants_list)
 
 
 def read_licences(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Licence]] | Unreadable:

@@ -68,7 +68,8 @@ def rewrite_request(
         "disputes": [_as_inputs(dispute, place) for dispute in disputes],
     }
     messages = tuple(Message(role, text) for role, text in prompts.rewrite.render(**inputs))
-    return Request(messages, "rewrite", ReplySchema("rewrites", load_schema("rewrite")), inputs=inputs)
+    schema = ReplySchema("rewrites", load_schema("rewrite"))
+    return Request(messages, "rewrite", schema, inputs=inputs, constrained=not prompts.rewrite.wants_list)
 
 
 def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:

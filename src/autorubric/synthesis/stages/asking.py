@@ -21,7 +21,8 @@ def request_from(
 ) -> Request:
     """The request that a filled-in template asks."""
     messages = tuple(Message(role, text) for role, text in template.render(**inputs))
-    return Request(messages, role, schema=schema, draw=draw, inputs=inputs)
+    constrained = not template.wants_list
+    return Request(messages, role, schema=schema, draw=draw, inputs=inputs, constrained=constrained)
 
 
 def query_in(fields: Mapping[str, Any]) -> Any:
