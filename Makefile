@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-trainers lint check bench soak fuzz clean
+.PHONY: setup demo test test-trainers test-servers lint check bench soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -41,6 +41,14 @@ $(TRAINERS)/.made: pyproject.toml tests_trainers/requirements.txt tests_trainers
 test-trainers: $(TRAINERS)/.made
 	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers tests/formats/test_arrow.py
 
+# Real servers, each in an environment of its own; one that cannot be installed is named, with the reason.
+SERVERS ?=
+SERVERS_ROOT := .venv-servers
+
+test-servers:
+	$(PYTHON) tests_servers/install.py $(SERVERS_ROOT) $(SERVERS)
+	$(SERVERS_ROOT)/client/bin/python -m pytest -c tests_servers/pytest.ini --rootdir . tests_servers
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -62,4 +70,4 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python -m fuzz
 
 clean:
-	rm -rf $(VENV) $(TRAINERS) demo-out bench-out fuzz-out build dist
+	rm -rf $(VENV) $(TRAINERS) $(SERVERS_ROOT) demo-out bench-out fuzz-out build dist

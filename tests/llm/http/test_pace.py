@@ -13,6 +13,7 @@ import pytest
 
 from autorubric.llm.http.pace import Pace
 from autorubric.llm.http.retry import Backoff
+from autorubric.llm.http.traffic import Traffic
 
 
 class Endpoint(Protocol):
@@ -220,3 +221,11 @@ def test_refusals_that_have_nothing_to_do_with_the_rate_do_not_choke_it(share: f
     # ends at 40 and at less than 1.
     log = Simulation(AtRandom(), 1.0, calls=6000, callers=64).run()
     assert 6000 / log[-1][0] >= least
+
+
+def test_a_refusal_that_takes_longer_than_the_memory_of_refusals_is_forgotten() -> None:
+    # A proxy that retries by itself answers 429 after a while: the request left long before the refusals that count.
+    traffic = Traffic()
+    traffic.sent(0.0)
+    traffic.refused(0.0, now=60.0)
+    assert not traffic.shows_a_limit(now=60.0)

@@ -329,7 +329,7 @@ def _final_if_same(before: Fault | None, fault: Fault) -> Fault:
     """`fault`, which ends the call where the attempt before met the same refusal."""
     if not same_refusal(before, fault):
         return fault
-    return dataclasses.replace(fault, message=f"{fault.message}, twice the same answer", again=False)
+    return dataclasses.replace(fault, message=f"{fault.message} (the same answer twice)", again=False)
 
 
 def _may_be_negotiable(fault: Fault) -> bool:
