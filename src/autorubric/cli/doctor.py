@@ -68,11 +68,11 @@ def doctor(
     endpoints = (finding for findings in asyncio.run(reached()) for finding in findings)
     found = [*environment_findings(), sqlite_finding(), *disk_findings(out), *endpoints]
     if json:
-        typer.echo(dump_json([asdict(finding) for finding in found], indent=2))
+        print(dump_json([asdict(finding) for finding in found], indent=2))
     else:
         for finding in found:
             advice = f"\n{'':22}{finding.advice}" if finding.advice else ""
-            typer.echo(f"{_MARKS[finding.verdict]}{finding.subject:<19}{finding.value}{advice}")
+            print(f"{_MARKS[finding.verdict]}{finding.subject:<19}{finding.value}{advice}")
     return EXIT_UNFINISHED if any(finding.verdict == "problem" for finding in found) else 0
 
 
