@@ -144,7 +144,7 @@ def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
         dataset_path=DATASET_FILE,
         grader_config={"type": type(plan.grader).__name__, **describe()},
         eval_config=plan.settings,
-        negotiated=before.get("negotiated") or [],
+        negotiated=negotiated((), before.get("negotiated")),
     )
 
 

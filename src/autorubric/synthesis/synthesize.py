@@ -121,7 +121,7 @@ class SynthesisRun:
 
     def __post_init__(self) -> None:
         settings = self.prepared.settings
-        self._negotiated_before = (read_manifest(settings.out) or {}).get("negotiated", [])
+        self._negotiated_before = negotiated((), (read_manifest(settings.out) or {}).get("negotiated"))
         gates = GateTally(settings.full.gates.order) if settings.profile == "full" else None
         self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped, gates=gates)
         self.answer = self._answerer()
