@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from autorubric import __version__
-from autorubric.llm.http.providers import PROVIDERS
+from autorubric.llm.http.providers import AZURE_KEY, PROVIDERS
 from autorubric.llm.records.directory import filesystem_of
 from autorubric.runs.finding import Finding
 
@@ -44,7 +44,7 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
     yield Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores")
     yield from _packages()
     yield _open_files()
-    names = {name for provider in PROVIDERS.values() for name in provider.key_env}
+    names = {AZURE_KEY, *(name for provider in PROVIDERS.values() for name in provider.key_env)}
     keys = sorted(name for name in names if environ.get(name))
     if keys:
         yield Finding("keys", ", ".join(keys))

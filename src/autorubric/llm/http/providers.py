@@ -210,7 +210,7 @@ def _at_address(config: LLMConfig, name: str, base_url: str, environ: Mapping[st
     prefix, _, rest = name.partition("/")
     keys: tuple[str, ...] = PROVIDERS[provider].key_env if provider else ("OPENAI_API_KEY",)
     if _is_azure(address):
-        keys = (_AZURE_KEY, *keys)
+        keys = (AZURE_KEY, *keys)
     model = name
     if rest and prefix == _ANY_SERVICE:
         model = rest.partition("/")[2] or rest
@@ -267,7 +267,8 @@ def _provider_at(base_url: str) -> str | None:
 
 _API_VERSION = "api-version="
 _AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
-_AZURE_KEY = "AZURE_OPENAI_API_KEY"
+AZURE_KEY = "AZURE_OPENAI_API_KEY"
+"""The variable that holds the key of addresses at Azure."""
 
 
 def _is_azure(base_url: str) -> bool:
