@@ -84,6 +84,8 @@ def grade(
     seed: flags.Seed = 0,
     prompts: flags.Prompts = None,
     prefix_first: flags.PrefixFirst = True,
+    repeat: flags.Repeat = 1,
+    share_equal: flags.ShareEqual = False,
     log_json: LogJson = None,
     log_prompts: LogPrompts = False,
 ) -> int:
@@ -123,6 +125,7 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
         formats=formats,
         fail_under=given["fail_under"],
         prefix_first=given["prefix_first"],
+        share_equal=given["share_equal"],
         settings={"command": "grade", "limit": limit, "concurrency": given["concurrency"]},
         sources=tuple(path for name in _READ if (path := given[name]) is not None),
     )

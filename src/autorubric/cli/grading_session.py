@@ -43,6 +43,7 @@ class GradingSession:
         fail_under: the least mean score, or None.
         window: the most items open at a time; None takes as many as calls in flight.
         prefix_first: let the first call of an item go ahead alone.
+        share_equal: let equal items share their replies.
         settings: what the manifest says of the command.
         sources: the files that are read, which the run must not write over.
     """
@@ -57,6 +58,7 @@ class GradingSession:
     fail_under: float | None = None
     window: int | None = None
     prefix_first: bool = True
+    share_equal: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
     sources: tuple[Path, ...] = ()
 
@@ -86,6 +88,7 @@ class GradingSession:
             self.resume,
             settings,
             self.wait,
+            self.share_equal,
         )
         async with experiment(plan, content) as (run, manifest):
             del content
@@ -111,7 +114,7 @@ class GradingSession:
             calls = sum(row.calls - row.failed for row in replies)
             spoken = sum(row.usage.completion_tokens for row in replies)
             length = spoken / calls if calls else REPLY_TOKENS
-            rows = await estimate(self.dataset, self.grader, Executor(ledger), length)
+            rows = await estimate(self.dataset, self.grader, Executor(ledger), length, share_equal=self.share_equal)
         print_estimate(rows, len(self.dataset))
         return 0
 

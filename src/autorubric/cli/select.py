@@ -91,6 +91,8 @@ def select(
     seed: flags.Seed = 0,
     prompts: flags.Prompts = None,
     prefix_first: flags.PrefixFirst = True,
+    repeat: flags.Repeat = 1,
+    share_equal: flags.ShareEqual = False,
     log_json: LogJson = None,
     log_prompts: LogPrompts = False,
 ) -> int:
@@ -138,6 +140,7 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
         resume=given["resume"],
         wait=given["wait"],
         prefix_first=given["prefix_first"],
+        share_equal=given["share_equal"],
         skipped=skipped,
         settings={
             "command": "select",

@@ -89,6 +89,7 @@ class SelectionSession:
         resume: False asks everything anew.
         wait: wait for another process to leave the directory.
         prefix_first: let the first call of an item go ahead alone.
+        share_equal: let equal candidates of a query share their replies.
         skipped: why rows were left out.
         settings: what the manifest says of the command.
         sources: files and folders that are read.
@@ -105,6 +106,7 @@ class SelectionSession:
     resume: bool = True
     wait: bool = False
     prefix_first: bool = True
+    share_equal: bool = False
     skipped: Sequence[str] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     sources: tuple[Path, ...] = ()
@@ -158,7 +160,11 @@ class SelectionSession:
                 candidates = list(self.candidates)
             judged = lengths.get("judge") or REPLY_TOKENS
             rows += await estimate(
-                graded_dataset(self.queries, candidates, self.out.name), self.grader, Executor(ledger), judged
+                graded_dataset(self.queries, candidates, self.out.name),
+                self.grader,
+                Executor(ledger),
+                judged,
+                share_equal=self.share_equal,
             )
         print_selection_estimate(rows, len(self.queries), len(candidates))
         return 0
@@ -222,6 +228,7 @@ class SelectionSession:
             self.resume,
             {**self.settings, "stand_ins": labels, "again": self.again},
             self.wait,
+            self.share_equal,
         )
         found: dict[int, Scored] = {}
         reasons: Counter[str] = Counter()

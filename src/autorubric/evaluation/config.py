@@ -29,6 +29,8 @@ class EvalConfig:
         resume: False asks everything anew, and keeps what was recorded before.
         prefix_first: let the first call of an item go ahead alone, so that endpoints that cache prompt prefixes
             compute the item's once.
+        share_equal: let items with the same prompt, submission, reference and criteria share their replies. By
+            default each item is asked about by requests of its own.
 
     Raises:
         ValueError: the name could leave the directory, or a number is none.
@@ -47,6 +49,7 @@ class EvalConfig:
     experiments_dir: Path | str = "experiments"
     resume: bool = True
     prefix_first: bool = True
+    share_equal: bool = False
 
     def __post_init__(self) -> None:
         problems = []

@@ -15,6 +15,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.evaluation.config import dataset_hash
+from autorubric.evaluation.copies import copies_in
 from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER, ExperimentManifest
 from autorubric.evaluation.items_file import ItemsFile, read_lines
 from autorubric.evaluation.run import EvaluationRun
@@ -44,6 +45,7 @@ class ExperimentPlan:
         resume: False asks everything anew.
         settings: what the manifest says of the run's settings.
         wait: wait while another process works in the directory, instead of failing.
+        share_equal: let equal items share their replies, instead of asking about each.
     """
 
     dataset: RubricDataset
@@ -54,6 +56,7 @@ class ExperimentPlan:
     resume: bool = True
     settings: dict[str, Any] = field(default_factory=dict)
     wait: bool = False
+    share_equal: bool = False
 
 
 @asynccontextmanager
@@ -90,6 +93,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             window=_window(plan),
             prefix_first=plan.prefix_first,
             generation=_generation(ledger, anew=not plan.resume),
+            copies={} if plan.share_equal else copies_in(plan.dataset),
         )
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):

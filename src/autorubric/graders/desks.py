@@ -18,7 +18,7 @@ from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
-from autorubric.llm.records.recent import RecentReplies
+from autorubric.llm.records.nothing import NoRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ class Desk:
 
 
 class Desks:
-    """The desks of one grader, and the replies they share.
+    """The desks of one grader, and the records they share.
 
     Args:
         recipe: how judges are made from models.
         limits: what may be spent.
-        run_dir: where replies are recorded, held for this process until `close`; None keeps the last ones in memory.
+        run_dir: where replies are recorded, held for this process until `close`; None keeps no reply.
         ledger: an open ledger in the place of `run_dir`.
     """
 
@@ -84,7 +84,6 @@ class Desks:
         self._recipe = recipe
         self._run_dir = run_dir
         self._ledger = ledger
-        self._memory = RecentReplies()
         self._budget: Budget | None = None
         self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
         self._held = ExitStack()
@@ -127,5 +126,5 @@ class Desks:
         ledger = self.ledger()
         if self._budget is None:
             self._budget = self.limits.budget(ledger)
-        records: Records = self._memory if ledger is None else ledger
+        records: Records = NoRecords() if ledger is None else ledger
         return Executor(records, self._budget)

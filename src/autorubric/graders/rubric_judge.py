@@ -90,6 +90,7 @@ class RubricJudge:
             item=case.item,
             inputs={"query": case.query, "submission": case.submission, "criteria": criteria},
             constrained=not template.wants_list,
+            copy=case.copy_of(wanted),
         )
 
     def read(self, case: Case, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:

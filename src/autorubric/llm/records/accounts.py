@@ -23,6 +23,7 @@ class Totals:
         usage: tokens as counted by the endpoint.
         cost: dollars of the calls whose price is known.
         unpriced: replies whose price is not known.
+        unmetered: replies without token counts that can be right, charged at their worst case where it is known.
     """
 
     role: str
@@ -32,6 +33,7 @@ class Totals:
     usage: Usage
     cost: float
     unpriced: int
+    unmetered: int = 0
 
 
 class Spent(NamedTuple):
@@ -54,7 +56,8 @@ class FailedCall(NamedTuple):
 
 _TOTALS = """
     SELECT role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
-        total(cached_tokens), total(reasoning_tokens), total(cost), sum(status = 'ok' AND cost IS NULL)
+        total(cached_tokens), total(reasoning_tokens), total(cost),
+        sum(status = 'ok' AND cost IS NULL), sum(status = 'ok' AND prompt_tokens IS NULL)
     FROM calls GROUP BY role, model ORDER BY role, model"""
 _SPENT = """
     SELECT count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),
@@ -69,8 +72,8 @@ _FAILED = """
 def totals(connection: sqlite3.Connection) -> list[Totals]:
     """Calls, tokens and cost by role and model."""
     return [
-        Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced)
-        for role, model, calls, failed, *tokens, cost, unpriced in connection.execute(_TOTALS).fetchall()
+        Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
+        for role, model, calls, failed, *tokens, cost, unpriced, unmetered in connection.execute(_TOTALS).fetchall()
     ]
 
 

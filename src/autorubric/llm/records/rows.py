@@ -115,7 +115,7 @@ def columns(row: CallRow) -> tuple[Any, ...]:
     outcome = row.outcome
     reply = outcome.reply if isinstance(outcome, Failure) else outcome
     usage = reply.usage if reply is not None else None
-    tokens = (None,) * 4 if usage is None else tuple(_int64(count) for count in _counts(usage))
+    tokens = (None,) * 4 if usage is None else tuple(_int64(count) for count in _counts(usage)[:4])
     return (
         row.key,
         _text(row.item),
@@ -191,8 +191,10 @@ def unpacked_failure(value: dict[str, Any], kind: FailureKind, status: int | Non
     return Failure(kind, value["message"], status, attempts, reply)
 
 
-def _counts(usage: Usage) -> tuple[int, int, int, int]:
-    return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+def _counts(usage: Usage) -> tuple[int, ...]:
+    """The counts in the order of the fields; the first four have columns of their own."""
+    counts = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+    return (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
 
 
 def _int64(number: int) -> int:
