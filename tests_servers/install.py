@@ -54,9 +54,8 @@ def installed(name: str, root: Path) -> str:
             return f"`{' '.join(command)}` did not end within {SECONDS} s"
         if done.returncode:
             lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-            return next(
-                (line for line in lines if "error" in line.lower()), lines[-1] if lines else "no reason given"
-            )
+            errors = [line for line in lines if "error" in line.lower()] or lines or ["no reason given"]
+            return errors[-1][:300]
     mark.write_text(wanted)
     return ""
 
