@@ -21,8 +21,8 @@ _DOUBTS = {
 }
 
 
-def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
-    """Print scores, coverage, what decided, failures and cost."""
+def print_grades(summary: EvaluationSummary, totals: Iterable[Totals], negotiated: Iterable[str] = ()) -> None:
+    """Print scores, coverage, what decided, failures, cost, and what endpoints did not take."""
     print(f"\n{summary.graded} of {summary.total} items graded")
     for line in _score_lines(summary):
         print(f"  {line}")
@@ -37,6 +37,8 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
         print(f"  {line}")
     for line in spending_lines(list(totals)):
         print(f"  {line}")
+    for note in negotiated:
+        print(f"  note: {note}")
     for reason, count in summary.reasons.most_common():
         print(f"  {count} judgments failed: {reason}")
 

@@ -86,7 +86,7 @@ class GradingSession:
             self.wait,
             self.share_equal,
         )
-        async with experiment(plan, content) as (run, _):
+        async with experiment(plan, content) as (run, manifest):
             del content
             run.on_result = summary.add
             with interruptible(run):
@@ -97,7 +97,7 @@ class GradingSession:
             print(f"autorubric: {run.stopped}", file=sys.stderr)
             return EXIT_INPUT
         self._write_results()
-        print_grades(summary, totals)
+        print_grades(summary, totals, manifest.negotiated)
         print(f"  everything is in {self.out}")
         return self._status(run, summary)
 

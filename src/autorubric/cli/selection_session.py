@@ -243,7 +243,7 @@ class SelectionSession:
             if result.error is not None:
                 reasons[_category(result.error)] += 1
 
-        async with experiment(plan, dataset.to_json().encode()) as (run, _):
+        async with experiment(plan, dataset.to_json().encode()) as (run, manifest):
             run.on_result = take
             with interruptible(run):
                 async with shown(
@@ -253,6 +253,8 @@ class SelectionSession:
                 ):
                     await run.to_the_end()
             totals = run.totals()
+        for note in manifest.negotiated:
+            print(f"note: {note}")
         for index, candidate in enumerate(candidates):
             found.setdefault(index, Scored(candidate, None, f"stopped: {run.stopped}", index))
         return [found[index] for index in sorted(found)], reasons, _Ending.of(run), totals

@@ -89,6 +89,8 @@ class Session:
                 print(f"autorubric: {summary.stopped}", file=sys.stderr)
                 return EXIT_INPUT
         print_summary(summary, settings.out)
+        for note in run.negotiated:
+            print(f"  note: {note}")
         print_rubrics(settings.out, self.show)
         if run.interrupted:
             print(f"interrupted; go on with:\n  {self.again}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -38,6 +38,7 @@ class ExperimentManifest:
         grader_config: what the grader is made of; a record, never read back.
         eval_config: settings of the last run.
         calls: calls in the ledger, all runs together; None without a ledger of the directory's own.
+        negotiated: what endpoints turned out not to take, and what was sent instead.
 
     Example:
         >>> from datetime import UTC
@@ -61,6 +62,7 @@ class ExperimentManifest:
     grader_config: dict[str, Any] | None = None
     eval_config: dict[str, Any] | None = None
     calls: int | None = None
+    negotiated: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest as JSON values."""

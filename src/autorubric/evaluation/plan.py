@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +23,8 @@ from autorubric.evaluation.run import EvaluationRun
 from autorubric.files import write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
+from autorubric.llm.model import Model
+from autorubric.llm.models import negotiated
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import read_manifest
@@ -97,16 +99,22 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             generation=_generation(ledger, anew=not plan.resume),
             copies={} if plan.share_equal else copies_in(plan.dataset),
         )
+        models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
+            models = (await grader.desk()).models
             run.executor = (await grader.desk()).executor if ledger is None else grader.executor_on(ledger)
             run.totals = grader.totals if ledger is None else ledger.totals
-        stack.enter_context(_ended(manifest, plan.directory, run, ledger))
+        stack.enter_context(_ended(manifest, plan.directory, run, models, ledger))
         yield run, manifest
 
 
 @contextmanager
 def _ended(
-    manifest: ExperimentManifest, directory: Path, run: EvaluationRun, ledger: Ledger | None
+    manifest: ExperimentManifest,
+    directory: Path,
+    run: EvaluationRun,
+    models: Mapping[str, Model],
+    ledger: Ledger | None,
 ) -> Iterator[None]:
     """Write the manifest's end, however the run ends."""
     started = time.monotonic()
@@ -117,6 +125,7 @@ def _ended(
         raise
     finally:
         manifest.error = manifest.error or run.stopped
+        manifest.negotiated = negotiated(models.values(), manifest.negotiated)
         manifest.completed_indices = run.completed
         manifest.calls = None if ledger is None else ledger.count
         manifest.status = "completed" if len(run.completed) == manifest.total_items else "failed"
@@ -148,6 +157,7 @@ def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
         dataset_path=DATASET_FILE,
         grader_config={"type": type(plan.grader).__name__, **describe()},
         eval_config=plan.settings,
+        negotiated=negotiated((), before.get("negotiated")),
     )
 
 

@@ -81,16 +81,17 @@ class RubricJudge:
         """The request for the wanted criteria together."""
         criteria = [_shown_criterion(case, index, self._shown(case, index)) for index in wanted]
         examples = self._examples(case, wanted)
-        turns = self.options.prompts.rubric.render(criteria=criteria, examples=examples, **shared_values(case, False))
-        inputs = {"query": case.query, "submission": case.submission, "criteria": criteria}
+        template = self.options.prompts.rubric
+        turns = template.render(criteria=criteria, examples=examples, **shared_values(case, False))
         return Request(
             messages_of(turns),
             "judge",
             _rubric_schema(),
             self.draw,
             item=case.item,
-            inputs=inputs,
+            inputs={"query": case.query, "submission": case.submission, "criteria": criteria},
             room=room_for(entries=len(criteria)),
+            constrained=not template.wants_list,
             copy=case.copy_of(wanted),
         )
 

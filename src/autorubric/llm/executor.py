@@ -170,7 +170,7 @@ class Executor:
                 continue
             asked_now += outcome.fresh
             if outcome.fresh and (not found.again or asked_now > self.max_reasks):
-                return Failure(found.kind, found.message, attempts=outcome.attempts, reply=outcome)
+                return Failure(found.kind, _quoting(found, outcome), attempts=outcome.attempts, reply=outcome)
             asking = self._limits.placed(model, again)
 
     def _after_cut_off(
@@ -297,3 +297,14 @@ def _with_limit(model: Model, request: Request, reply: Reply) -> Reply:
         return reply
     counted = reply.usage.completion_tokens if reply.usage else 0
     return replace(reply, limit=request.max_tokens or limit_of(model).own or counted)
+
+
+_LONGEST_QUOTE = 120  # characters of a reply that a message repeats
+
+
+def _quoting(problem: Unreadable, reply: Reply) -> str:
+    """What is wrong with a reply, and how the reply begins: a message that says only the first helps nobody."""
+    if problem.kind != "unreadable":
+        return problem.message
+    text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())
+    return f"{problem.message}; the reply begins: {text[:_LONGEST_QUOTE]!r}"

@@ -66,6 +66,8 @@ class Request:
             part of the ledger's key only where it is set.
         room: completion tokens that the reply needs, as far as the prompt tells; 0 where it does not.
         cut_off: how often the request was asked before under a lower limit.
+        constrained: whether the endpoint is asked to keep the reply to `schema`; False where a user's prompt asks
+            for another shape.
         seat: which of several judges that ask the same question about one item this is, from 0.
         copy: which of several equal items this is for, from 0.
     """
@@ -82,6 +84,7 @@ class Request:
     cut_off: int = 0
     seat: int = 0
     copy: int = 0
+    constrained: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric import __version__
-from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.providers import PROVIDERS, resolve
+from autorubric.llm.http.providers import AZURE_KEY, PROVIDERS
 from autorubric.llm.records.directory import filesystem_of
+from autorubric.runs.finding import Finding
 from autorubric.system.files import open_file_limits
-
-Verdict: TypeAlias = Literal["ok", "note", "problem"]
 
 _OPTIONAL = {
     "opentelemetry-api": "spans of model calls",
@@ -37,23 +33,6 @@ _BLOCK = 4096
 _SLOW_SYNC = 0.02  # seconds; a commit waits this long for the disk
 _FEW_FILES = 1024
 _MEGABYTES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at.
-
-    Attributes:
-        subject: what.
-        value: what was found.
-        verdict: `ok`, `note` (works, but worth knowing) or `problem`.
-        advice: what to do about it, or what it means.
-    """
-
-    subject: str
-    value: str
-    verdict: Verdict = "ok"
-    advice: str = ""
 
 
 def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
@@ -70,7 +49,7 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
     yield from _other_projects()
     yield from _packages()
     yield _open_files()
-    names = {name for provider in PROVIDERS.values() for name in provider.key_env}
+    names = {AZURE_KEY, *(name for provider in PROVIDERS.values() for name in provider.key_env)}
     keys = sorted(name for name in names if environ.get(name))
     if keys:
         yield Finding("keys", ", ".join(keys))
@@ -132,49 +111,6 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
         yield Finding("sync", value)
 
 
-async def endpoint_finding(base_url: str, key_env: str | None = None, timeout: float = 10.0) -> Finding:
-    """Whether an endpoint answers, asked for its list of models: nothing is generated and nothing is billed.
-
-    Raises:
-        ConfigError: the address is none that a model could have.
-
-    Example:
-        >>> import asyncio
-        >>> asyncio.run(endpoint_finding("http://127.0.0.1:9/v1")).verdict
-        'problem'
-    """
-    import aiohttp
-
-    endpoint = resolve(LLMConfig("doctor", api_base=base_url, api_key_env=key_env))
-    headers = {"Authorization": f"Bearer {endpoint.key.reveal()}"} if endpoint.key else {}
-    started = time.perf_counter()
-    limit = aiohttp.ClientTimeout(total=timeout)
-    try:
-        async with aiohttp.ClientSession(timeout=limit) as session:
-            url = f"{endpoint.base_url}/models"
-            async with session.get(url, headers=headers, allow_redirects=False) as answer:
-                status = answer.status
-    except (TimeoutError, aiohttp.ClientError, OSError) as error:
-        words = f"no answer within {timeout:g} s" if isinstance(error, TimeoutError) else _plain(error)
-        return Finding(
-            "endpoint", f"{endpoint.base_url}: {words}", "problem", "is the address right, and it running?"
-        )
-    return _answered(endpoint.base_url, status, time.perf_counter() - started)
-
-
-def _answered(base_url: str, status: int, seconds: float) -> Finding:
-    value = f"{base_url}: HTTP {status} after {seconds * 1e3:.0f} ms"
-    if status in (401, 403):
-        return Finding(
-            "endpoint", value, "problem", "it wants a key, or another one; name its variable with --key-env"
-        )
-    if 200 <= status < 300 or status == 405:
-        return Finding("endpoint", value)
-    if status == 404:
-        return Finding("endpoint", value, "note", "it answers, but has no list of models; check the path, often /v1")
-    return Finding("endpoint", value, "problem", "it answers, but not well")
-
-
 def _other_projects() -> Iterator[Finding]:
     """Other distributions that install a package called autorubric: the one installed last replaced files of ours."""
     found = {
@@ -201,7 +137,7 @@ def _packages() -> Iterator[Finding]:
         try:
             yield Finding(name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, "not installed", "note", f"only needed for {purpose}")
+            yield Finding(name, f"not installed (optional: {purpose})")
 
 
 def _open_files() -> Finding:
@@ -230,7 +166,3 @@ def _writing(path: Path) -> tuple[float, float]:
         os.fsync(file.fileno())
         speed = (_MEGABYTES << 20) / (time.perf_counter() - started)
     return speed, statistics.median(waits)
-
-
-def _plain(error: Exception) -> str:
-    return str(error) or type(error).__name__

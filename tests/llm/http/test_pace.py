@@ -278,3 +278,9 @@ def test_a_refusal_that_comes_late_closes_the_endpoint_again() -> None:
     assert pace.delay(now) == 0.0  # nothing was heard for long enough
     pace.refused(tried, now + 1.0)
     assert pace.delay(now + 1.0) > 0.0
+
+
+def test_a_refusal_that_took_a_minute_to_arrive_is_taken_into_account() -> None:
+    pace = Pace()
+    pace.refused(pace.sent(0.0), now=60.0)
+    assert pace.delay(60.0) == 0.0

@@ -13,13 +13,14 @@ from typing import Any, TypeAlias
 from autorubric.errors import ConfigError
 from autorubric.llm import attempts, spans
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.advice import final_if_same, not_found, unreachable, wrong_address
 from autorubric.llm.http.allowance import Allowance
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.limits import Place
 from autorubric.llm.http.negotiation import Terms, sent_limit, shortened
 from autorubric.llm.http.prices import price_of, stated_price
-from autorubric.llm.http.providers import resolve
+from autorubric.llm.http.providers import Endpoint, resolve
 from autorubric.llm.http.proxies import proxy_for
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import Backoff, Fault, Retries, http_fault, transport_fault
@@ -89,9 +90,9 @@ class ChatModel:
         self._gate = self._endpoints.gate(self.endpoint)
         self._dialect = self._endpoints.dialect(self.endpoint)
         self._key = self.endpoint.key.reveal() if self.endpoint.key else None
-        self._url = f"{self.endpoint.base_url}/chat/completions"
+        self._url = self.endpoint.url("/chat/completions")
         proxy_for(self._url)
-        self._headers = _headers(config, self._key)
+        self._headers = _headers(config, self.endpoint)
         self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
         known = price_of(self.endpoint, self._endpoints.prices)
         self._price = stated_price(config.prices) if config.prices else known
@@ -153,6 +154,7 @@ class ChatModel:
         reservation.waits_to_be_sent = True
         retries, tries = Retries(self._config.max_retries, self._backoff), 0
         asking = request
+        before: Fault | None = None
         try:
             while True:
                 if not (gates[0].is_open and gates[1].is_open):
@@ -169,6 +171,7 @@ class ChatModel:
                     self._tell(request, tries, outcome, 0.0)
                     asking = other
                     continue
+                before = outcome = final_if_same(before, outcome)
                 self._pass_on(outcome, gates, ahead)
                 wait = retries.wait(outcome, time.monotonic())
                 self._tell(request, tries, outcome, wait)
@@ -236,9 +239,9 @@ class ChatModel:
         """The outcome; where nothing that speaks this protocol has answered yet, the address is what is wrong."""
         if not self._limiter.answered and isinstance(outcome, Fault):
             if outcome.message == WEB_PAGE:
-                return _wrong_address(outcome)
+                return wrong_address(outcome)
             if outcome.status is None and not outcome.maybe_billed:
-                return _unreachable(outcome)
+                return unreachable(outcome)
         if isinstance(outcome, Reply) or outcome.status is not None:
             self._limiter.answered = True
         return outcome
@@ -254,6 +257,8 @@ class ChatModel:
         self._limiter.heard(place, readings(answer.headers))
         outcome = http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
         if isinstance(outcome, Fault):
+            if outcome.status == 404:
+                outcome = not_found(outcome, self.endpoint)
             return dataclasses.replace(outcome, latency=latency)
         return outcome if is_believable(outcome, request) else self._without_usage(outcome, answer.body)
 
@@ -346,11 +351,9 @@ class ChatModel:
         return identity
 
 
-def _headers(config: LLMConfig, key: str | None) -> HiddenHeaders:
+def _headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-    return HiddenHeaders({**headers, **config.extra_headers})
+    return HiddenHeaders({**headers, **endpoint.authorization(), **config.extra_headers})
 
 
 async def _enter(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
@@ -371,19 +374,6 @@ def _open(ahead: list[Gate]) -> None:
     for gate in ahead:
         gate.open()
     ahead.clear()
-
-
-def _unreachable(fault: Fault) -> Fault:
-    message = f"{fault.message}; nothing has answered there yet: is the address right, and the server running?"
-    return dataclasses.replace(fault, kind="unreachable", message=message, again=False)
-
-
-def _wrong_address(fault: Fault) -> Fault:
-    message = f"{fault.message}: is the base URL right? It usually ends in /v1"
-    # Without a status, since no endpoint has answered: there is nobody who could have billed.
-    return dataclasses.replace(
-        fault, kind="unreachable", message=message, status=None, again=False, maybe_billed=False
-    )
 
 
 def _with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:

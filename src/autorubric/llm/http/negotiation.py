@@ -170,7 +170,7 @@ class Dialect:
         self.notes: list[str] = []
         self.miscounts = False
         self.gates = (Gate(), Gate())
-        self._subject = f"{base_url} does not take {{}} for {model}; "
+        self._subject = (base_url, model)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:
         """Whether the refused request should be sent again, under the present terms.
@@ -187,11 +187,14 @@ class Dialect:
         return True
 
     def _note(self, before: Terms, after: Terms) -> str:
+        what, instead = f"a {before.schema_form} response_format", "asked for JSON without a schema"
         for name in after.left_out - before.left_out:
-            return self._subject.format(name) + "left out"
-        if after.most_tokens != before.most_tokens:
-            return self._subject.format("so large a limit on tokens") + f"asked for at most {after.most_tokens:,}"
+            what, instead = name, "left out"
         if after.token_field != before.token_field:
-            return self._subject.format(before.token_field) + f"sent as {after.token_field}"
-        instead = "the prompt alone asks for the format" if after.schema_form == "none" else "asked for JSON"
-        return self._subject.format(f"a {before.schema_form} response_format") + instead
+            what, instead = before.token_field, f"sent as {after.token_field}"
+        elif after.schema_form != before.schema_form and after.schema_form == "none":
+            instead = "only the prompt asks for the format"
+        if after.most_tokens != before.most_tokens:
+            what, instead = "so large a limit on tokens", f"asked for at most {after.most_tokens:,}"
+        base_url, model = self._subject
+        return f"{base_url} does not take {what} for {model}; {instead}"

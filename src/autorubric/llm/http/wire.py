@@ -76,7 +76,7 @@ def request_body(model: str, parameters: Mapping[str, Any], request: Request, te
         body["max_completion_tokens" if "max_completion_tokens" in body else terms.token_field] = limit
     if "seed" in body and isinstance(body["seed"], int):
         body["seed"] += _seed_step(request)
-    if request.schema is not None and "response_format" not in body:
+    if request.schema is not None and request.constrained and "response_format" not in body:
         form = _response_format(request.schema, terms)
         if form:
             body["response_format"] = form

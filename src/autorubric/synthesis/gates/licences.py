@@ -36,7 +36,8 @@ def licence_request(
     inputs = {"query": query, "criteria": criteria}
     messages = tuple(Message(role, text) for role, text in prompts.licence.render(**inputs))
     schema, room = ReplySchema("licences", load_schema("licence")), room_for(entries=len(candidates))
-    return Request(messages, "licence", schema, draw, inputs=inputs, room=room)
+    constrained = not prompts.licence.wants_list
+    return Request(messages, "licence", schema, draw, inputs=inputs, room=room, constrained=constrained)
 
 
 def read_licences(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Licence]] | Unreadable:

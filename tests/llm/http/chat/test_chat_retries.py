@@ -198,3 +198,49 @@ async def test_without_retries_a_rate_limit_ends_a_call_too(endpoint: Loopback) 
     endpoint.answer = lambda n, body: endpoint.error(429, "busy")
     failure = await failure_of(endpoint, max_retries=0)
     assert (failure.kind, failure.attempts, len(endpoint.bodies)) == ("rate_limit", 1, 1)
+
+
+ODD = "The model produced output that does not match the expected format"
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "attempts"),
+    [
+        (500, [ODD], 2),
+        (500, [ODD, "another fault"], 5),
+        (500, ["The engine is overloaded"], 5),
+        (500, ["The server had an error. You can retry your request."], 5),
+        (502, [ODD], 5),
+        (503, [ODD], 5),
+        (529, [ODD], 5),
+    ],
+)
+async def test_the_same_answer_twice_is_final_where_it_is_about_the_request(
+    endpoint: Loopback, status: int, words: list[str], attempts: int
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(status, words[n % len(words)] if n < 4 else "the end")
+    failure = await failure_of(endpoint, max_retries=4)
+    assert (failure.kind, failure.status, failure.attempts) == ("server", status, attempts)
+    assert ("the same answer twice" in failure.message) == (attempts == 2)
+
+
+async def test_throttling_under_status_400_is_retried(endpoint: Loopback) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        if number < 2:
+            return endpoint.error(400, "Requests rate limit exceeded", code="Throttling.RateQuota")
+        return endpoint.ok()
+
+    endpoint.answer = answer
+    assert (await endpoint.model().complete(endpoint.ask())).attempts == 3
+
+
+async def test_a_404_tells_the_url_and_what_base_urls_end_in(endpoint: Loopback) -> None:
+    address = endpoint.url.removesuffix("/v1")
+    failure = await failure_of(endpoint, api_base=address)
+    assert (failure.kind, failure.attempts) == ("no_model", 1)
+    assert f"the URL was {address}/chat/completions" in failure.message
+    assert "usually end in /v1" in failure.message
+    endpoint.answer = lambda n, body: endpoint.error(404, "The model `m` does not exist")
+    failure = await failure_of(endpoint)
+    assert "The model `m` does not exist" in failure.message
+    assert "usually end in /v1" not in failure.message
