@@ -20,7 +20,7 @@ _Input = Annotated[
     Path | None,
     typer.Argument(
         metavar="INPUT",
-        help="File of queries: CSV, TSV, JSON, JSONL, YAML, Parquet, Arrow, a dataset folder, or - for standard input.",
+        help="File of queries: CSV, TSV, JSON, JSONL, YAML, Parquet, Arrow, a dataset folder, or - (standard input).",
     ),
 ]
 _Config = Annotated[Path | None, typer.Option("--config", "-c", help="YAML or TOML file of settings.")]

@@ -149,8 +149,8 @@ def _shared_rubrics(records: Any, problems: list[str]) -> dict[str, Rubric | Non
 
 
 def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, problems: list[str]) -> Rubric | None:
-    if record is None:
-        return None
+    if record is None or isinstance(record, Rubric):
+        return record
     if isinstance(record, dict) and "$ref" in record:
         ref = record["$ref"]
         name = ref.removeprefix(REF) if isinstance(ref, str) else ref

@@ -2,11 +2,21 @@
 
 from autorubric.rows.columns import Guess, first_of, listed
 from autorubric.rows.folder import is_dataset_folder
-from autorubric.rows.reading import Record, RowFile, objects_of, read_rows, row_file, without_nulls
+from autorubric.rows.reading import (
+    Part,
+    Record,
+    RowFile,
+    objects_of,
+    read_rows,
+    row_file,
+    with_usual_names,
+    without_nulls,
+)
 from autorubric.rows.stream import is_stream, name_of
 
 __all__ = [
     "Guess",
+    "Part",
     "Record",
     "RowFile",
     "first_of",
@@ -17,5 +27,6 @@ __all__ = [
     "objects_of",
     "read_rows",
     "row_file",
+    "with_usual_names",
     "without_nulls",
 ]

@@ -22,7 +22,7 @@ ID = (
     "__record_id__",
 )
 RUBRIC = ("rubrics", "rubric", "criteria", "rubric_items", "reward_model")
-REFERENCE = ("reference_submission", "reference", "reference_answer", "gold", "ideal", "target")
+REFERENCE = ("reference_submission", "reference_answer", "reference")
 LABELS = ("ground_truth", "labels", "verdicts")
 DOMAIN = ("domain", "category", "subject", "topic")
 
@@ -63,13 +63,14 @@ class Guess:
     given: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def column(self, role: str, names: Sequence[str], columns: Iterable[str]) -> str | None:
+    def column(self, role: str, names: Sequence[str], columns: Iterable[str], *, only: bool = False) -> str | None:
         """The column that plays a role: the one the user named, the one of this name, or the only usual one.
 
         Args:
             role: what is looked for, by its own name.
             names: the usual names, its own first.
             columns: those of the file.
+            only: refuse several usual names also where one of them is the role's own.
 
         Raises:
             InputError: the column that the user named is not there, or several columns have usual names.
@@ -88,10 +89,10 @@ class Guess:
             if named in held:
                 return named
             raise InputError(f"{self.where}: no column {named!r}; the columns are {listed(held)}")
-        if role in held:
-            return role
         found = [name for name in held if folded(name) in names]
-        own = [name for name in found if folded(name) == role]
+        own = [] if only else [name for name in found if folded(name) == role]
+        if role in own or found == [role]:
+            return role
         if len(found) > 1 and len(own) != 1:
             which = " or ".join(map(repr, found))
             flag = self.flag.format(role=role)

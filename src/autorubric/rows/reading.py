@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ from autorubric.files.parquet import parquet_rows
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import LARGEST_FILE, decode, size_of_plain
 from autorubric.rows.arrow import arrow_rows
+from autorubric.rows.columns import Guess
 from autorubric.rows.delimited import delimited_rows
 from autorubric.rows.folder import is_dataset_folder, part_of
 from autorubric.rows.kind import HEAD, Kind, kind_of
@@ -22,6 +25,7 @@ from autorubric.rows.stream import is_stream, name_of, opened, opened_text
 
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
 """Kinds whose rows have columns: each row has all of them, and what is not there is blank or null."""
+_ROWS_SEEN = 100
 
 
 class Record(NamedTuple):
@@ -88,14 +92,7 @@ class RowFile:
         Raises:
             InputError: it cannot be read.
         """
-        size = 0 if is_stream(self.path) else size_of_plain(self.path)
-        with opened_text(self.path) as file:
-            data = b"" if size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
-        if max(size, len(data)) > LARGEST_FILE:
-            most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
-            held = f"{size / 2**20:,.0f} MiB" if size > LARGEST_FILE else "more, unpacked"
-            raise InputError(f"{self.name}: has {held}; {most}, split it or write it as JSON Lines")
-        text = decode(data, self.name).replace("\r\n", "\n").replace("\r", "\n")
+        text = self.text()
         if self.kind == "json":
             return parse_json(text, self.name)
         if self.kind == "toml":
@@ -103,6 +100,22 @@ class RowFile:
         from autorubric.files.strict_yaml import parse_yaml
 
         return parse_yaml(text, self.name)
+
+    def text(self) -> str:
+        """The text of a document.
+
+        Raises:
+            InputError: it is not UTF-8, or larger than what is read at once.
+        """
+        size = 0 if is_stream(self.path) else size_of_plain(self.path)
+        with opened_text(self.path) as file:
+            data = b"" if size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
+        if max(size, len(data)) > LARGEST_FILE:
+            most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
+            held = f"{size / 2**20:,.0f} MiB" if size > LARGEST_FILE else "more, unpacked"
+            raise InputError(f"{self.name}: has {held}; {most}, split it or write it as JSON Lines")
+        text = decode(data, self.name)
+        return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def row_file(path: str | Path, *, what: str = "File") -> RowFile:
@@ -168,15 +181,19 @@ def objects_of(value: Any, name: str, problems: list[str]) -> Iterator[Record]:
 
 
 def without_nulls(value: Any) -> Any:
-    """A value without the nulls of its mappings: in a table every row has the keys of all the others.
+    """A value of a table in JSON's terms, without the nulls of mappings: every row has the keys of all the others.
 
     Example:
-        >>> without_nulls({"id": "q1", "note": None, "tags": [{"a": None}]})
-        {'id': 'q1', 'tags': [{}]}
+        >>> without_nulls({"id": "q1", "note": None, "day": date(2026, 1, 2), "tags": [{"a": None}]})
+        {'id': 'q1', 'day': '2026-01-02', 'tags': [{}]}
     """
     if isinstance(value, dict):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
+    if isinstance(value, list | tuple):
+        return [without_nulls(inner) for inner in value]
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def _document_rows(found: RowFile, problems: list[str]) -> Iterator[Record]:
@@ -203,3 +220,49 @@ def _rows(path: Path, problems: list[str]) -> Iterable[tuple[int, dict[str, Any]
             yield from parquet_rows(file, name)
         else:
             yield from arrow_rows(file, name, stream=kind == "arrow stream")
+
+
+class Part(NamedTuple):
+    """What a column can hold.
+
+    Attributes:
+        key: the key under which it is read.
+        exact: names that are read as they are, whatever else there is.
+        usual: names that it is guessed from where none of those is there.
+    """
+
+    key: str
+    exact: Sequence[str]
+    usual: Sequence[str]
+
+
+def with_usual_names(rows: Iterable[Record], guess: Guess, parts: Mapping[str, Part]) -> Iterator[Record]:
+    """Rows with the columns that were named or guessed also under the keys that are read.
+
+    Args:
+        rows: the rows; the first 100 are looked at.
+        guess: what the user named, and where guesses are noted.
+        parts: what is looked for, by its role.
+
+    Raises:
+        InputError: a column that the user named is not there, or a guess is ambiguous.
+
+    Example:
+        >>> rows = [Record("a.csv:2", 2, {"Task": "Why?"})]
+        >>> part = Part("question", ("question", "query"), ("question", "query", "task"))
+        >>> guess = Guess("a.csv", "--column {role}=NAME")
+        >>> [record.fields for record in with_usual_names(rows, guess, {"query": part})]
+        [{'Task': 'Why?', 'question': 'Why?'}]
+    """
+    rows = iter(rows)
+    seen = list(itertools.islice(rows, _ROWS_SEEN))
+    columns = dict.fromkeys(key for record in seen for key in record.fields)
+    found: dict[str, str] = {}
+    for role, part in parts.items():
+        if role in guess.given or not any(name in columns for name in part.exact):
+            column = guess.column(role, part.usual, columns)
+            if column is not None and column != part.key:
+                found[part.key] = column
+    for record in itertools.chain(seen, rows):
+        extra = {key: record.fields[column] for key, column in found.items() if column in record.fields}
+        yield record._replace(fields={**record.fields, **extra}) if extra else record

@@ -92,7 +92,9 @@ class QueryFile:
         ids = [name for name in columns if folded(name) in ID[:-1]]
         if self.id_column is None and "id" not in columns and len(ids) == 1:
             shown = ids[0]
-            notes.append(f"{self.path}: column {shown!r} is written as the id; --id-column {shown} resumes rows by it")
+            notes.append(
+                f"{self.path}: column {shown!r} is written as the id; --id-column {shown} resumes rows by it"
+            )
         return replace(self, question_column=asked, shown_id=shown)
 
     def queries(self) -> Iterator[Query]:
