@@ -42,6 +42,13 @@ _Column = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="ROLE=NAME", help="Column of rows, such as submission=answer; repeatable."),
 ]
+_Labels = Annotated[
+    list[Path] | None,
+    typer.Option("--labels", help="Labels for the items: rows of id, criterion, label[, annotator]; repeatable."),
+]
+_Annotator = Annotated[
+    str | None, typer.Option("--annotator", help="Whose labels of --labels count, or majority, where they disagree.")
+]
 _Limit = Annotated[int | None, typer.Option(min=1, max=10**9, help="Grade the first N items only.")]
 _OnFailure = Annotated[
     str, typer.Option(help="Item with a failed judgment: none (no score) or skip (score the rest).")
@@ -62,6 +69,8 @@ def grade(
     submissions: _Submissions = None,
     prompt: _Prompt = None,
     column: _Column = None,
+    labels: _Labels = None,
+    annotator: _Annotator = None,
     judge: flags.Judge = None,
     judge_key_env: flags.KeyEnv = None,
     aggregation: flags.Aggregation = "majority",
@@ -116,15 +125,22 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
     from autorubric.cli.grading_inputs import dataset_of
     from autorubric.cli.grading_session import GradingSession
     from autorubric.cli.long_runs import command_again
-    from autorubric.cli.submissions import columns_named
+    from autorubric.cli.submissions import columns_named, labelled
+    from autorubric.dataset.item_rows import ROLES
+    from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable
     from autorubric.evaluation.tables import FORMATS
 
     formats, limit = tuple(given["format"] or ()), given["limit"]
     wrong = [name for name in formats if name not in FORMATS]
     if wrong:
         raise InputError(f"--format {wrong[0]!r} is not one of {', '.join(FORMATS)}")
-    columns = columns_named(given["column"])
+    columns = columns_named(given["column"], (*ROLES, *LABEL_ROLES))
+    of_labels = {role: columns.pop(role) for role in LABEL_ROLES if role in columns}
+    if not given["labels"] and (of_labels or given["annotator"] is not None):
+        raise InputError("--annotator and --column of labels need --labels FILE")
     found = dataset_of(given["dataset"], given["rubric"], given["submissions"], given["prompt"], columns)
+    if given["labels"]:
+        found = labelled(found, LabelTable(given["labels"], given["annotator"], of_labels))
     return GradingSession(
         found if limit is None else replace(found, items=found.items[:limit]),
         grader_of(given),

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.core.rubric import Rubric
-from autorubric.dataset import DataItem
+from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item_rows import COLUMN_FLAG, ROLES, item_records
+from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable, is_label_table
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
 from autorubric.rows import Guess, Record, RowFile, is_dataset_folder, is_stream, row_file
@@ -103,6 +104,38 @@ def columns_named(given: list[str] | None, known: Sequence[str] = ROLES) -> dict
             raise InputError(f"--column {words!r}: expected ROLE=NAME with one of {roles}, each at most once")
         named[role] = column
     return named
+
+
+def label_table(paths: list[Path] | None, annotator: str | None, columns: list[str] | None) -> LabelTable | None:
+    """The labels in files that hold rows of id, criterion and label; None where `--label-next` wrote the files.
+
+    Raises:
+        InputError: files of both kinds are given, or flags that say how to read rows of labels without any.
+    """
+    kinds = {_is_label_table(path) for path in paths or ()}
+    if len(kinds) > 1:
+        raise InputError("--labels takes either files of --label-next or rows of id, criterion, label; not both")
+    if kinds == {True}:
+        return LabelTable(paths or (), annotator, columns_named(columns, ("id", *LABEL_ROLES)))
+    for flag, value in (("--annotator", annotator), ("--column", columns)):
+        if value is not None:
+            raise InputError(f"{flag} needs --labels FILE with rows of id, criterion, label")
+    return None
+
+
+def _is_label_table(path: Path) -> bool:
+    try:
+        return is_label_table(path)
+    except InputError:
+        return False  # it is told where the file is read
+
+
+def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
+    """The dataset with the labels of a table; what was guessed is named on standard error."""
+    joined = table.joined(dataset)
+    for note in table.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return joined
 
 
 def is_rows(path: Path) -> bool:

@@ -27,7 +27,8 @@ COLUMN_FLAG = "--column {role}=NAME"
 _PARTS = {
     "query": Part("question", _QUERY, QUERY),
     "rubric": Part("rubrics", _RUBRIC, RUBRIC),
-    "id": Part("id", _ID, ID),
+    # An answer's own id, in rows that hold one, is not its query's.
+    "id": Part("id", _ID, [name for name in ID if name != "sample_id"]),
 }
 _DATASET_KEYS = ("dataset", "submission", "items")
 
