@@ -56,6 +56,10 @@ class Submissions:
         items = list(self._items(problems))
         if problems or not items:
             raise InputError(problems or f"{self.path}: no submissions in it")
+        bare = sum(item.rubric is None for item in items)
+        if bare and self.own_rubrics:
+            advice = "pass --rubric FILE for all of them, or name the column with --column rubric=NAME"
+            raise InputError(f"{self.path}: {bare} of {len(items)} rows have no rubric; {advice}")
         return items
 
     def _items(self, problems: list[str]) -> Iterator[DataItem]:
@@ -188,10 +192,6 @@ def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
         found.append(f"expected a mapping with 'submission'; its keys are {keys or 'none'}")
     if "rubric" in record and not own_rubrics:
         found.append("'rubric' cannot be used with --rubric; leave --rubric out to judge each row by its own")
-    if "rubric" not in record and own_rubrics:
-        found.append(
-            "there is no rubric; pass --rubric FILE for all rows, or name the column with --column rubric=NAME"
-        )
     if isinstance(record.get("id"), bool | list | dict):
         found.append(f"'id' holds {type(record['id']).__name__}; expected text or a number")
     if not isinstance(record.get("metadata") or {}, dict):

@@ -156,7 +156,8 @@ class _Join:
         names, given = criterion_names(rubric), self._labels[place]
         chosen = {at: self._chosen(place, names[at], by) for at, by in given.items()}
         found = {at: label for at, label in chosen.items() if label is not None}
-        missing = [name for at, name in enumerate(names) if at not in given or (self._annotator and at not in found)]
+        is_one = self._annotator not in (None, MAJORITY)
+        missing = [name for at, name in enumerate(names) if at not in (found if is_one else given)]
         if found and missing:
             own = self._dataset.items[place].id
             self._problems.append(f"item {own!r} has no label for {listed(missing)}; label all criteria or none")

@@ -84,13 +84,14 @@ class _Lines:
         self._lines, self._name = lines_of(file), name
         self.number = 0
         self._first: str | None = None
-        self._first = next(self, None)
-        if self._first is not None and self._first.lower().startswith("sep=") and len(self._first.strip()) <= 5:
-            self.delimiter = self._first.strip("\r\n")[4:] or "\t"
-            self._first = next(self, None)
-        else:
-            self.delimiter = delimiter_of(self._first or "")
-        self.number -= self._first is not None
+        first = next(self, None)
+        # Excel writes, and reads, a line that names the delimiter.
+        named = first.strip() if first is not None and first[:4].lower() == "sep=" else ""
+        if len(named) in (4, 5):
+            first = next(self, None)
+        self.delimiter = named[4:] or delimiter_of(first or "")
+        self.number -= first is not None
+        self._first = first
 
     def __iter__(self) -> _Lines:
         return self

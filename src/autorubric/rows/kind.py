@@ -77,7 +77,7 @@ def _kind_of_text(text: str, ending: Kind | None, name: str) -> Kind:
         return _kind_of_json(text, ending)
     if ending in ("csv", "yaml", "toml"):
         return ending
-    if _is_table(text):
+    if _is_table(text) or text[:4].lower() == "sep=":
         return "csv"
     if ending in ("parquet", "arrow"):
         raise InputError(f"{name}: is not a {ending.capitalize()} file: it starts with other bytes")
@@ -102,7 +102,10 @@ def _kind_of_json(text: str, ending: Kind | None) -> Kind:
     if ending == "csv" and not _is_json(first) and not first.rstrip().endswith(_GOES_ON):
         return "csv"
     if first.startswith("[") or first.rstrip().endswith(_GOES_ON):
-        return "jsonl" if ending == "jsonl" and first.startswith("[") and following.startswith("{") else "json"
+        is_bad_row = (
+            ending == "jsonl" and first.startswith("[") and first.strip() != "[" and following.startswith("{")
+        )
+        return "jsonl" if is_bad_row else "json"
     if following.startswith("{") and _is_json(first):
         return "jsonl"
     return "jsonl" if ending == "jsonl" or (following and _is_json(first)) else "json"
