@@ -41,7 +41,9 @@ def dataset_of(
         dataset, submissions = None, dataset
     if dataset is not None:
         if rubric is not None or submissions is not None:
-            raise InputError("DATASET brings its own rubric and submissions; leave --rubric and --submissions out")
+            raise InputError(
+                f"{dataset}: DATASET brings its own rubric and submissions; leave --rubric and --submissions out"
+            )
         if columns:
             raise InputError(f"--column names columns of rows, and {dataset} is a dataset; leave it out")
         made = RubricDataset.from_file(dataset)

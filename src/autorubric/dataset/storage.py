@@ -80,7 +80,7 @@ def load(
             return read_record(whole)
     except InputError as error:
         raise InputError(f"{found.name}: {problem}" for problem in error.problems) from None
-    problems: list[str] = []
+    problems = [] if whole else [f"{found.name}: there are no rows in it"]
     guess = Guess(found.name, COLUMN_FLAG, columns or {}, _list(notes))
     rows = objects_of(whole, found.name, problems)
     rows = item_records(rows, guess, problems, is_table=False, read_rubric=read_rubric)
