@@ -4,6 +4,17 @@
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
+# The command that resumes this run: what the environment sets now, without the text of any key.
+again=""
+for name in $(sed -n 's/^: "${\([A-Z_]*\):=.*/\1/p' "${BASH_SOURCE[0]}"); do
+  case "$name" in
+    *_API_KEY) if [ -n "${!name:-}" ]; then again+="$name=\"\$$name\" "; fi ;;
+    *) if [ -n "${!name+set}" ]; then again+="$name=$(printf %q "${!name}") "; fi ;;
+  esac
+done
+again+="$(printf '%q ' "$0" "$@")"
+export AUTORUBRIC_AGAIN="${again% }"
+
 # ---------------------------------------------------------------------------------------------------
 # 1) Fill here
 # ---------------------------------------------------------------------------------------------------
@@ -50,7 +61,7 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 : "${RUBRIC_MAX_TOKENS:=2048}"
 : "${MERGE_MAX_TOKENS:=2048}"
 : "${AUGMENT_MAX_TOKENS:=2048}"
-: "${SAVE_EVERY:=200}"          # rows between two writes of the manifest; replies are safe at once
+: "${SAVE_EVERY:=200}"          # rows between two writes of the step files; every reply is saved at once
 : "${MAX_CRITERIA:=}"           # most criteria of a rubric, kept by points; empty or 0 for no cap
 
 # ---------------------------------------------------------------------------------------------------
@@ -64,7 +75,9 @@ pass() { # pass FLAG VALUE: leave out what is empty
   if [ -n "$2" ]; then arguments+=("$1" "$2"); fi
 }
 
+example=""
 if [ -z "$INPUT_JSONL" ]; then
+  example=yes
   INPUT_JSONL="$here/examples/queries.jsonl"
   : "${ID_COLUMN:=id}"
 fi
@@ -73,9 +86,19 @@ placed="$REFERENCE_BASE_URL$RESPONSE_A_BASE_URL$RESPONSE_B_BASE_URL$RUBRIC_A_BAS
 placed+="$MERGE_BASE_URL$AUGMENT_BASE_URL"
 keyed="$REFERENCE_API_KEY$RESPONSE_A_API_KEY$RESPONSE_B_API_KEY$RUBRIC_A_API_KEY$RUBRIC_B_API_KEY"
 keyed+="$MERGE_API_KEY$AUGMENT_API_KEY"
-if [ -z "$named$placed$keyed" ]; then # who gives an address or a key means a model of their own
-  pass --models builtin/offline
-fi
+case " $* " in
+  *" --models"* | *" -m "* | *" --config"* | *" -c "* | *-model*) ;;
+  *)
+    if [ -z "$example$named" ]; then
+      echo "run_data_synthesis.sh: no model is set. Set REFERENCE_MODEL, RESPONSE_MODEL_A, RESPONSE_MODEL_B," \
+        "RUBRIC_MODEL_A, MERGE_MODEL and AUGMENT_MODEL in section 1 or in the environment, or pass --models MODEL" \
+        "for all of them. --models builtin/offline tries the pipeline without a model." >&2
+      exit 2
+    fi
+    # Whoever gives an address or a key means a model of their own.
+    if [ -n "$example" ] && [ -z "$named$placed$keyed" ]; then pass --models builtin/offline; fi
+    ;;
+esac
 
 pass --out "${OUTPUT_DIR:-$here/out}"
 pass --question-column "$QUESTION_COLUMN"

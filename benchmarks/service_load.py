@@ -201,12 +201,6 @@ async def with_restart(
 
 def run() -> None:
     """Print what was answered, what it took, and what was paid twice."""
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        print("service_load: starlette and uvicorn are not installed (autorubric[ui]); skipped")
-        return
     asyncio.run(_run())
 
 

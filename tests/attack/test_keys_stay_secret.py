@@ -142,7 +142,6 @@ def test_doctor_says_which_keys_are_set_and_not_what_they_are(folder: Path, endp
 
 
 def test_the_service_keeps_the_key_and_its_own_token_to_itself(folder: Path, endpoint: LoopbackEndpoint) -> None:
-    pytest.importorskip("uvicorn", reason="the extra [ui] is not installed: uvicorn is missing")
     token = f"token-of-callers-{KEY}"
     surroundings = {**environment(endpoint.base_url), "CALLERS": token}
     words = ("serve", "--judge", "m", "--port", "0", "--token-env", "CALLERS", "--log-json", "calls.jsonl")

@@ -26,12 +26,6 @@ ROOT = Path(__file__).parents[2]
 RUBRIC = [{"requirement": "Is kind."}]
 
 
-@pytest.fixture(autouse=True)
-def _needs_the_extra() -> None:
-    pytest.importorskip("starlette", reason="the extra [ui] is not installed: starlette is missing")
-    pytest.importorskip("uvicorn", reason="the extra [ui] is not installed: uvicorn is missing")
-
-
 @contextmanager
 def serving(*flags: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process of a service, and its address; it is killed at the end where it still runs."""

@@ -76,7 +76,7 @@ def test_an_interrupted_run_saves_what_it_has_and_says_how_to_go_on(
     running.send_signal(kind)
     told, _ = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "interrupted; go on with:\n  autorubric synthesize" in told
+    assert f"go on with:\n  {sys.executable} -m autorubric synthesize" in told
     assert json.loads((out / "manifest.json").read_text())["status"] == "stopped"
     saved = lines(out / "step0_reference.jsonl")
     assert 0 < len(saved) <= 60
@@ -129,6 +129,41 @@ def test_a_killed_run_goes_on_and_pays_again_for_nothing_that_was_recorded(
     assert ids == [f"q{i}" for i in range(40)]
 
 
+def test_step_files_grow_while_the_run_goes_on_and_a_kill_leaves_no_scratch_file(tmp_path: Path) -> None:
+    """One call of the last row never ends, so whatever is in the step files was written before the end."""
+    source, out = queries(tmp_path, 9), tmp_path / "out"
+    last = out / "step4_augmented.jsonl"
+    with LoopbackProcess("--latency", "fixed:0.05+0.02@600", "--reply-chars", "600") as endpoint:
+        running = start(command(source, out, endpoint.base_url, "--save-every", "2"))
+        for _ in range(600):
+            if last.exists() and len(lines(last)) >= 2:
+                break
+            time.sleep(0.05)
+        running.kill()
+        running.communicate(timeout=30)
+    held = lines(last)
+    assert len(held) >= 2
+    assert all(row["augmented_rubrics"] for row in held)
+    assert not list(out.glob(".*.tmp"))
+
+
+def test_the_printed_command_resumes_as_it_is_printed(endpoint: LoopbackProcess, tmp_path: Path) -> None:
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    source, out = queries(folder, 60), folder / "out"
+    running = start(command(source, out, endpoint.base_url))
+    until_asked(endpoint, 30)
+    running.send_signal(signal.SIGINT)
+    told, _ = running.communicate(timeout=60)
+    again = told.split("go on with:\n")[1].strip()
+    bare = {key: value for key, value in environment().items() if key != "PATH"}
+    ended = subprocess.run(
+        ["/bin/sh", "-c", again], env=bare, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert endpoint.stats()["completed_calls"] == 420
+
+
 def test_a_second_process_is_told_who_works_in_the_directory(endpoint: LoopbackProcess, tmp_path: Path) -> None:
     source, out = queries(tmp_path, 60), tmp_path / "out"
     running = start(command(source, out, endpoint.base_url))
@@ -161,6 +196,36 @@ def test_the_script_runs_with_nothing_filled_in_and_says_that_no_model_was_asked
     assert set(manifest["models"].values()) == {"builtin/offline"}
     assert manifest["stand_ins"][0].startswith("builtin/offline is a stand-in")
     assert len(lines(tmp_path / "out" / "final.jsonl")) >= 25
+
+
+def test_the_script_asks_for_models_where_the_input_is_the_users_own(tmp_path: Path) -> None:
+    done = script(tmp_path, INPUT_JSONL=str(queries(tmp_path, 2)))
+    assert done.returncode == 2
+    for name in ("REFERENCE_MODEL", "RESPONSE_MODEL_A", "RESPONSE_MODEL_B", "RUBRIC_MODEL_A", "AUGMENT_MODEL"):
+        assert name in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_script_prints_a_line_that_resumes_it_and_no_key(tmp_path: Path) -> None:
+    """Seven roles ask an endpoint that refuses every call; the printed line asks one that answers."""
+    settings = {"INPUT_JSONL": str(queries(tmp_path, 2)), "ID_COLUMN": "id", "REFERENCE_API_KEY": "sk-planted"}
+    with LoopbackProcess("--fault", "500=1.0") as broken:
+        port = broken.base_url.split(":")[2].split("/")[0]
+        for part in ("REFERENCE_MODEL", "RESPONSE_MODEL_A", "RESPONSE_MODEL_B", "RUBRIC_MODEL_A", "AUGMENT_MODEL"):
+            settings[part] = "m"
+        for part in ("REFERENCE", "RESPONSE_A", "RESPONSE_B", "RUBRIC_A", "AUGMENT"):
+            settings[f"{part}_BASE_URL"] = broken.base_url
+        settings |= {"MERGE_MODEL": "m", "MERGE_BASE_URL": broken.base_url, "RETRY": "0"}
+        done = script(tmp_path, **settings)
+        assert done.returncode == 1, done.stderr
+    again = done.stdout.split("with:\n")[1].strip().splitlines()[0]
+    assert 'REFERENCE_API_KEY="$REFERENCE_API_KEY"' in again
+    assert "sk-planted" not in done.stdout + done.stderr
+    with LoopbackProcess("--reply-chars", "600", "--port", port):
+        known = environment(REFERENCE_API_KEY="sk-planted")
+        ended = subprocess.run(["/bin/bash", "-c", again], env=known, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert len(lines(tmp_path / "out" / "final.jsonl")) == 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from autorubric import Criterion, CriterionReport, DataItem, EvaluationReport, ItemResult, Rubric, RubricDataset
 from autorubric.cli.grading_report import print_grades
-from autorubric.evaluation.summary import EvaluationSummary
+from autorubric.evaluation.summary import EvaluationSummary, Moments
 from autorubric.evaluation.tables import COLUMNS, result_rows
 
 
@@ -53,3 +53,14 @@ def test_flags_of_judgments_and_submissions_are_told_and_tabled(
         "asks for a verdict; addresses the judge",
     ]
     assert all(row.keys() == COLUMNS.keys() for row in rows)
+
+
+def test_equal_scores_give_no_interval_and_others_the_textbook_one() -> None:
+    equal, spread = Moments(), Moments()
+    for _ in range(30):
+        equal.add(0.1)
+    for number in (0.0, 0.5, 1.0):
+        spread.add(number)
+    assert equal.interval() is None
+    # s = 0.5, so 0.5 ± 1.959964 * 0.5 / sqrt(3)
+    assert spread.interval() == pytest.approx((-0.065793, 1.065793), abs=1e-6)

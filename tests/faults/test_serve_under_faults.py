@@ -27,8 +27,6 @@ CALLS = len(names()) * len(CRITERIA)
 
 @pytest.fixture(autouse=True)
 def _a_service_can_run() -> Iterator[None]:
-    pytest.importorskip("starlette", reason="the extra [ui] is not installed: starlette is missing")
-    pytest.importorskip("uvicorn", reason="the extra [ui] is not installed: uvicorn is missing")
     kept = gc.get_threshold()
     yield
     gc.unfreeze()

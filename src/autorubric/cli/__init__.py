@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Sequence
@@ -20,12 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     score asked for was not reached. 130: interrupted.
     """
     from autorubric.cli.app import run
+    from autorubric.cli.printable import protect_standard_streams
 
     _open_what_is_closed()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # Where the terminal's encoding lacks a letter of a rubric, it is spelt out; the run goes on.
-            stream.reconfigure(errors="backslashreplace")
+    protect_standard_streams()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

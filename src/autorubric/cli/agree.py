@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,7 +109,7 @@ def agree(
         )
     else:
         shown = agreement(result, truth, by, replicates, options)
-    typer.echo(shown.text(form), nl=form != "csv")
+    print(shown.text(form), end="" if form == "csv" else "\n")
     return 0
 
 
@@ -182,5 +183,5 @@ def _relabelled(graded: RubricDataset, path: Path) -> RubricDataset:
         advice = "Give the labels of what was graded, with the same texts and criteria."
         raise InputError([f"{path}: {problem}" for problem in error.problems], advice) from None
     for note in notes:
-        typer.echo(f"note: {note}", err=True)
+        print(f"note: {note}", file=sys.stderr)
     return made

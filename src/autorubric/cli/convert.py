@@ -49,7 +49,7 @@ def convert(
 ) -> int:
     """Convert rubric data between formats and say what is lost, worded against its sign, or asked twice."""
     if list_:
-        typer.echo("\n".join(_formats()))
+        print("\n".join(_formats()))
         return 0
     if source is None:
         raise InputError("there is no file to read; give IN, or --list to see the formats")
@@ -65,9 +65,9 @@ def convert(
     if json:
         from autorubric.files import dump_json
 
-        typer.echo(dump_json(report_values(done), 2))
+        print(dump_json(report_values(done), 2))
     else:
-        typer.echo("\n".join(report_lines(done, target)))
+        print("\n".join(report_lines(done, target)))
     return 0
 
 

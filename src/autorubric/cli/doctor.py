@@ -51,9 +51,9 @@ def doctor(base_url: _BaseUrl = None, key_env: _KeyEnv = None, out: _Out = Path(
     endpoints = asyncio.run(reached())
     found = [*environment_findings(), sqlite_finding(), *disk_findings(out), *endpoints]
     if json:
-        typer.echo(dump_json([asdict(finding) for finding in found], indent=2))
+        print(dump_json([asdict(finding) for finding in found], indent=2))
     else:
         for finding in found:
             advice = f"\n{'':22}{finding.advice}" if finding.advice else ""
-            typer.echo(f"{_MARKS[finding.verdict]}{finding.subject:<19}{finding.value}{advice}")
+            print(f"{_MARKS[finding.verdict]}{finding.subject:<19}{finding.value}{advice}")
     return EXIT_UNFINISHED if any(finding.verdict == "problem" for finding in found) else 0

@@ -45,7 +45,7 @@ def drift(
     found = drift_in(run, windows)
     below = ["", *_told(found, criteria)]
     shown = Shown([_row(number, w) for number, w in enumerate(found.windows, 1)], _whole(found), below=below)
-    typer.echo(shown.text(forms[0] if forms else "text"), nl=not csv)
+    print(shown.text(forms[0] if forms else "text"), end="" if csv else "\n")
     return 0
 
 

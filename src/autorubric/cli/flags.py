@@ -110,7 +110,7 @@ FLAGS: tuple[Flag, ...] = (
         "save-every",
         "save_every",
         int,
-        "Rows between two writes of the manifest (200); replies are always safe.",
+        "Rows between two writes of the step files (200); every reply is saved at once.",
     ),
     Flag(
         "max-criteria",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from autorubric.cli.progress import dollars, short
+from autorubric.core.counted import counted
 from autorubric.evaluation.summary import EvaluationSummary
 
 if TYPE_CHECKING:
@@ -63,12 +64,12 @@ def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
         yield "no item has a score"
     else:
         interval = scores.interval()
-        shown = (
-            f", 95 % interval {max(interval[0], 0):.3f} to {min(interval[1], 1):.3f} (normal approximation)"
-            if interval
-            else " (one item; no interval)"
-        )
-        yield f"mean score {scores.mean:.3f} over {scores.count} items{shown}"
+        if interval:
+            low, high = max(interval[0], 0), min(interval[1], 1)
+            shown = f", 95% confidence interval {low:.3f} to {high:.3f} (normal approximation)"
+        else:
+            shown = " (one item; no interval)" if scores.count == 1 else " (all scores are equal; no interval)"
+        yield f"mean score {scores.mean:.3f} over {counted(scores.count, 'item')}{shown}"
     if summary.coverage is not None:
         yield f"coverage: {summary.judged:,} of {summary.judgments:,} judgments ({summary.coverage:.1%})"
 

@@ -51,7 +51,7 @@ def lint(
     rules = chosen_rules(_ids("--select", select), _ids("--ignore", ignore))
     if list_rules:
         for rule in rules:
-            typer.echo(f"{rule.id:<20} {rule.severity:<8} {rule.summary}")
+            print(f"{rule.id:<20} {rule.severity:<8} {rule.summary}")
         return 0
     if not files:
         raise InputError("no file was named; expected autorubric lint FILE…")

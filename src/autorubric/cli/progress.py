@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO
 
+from autorubric.cli.printable import escaped, raw
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -164,7 +166,7 @@ class _Live:
         from rich.console import Console
         from rich.live import Live
 
-        self._live = Live(console=Console(file=out), auto_refresh=False)
+        self._live = Live(console=Console(file=raw(out), markup=False), auto_refresh=False)
         self._live.start()
 
     def show(self, state: RunState, elapsed: float) -> None:
@@ -182,7 +184,7 @@ def _table(state: RunState, elapsed: float) -> Table:
     for stage in state.stages:
         failed = f"{stage.failed} failed" if stage.failed else ""
         bar = ProgressBar(total=max(state.rows, 1), completed=stage.done, width=24)
-        table.add_row(stage.name, bar, f"{stage.done}/{state.rows}", f"{stage.in_flight} in flight", failed)
+        table.add_row(escaped(stage.name), bar, f"{stage.done}/{state.rows}", f"{stage.in_flight} in flight", failed)
     outer = Table.grid()
     outer.add_row(table)
     outer.add_row(f"{figures(state, elapsed)}; {lasting(elapsed)} so far")

@@ -26,7 +26,7 @@ def status(run: _Run, json: _Json = False) -> int:
     from autorubric.synthesis.standing import synthesis_standing
 
     found = run_status(run, {"evaluation": grading_standing, "synthesis": synthesis_standing})
-    typer.echo(dump_json(found.to_dict(), indent=2) if json else "\n".join(lines_of(found)))
+    print(dump_json(found.to_dict(), indent=2) if json else "\n".join(lines_of(found)))
     return 0
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autorubric.cli.printable import escaped, raw
 from autorubric.cli.progress import dollars, lasting, short
 from autorubric.synthesis.example import EVOLVED, MERGED
 from autorubric.synthesis.full.tally import OUTCOMES, GateTally
@@ -109,7 +111,7 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
         most = "unbounded" if row.ceiling_tokens is None else short(row.ceiling_tokens)
         table.add_row(
             row.slot,
-            row.model,
+            escaped(row.model),
             f"{row.calls:,}",
             short(row.usage.prompt_tokens),
             short(row.usage.completion_tokens),
@@ -119,7 +121,7 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
         )
     table.add_section()
     table.add_row("total", "", *_sums(rows))
-    Console().print(table)
+    Console(file=raw(sys.stdout), markup=False).print(table)
     print(
         "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters"
         " a token and usual reply lengths; at most takes a byte for a token and replies at max_tokens."

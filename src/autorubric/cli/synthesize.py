@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,9 +71,11 @@ def synthesize(
         raise ConfigError(_under_its_flag(problem, where, given) for problem in error.problems) from None
     _refuse_unused(settings.profile, given)
 
+    from autorubric.cli.long_runs import command_again
     from autorubric.cli.synthesis_session import Session
 
-    session = Session(settings, wait, export_only, show, _command_again(context.obj or sys.argv[1:]))
+    again = command_again(context.obj or sys.argv[1:], without=("--export-only",), without_values=("--refresh",))
+    session = Session(settings, wait, export_only, show, again)
     with call_log(log_json, log_prompts, settings.out):
         return run(session.estimate() if dry_run else session.run())
 
@@ -94,23 +95,6 @@ def _refuse_unused(profile: str, given: Mapping[str, Any]) -> None:
     if unused and profile != "full":
         verb = "needs" if len(unused) == 1 else "need"
         raise ConfigError(f"{', '.join(unused)} {verb} the full method; pass --profile full")
-
-
-def _command_again(arguments: Sequence[str]) -> str:
-    """The command line that goes on with this run, as a shell takes it.
-
-    Example:
-        >>> _command_again(["synthesize", "my queries.jsonl", "--refresh", "merge", "--export-only"])
-        "autorubric synthesize 'my queries.jsonl'"
-    """
-    words = iter(arguments)
-    kept = []
-    for word in words:
-        if word == "--refresh":
-            next(words, None)
-        elif not word.startswith("--refresh=") and word != "--export-only":
-            kept.append(word)
-    return shlex.join(["autorubric", *kept])
 
 
 def _with_flags(function: Any) -> None:

@@ -19,9 +19,11 @@ MOST_WEIGHT = 1e12
 """Of either sign; sums of larger ones lose the small ones, and at last themselves."""
 
 
-def _not_bool(value: Any) -> Any:
+def _number(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("expected a number, got a truth value")
+    if isinstance(value, str) and "_" in value:  # Python reads 1_000 as a number; files of other tools do not
+        raise ValueError("Input should be a valid number")
     return value
 
 
@@ -47,7 +49,7 @@ class CriterionOption(KeepingModel):
     """
 
     label: str
-    value: FiniteFloat
+    value: Annotated[FiniteFloat, BeforeValidator(_number)]
     na: bool = False
     metadata: dict[str, Any] = Field(default_factory=dict)
 
@@ -93,7 +95,7 @@ class Criterion(KeepingModel):
           unknown key 'wieght'; did you mean 'weight'? ...
     """
 
-    weight: Annotated[FiniteFloat, Field(ge=-MOST_WEIGHT, le=MOST_WEIGHT), BeforeValidator(_not_bool)] = 10.0
+    weight: Annotated[FiniteFloat, Field(ge=-MOST_WEIGHT, le=MOST_WEIGHT), BeforeValidator(_number)] = 10.0
     requirement: str
     name: str | None = None
     options: list[CriterionOption] | None = None

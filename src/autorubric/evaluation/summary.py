@@ -42,11 +42,12 @@ class Moments:
         return self.squares / self.count if self.count else 0.0
 
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean by the normal approximation; None for fewer than two numbers.
+        """The 95 % confidence interval of the mean by the normal approximation.
 
-        mean ± 1.96 · s / √n, s with n − 1 degrees of freedom.
+        mean ± 1.96 · s / √n, s with n − 1 degrees of freedom. None for fewer than two numbers, and for numbers that
+        are all equal: they give no estimate of the spread, and an interval of width 0 would claim certainty.
         """
-        if self.count < 2:
+        if self.count < 2 or self.squares == 0.0:
             return None
         half = _Z95 * math.sqrt(self.squares / (self.count - 1) / self.count)
         return self.mean - half, self.mean + half

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TypeGuard
+
+_DECIMAL = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 def is_finite(value: object) -> TypeGuard[int | float]:
@@ -16,3 +19,17 @@ def is_finite(value: object) -> TypeGuard[int | float]:
         (True, False, False, False, False)
     """
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def as_number(value: object) -> float | None:
+    """The finite number that a value is or, as files of tables have it, spells in plain decimal; None for all else.
+
+    Example:
+        >>> as_number(2), as_number(" -2.5 "), as_number("1e3")
+        (2.0, -2.5, 1000.0)
+        >>> [as_number(value) for value in ("1_000", "1,5", "0x10", "nan", "", True, None, "9" * 400)]
+        [None, None, None, None, None, None, None, None]
+    """
+    if isinstance(value, str):
+        value = float(value) if _DECIMAL.fullmatch(value) else None
+    return float(value) if is_finite(value) else None

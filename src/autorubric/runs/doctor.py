@@ -25,8 +25,6 @@ from autorubric.llm.records.directory import filesystem_of
 Verdict: TypeAlias = Literal["ok", "note", "problem"]
 
 _OPTIONAL = {
-    "starlette": "the reward service (`autorubric serve`); install autorubric[ui]",
-    "uvicorn": "the reward service (`autorubric serve`); install autorubric[ui]",
     "opentelemetry-api": "spans of model calls",
 }
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})

@@ -106,7 +106,7 @@ class SynthesisSettings(Strict):
         temperature: for reference, rubric, merge and augment.
         response_temperature: for the responses.
         ref_max_tokens: the longest reference; likewise for the other roles.
-        save_every: rows between two writes of the manifest. Replies are durable at once whatever it is.
+        save_every: rows between two writes of the step files and the manifest. Every reply is saved at once.
         max_criteria: the most criteria of a final rubric, kept by points; 0 for no cap.
         license: of the data, for the dataset card of the full method, as Hugging Face writes it.
         prices: a YAML, TOML or JSON file of dollars per million tokens, `model: {input: …, output: …}`.

@@ -6,8 +6,9 @@ import json
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import orjson
 
@@ -16,7 +17,7 @@ from autorubric.synthesis.runner import NO_CALL_MADE, Row
 
 
 class Spool:
-    """A scratch file of finished rows. Memory is one offset a row; the file goes away with the object.
+    """A scratch file of finished rows, gone when the process ends; memory is one offset a row.
 
     Each row is stored as one line of JSON members a step, so that the row of step file k is the first k + 1
     pieces in braces, and no text is encoded twice.
@@ -26,8 +27,7 @@ class Spool:
     """
 
     def __init__(self, directory: Path, plan: Plan) -> None:
-        self._path = directory / f".rows-{id(self):x}.tmp"
-        self._file: BinaryIO = self._path.open("w+b")
+        self._file = cast(BinaryIO, TemporaryFile("w+b", dir=directory))  # noqa: SIM115 (closed by __exit__)
         self._plan = plan
         self._slots: dict[int, int] = {}
         self._starts = array("Q")
@@ -66,7 +66,6 @@ class Spool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
-        self._path.unlink(missing_ok=True)
 
 
 def _pieces(plan: Plan, row: Row) -> Iterator[str]:

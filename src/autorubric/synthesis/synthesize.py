@@ -30,7 +30,7 @@ from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots, sl
 from autorubric.synthesis.spool import Spool
 from autorubric.synthesis.stages import basic_plan
 from autorubric.synthesis.stages.asking import follow_up_with
-from autorubric.synthesis.steps import write_steps
+from autorubric.synthesis.steps import Replaced, write_steps
 from autorubric.synthesis.summary import Summary, write_unfinished
 from autorubric.synthesis.takeover import take_over
 
@@ -119,6 +119,7 @@ class SynthesisRun:
     refused: bool = False
     summary: Summary = field(init=False)
     answer: StageAnswerer = field(init=False)
+    _next_checkpoint: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         settings = self.prepared.settings
@@ -202,10 +203,24 @@ class SynthesisRun:
         self.on_row(row)
         if (summary.finished + summary.failed) % self.prepared.settings.save_every == 0:
             self._save("running")
+            self._checkpoint(spool)
+
+    def _checkpoint(self, spool: Spool) -> None:
+        """Bring the step files up to date, unless that would take more than a tenth of the run's time."""
+        started = time.monotonic()
+        if started >= self._next_checkpoint:
+            self._write_steps(spool)
+            ended = time.monotonic()
+            self._next_checkpoint = ended + 9 * (ended - started)
+
+    def _write_steps(self, spool: Spool) -> None:
+        prepared, before = self.prepared, self.summary.replaced
+        now = write_steps(prepared.settings.out, prepared.plan.last_step, prepared.source.queries(), spool)
+        self.summary.replaced = Replaced(before.changed + now.changed, before.moved + now.moved)
 
     def _write_files(self, spool: Spool) -> None:
         settings, plan, source = self.prepared.settings, self.prepared.plan, self.prepared.source
-        self.summary.replaced = write_steps(settings.out, plan.last_step, source.queries(), spool)
+        self._write_steps(spool)
         write_unfinished(settings.out, plan, source.queries(), spool)
         self.summary.exported = _export(settings, plan)
 

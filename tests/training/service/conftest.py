@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from autorubric import CriterionGrader, LLMConfig
 from autorubric.llm.records.ledger import Ledger
@@ -18,6 +19,7 @@ from autorubric.testing import LoopbackEndpoint
 from autorubric.training.reward import DEFAULT_RULE, RewardRule
 from autorubric.training.service.admission import Admission
 from autorubric.training.service.app import Doors, RewardService
+from autorubric.training.service.connections import Connections
 from autorubric.training.service.judging import RewardDesk, SecondJudge
 
 CRITERIA = [{"name": "Kind", "requirement": "Is kind.", "weight": 3}, {"name": "Right", "requirement": "Is right."}]
@@ -56,10 +58,11 @@ async def served_by(
     room: int = 64,
     rule: RewardRule = DEFAULT_RULE,
     share: float = 0.0,
+    connections: int = 64,
+    idle_seconds: float = 75.0,
+    linger_seconds: float = 10.0,
     **config: Any,
 ) -> AsyncIterator[Served]:
-    import uvicorn
-
     await judge.start()
     settings = {"api_base": judge.base_url, "temperature": 0.0, "retry_min_wait": 0.0, "max_retries": 0, **config}
     grader = CriterionGrader(judge_model_config=LLMConfig("judge", **settings))
@@ -69,19 +72,19 @@ async def served_by(
         ledger = stack.enter_context(Ledger.open(folder / "ledger", linger=0.0))
         desk = RewardDesk(grader, ledger, rule, SecondJudge(second, share) if second else None)
         service = RewardService(desk, Admission(room), doors or Doors())
-        server = uvicorn.Server(uvicorn.Config(service.app(), port=0, log_level="warning", lifespan="off"))
-        server.config.load()
-        server.lifespan = server.config.lifespan_class(server.config)
-        await server.startup()
-        port = server.servers[0].sockets[0].getsockname()[1]
+        server = Connections(service.handle, connections, idle_seconds, linger_seconds)
+        runner = web.ServerRunner(server, shutdown_timeout=5.0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        port = runner.addresses[0][1]
         session = await stack.enter_async_context(aiohttp.ClientSession())
         try:
             yield Served(f"http://127.0.0.1:{port}", service, judge, session)
         finally:
             await session.close()
-            ticking = asyncio.create_task(server.shutdown())
+            ending = asyncio.create_task(runner.cleanup())
             await desk.finish(5.0)
-            await ticking
+            await ending
             for each in (grader, second):
                 if each is not None:
                     await (await each.desk()).opened.__aexit__(None, None, None)
@@ -90,6 +93,4 @@ async def served_by(
 @pytest.fixture
 def serve(tmp_path: Path) -> Serve:
     """A service in front of a judge, as an asynchronous context."""
-    pytest.importorskip("starlette", reason="the extra [ui] is not installed: starlette is missing")
-    pytest.importorskip("uvicorn", reason="the extra [ui] is not installed: uvicorn is missing")
     return lambda judge=None, **settings: served_by(tmp_path, judge or LoopbackEndpoint(), **settings)

@@ -7,6 +7,8 @@ import gzip
 import hmac
 import json
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -201,7 +203,7 @@ async def test_a_wrong_path_or_method_gets_a_reason_too(serve: Serve, method: st
 async def test_what_is_no_http_is_turned_away_and_the_service_goes_on(serve: Serve, data: bytes) -> None:
     async with serve() as service:
         answer = await exchange(service, data, close=True)
-        assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer[:300]
+        assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), answer[:300]
         assert (await service.read("/healthz"))[0] == 200
         assert service.judge.counts.requests == 0
 
@@ -217,7 +219,7 @@ async def test_chunks_past_the_cap_are_not_read_to_their_end(serve: Serve) -> No
 
 
 async def test_a_length_past_the_cap_is_refused_before_the_body_comes(serve: Serve) -> None:
-    async with serve(doors=Doors(most_bytes=100_000)) as service:
+    async with serve(doors=Doors(most_bytes=100_000), linger_seconds=0.2) as service:
         for length in ("100001", "9" * 18):
             assert told(await exchange(service, head(f"Content-Length: {length}")))[0] == 413
 
@@ -280,3 +282,61 @@ async def test_a_token_is_compared_in_constant_time(serve: Serve, monkeypatch: p
             assert told(answer)[0] == 401
             assert b"s3cret" not in answer
     assert len(compared) == len(sent)
+
+
+def big_post(service: Served, size: int) -> tuple[int, dict[str, Any]]:
+    """Status and body where a client sends its whole body before it reads, as urllib and requests do."""
+    request = Request(f"{service.url}/v1/reward", b"x" * size, {"Content-Type": "application/json"})
+    try:
+        urlopen(request, timeout=30)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+    raise AssertionError("the body was accepted")
+
+
+@pytest.mark.parametrize("size", [100_001, 1_000_000, 200_000_000])
+async def test_a_client_that_sends_its_whole_body_first_still_reads_the_413(serve: Serve, size: int) -> None:
+    async with serve(doors=Doors(most_bytes=100_000)) as service:
+        status, value = await asyncio.to_thread(big_post, service, size)
+        assert status == 413
+        assert "longer than 100000 bytes" in value["error"]["problems"][0]
+
+
+async def test_a_client_that_waits_for_100_continue_gets_it_or_the_refusal(serve: Serve) -> None:
+    body = json.dumps(CALL).encode()
+    async with serve(doors=Doors(most_bytes=100_000), linger_seconds=0.2) as service:
+        answer = await exchange(service, head(f"Content-Length: {len(body)}", "Expect: 100-continue") + body)
+        assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+        answer = await exchange(service, head("Content-Length: 100001", "Expect: 100-continue"))
+        assert answer.startswith(b"HTTP/1.1 413")
+
+
+async def opened(service: Served, data: bytes, local: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = service.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), local_addr=(local, 0))
+    writer.write(data)
+    await writer.drain()
+    return reader, writer
+
+
+@pytest.mark.parametrize("data", [b"", b"POST /v1/reward HTTP/1.1\r\nHost: loc"])
+async def test_a_connection_without_a_request_is_closed(serve: Serve, data: bytes) -> None:
+    async with serve(idle_seconds=0.3) as service:
+        reader, writer = await opened(service, data, "127.0.0.1")
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+
+
+@pytest.mark.parametrize("data", [b"", b"POST /v1/rew", head("Content-Length: 100") + b"{"])
+async def test_one_client_cannot_hold_all_connections(serve: Serve, data: bytes) -> None:
+    """100 idle, half-sent or slow connections of one client, in a service that takes 20: others are answered."""
+    async with serve(connections=20) as service:
+        other_reader, other = await opened(service, b"", "127.0.0.3")
+        held = [await opened(service, data, "127.0.0.2") for _ in range(100)]
+        async with asyncio.timeout(20):
+            assert (await service.read("/healthz"))[0] == 200
+        other.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await other_reader.readline()) == b"HTTP/1.1 200 OK\r\n"
+        for _, writer in (*held, (None, other)):
+            writer.close()

@@ -18,7 +18,7 @@ class Gap(NamedTuple):
 
     Attributes:
         mean: of the pairs.
-        half: half of its 95 % interval by the normal approximation; None for one pair.
+        half: half of its 95 % interval by the normal approximation; None for one pair, and for equal differences.
         pairs: submissions that both judged.
         agreement: the share of criteria on which both said the same; None where none can be compared.
     """
@@ -143,7 +143,7 @@ def _gap(compared: Sequence[Mapping[str, Any]]) -> Gap | None:
     half = None
     if len(gaps) > 1:
         spread = math.fsum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
-        half = _Z95 * math.sqrt(spread / len(gaps))
+        half = _Z95 * math.sqrt(spread / len(gaps)) if max(gaps) > min(gaps) else None
     same = [
         first == second
         for pair in compared

@@ -1,1 +1,1 @@
-"""A reward service for trainers on other machines; needs the extra `[ui]` (starlette, uvicorn)."""
+"""A reward service for trainers on other machines."""

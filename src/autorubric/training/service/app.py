@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from aiohttp import ClientError, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from autorubric.errors import AutorubricError, InputError, LedgerError
 from autorubric.files.quick_json import json_bytes
@@ -19,13 +23,9 @@ from autorubric.training.service.calls import RewardCall, Shape, read_call
 from autorubric.training.service.figures import CONTENT_TYPE, Figures
 from autorubric.training.service.judging import RewardDesk
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-
 _MOST_PROBLEMS = 100  # told in one answer
 _MOST_WORDS = 1000  # characters of one of them
+_LOG = logging.getLogger(__name__)
 _BODY_SECONDS = 30.0  # a body that takes longer to arrive is not waited for
 
 
@@ -69,22 +69,28 @@ class RewardService:
         self.figures = Figures()
         self._doors = doors
         self._broken = ""
+        self._routes = {
+            "/v1/reward": ("POST", self.reward),
+            "/healthz": ("GET", self.health),
+            "/metrics": ("GET", self.metrics),
+        }
 
-    def app(self) -> Starlette:
-        """The ASGI application: `POST /v1/reward`, `GET /healthz`, `GET /metrics`."""
-        from starlette.applications import Starlette
-        from starlette.routing import Route
+    async def handle(self, request: web.BaseRequest) -> web.Response:
+        """Answer one HTTP request: `POST /v1/reward`, `GET /healthz`, `GET /metrics`."""
+        route = self._routes.get(request.path)
+        if route is None:
+            return self._refused(Refused(404, f"no such path; expected {', '.join(self._routes)}"))
+        method, answer_to = route
+        if request.method != method and (method, request.method) != ("GET", "HEAD"):
+            problem = f"{request.method[:20]} is not supported; expected {method} {request.path}"
+            return self._refused(Refused(405, problem, Allow=method))
+        try:
+            return await answer_to(request)
+        except Exception as error:
+            _LOG.exception("internal error, please report this bug")
+            return self._refused(Refused(500, f"internal error, please report this bug: {type(error).__name__}"))
 
-        return Starlette(
-            routes=[
-                Route("/v1/reward", self.reward, methods=["POST"]),
-                Route("/healthz", self.health, methods=["GET"]),
-                Route("/metrics", self.metrics, methods=["GET"]),
-            ],
-            exception_handlers={404: self._not_found, 405: self._wrong_method, Exception: self._faulty},
-        )
-
-    async def reward(self, request: Request) -> Response:
+    async def reward(self, request: web.BaseRequest) -> web.Response:
         """Answer a call for rewards."""
         try:
             self._check_caller(request)
@@ -102,34 +108,21 @@ class RewardService:
             return self._refused(error)
         return self._response(200, answer(call.shape, rewards))
 
-    async def health(self, request: Request) -> Response:
+    async def health(self, request: web.BaseRequest) -> web.Response:
         """Say whether calls can be answered; open to everybody, and free of anything to hide."""
         if self._broken:
             return self._response(503, {"status": "broken", "reason": "the ledger cannot be written"})
         return self._response(200, {"status": "ok", "open": self.admission.open, "room": self.admission.room})
 
-    async def metrics(self, request: Request) -> Response:
+    async def metrics(self, request: web.BaseRequest) -> web.Response:
         """Say the figures, for Prometheus."""
-        from starlette.responses import Response
-
         try:
             self._check_name(request)
         except Refused as error:
             return self._refused(error)
         activity = self.desk.executor.snapshot()
         text = self.figures.text(activity, self.admission.open, self.admission.room)
-        return Response(text, media_type=CONTENT_TYPE)
-
-    async def _not_found(self, request: Request, error: Exception) -> Response:
-        return self._refused(Refused(404, "there is no such path; expected /v1/reward, /healthz or /metrics"))
-
-    async def _wrong_method(self, request: Request, error: Exception) -> Response:
-        words = f"{request.method[:20]} is not taken here; expected POST /v1/reward, GET /healthz or GET /metrics"
-        return self._refused(Refused(405, words, **getattr(error, "headers", None) or {}))
-
-    async def _faulty(self, request: Request, error: Exception) -> Response:
-        """The answer where the service itself is wrong; the server writes the traceback to its log."""
-        return self._refused(Refused(500, f"a fault of the service, please report it: {type(error).__name__}"))
+        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _rewards(self, call: RewardCall) -> list[Reward]:
         count = len(call.asked)
@@ -150,7 +143,7 @@ class RewardService:
             self.figures.reward(seconds, None if one.failure is None else failure_kind(one.failure))
         return rewards
 
-    def _check_caller(self, request: Request) -> None:
+    def _check_caller(self, request: web.BaseRequest) -> None:
         self._check_name(request)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         # A form or a plain text is what a web page can send here without being asked whether it may.
@@ -159,7 +152,7 @@ class RewardService:
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "the body is compressed; send it as it is")
 
-    def _check_name(self, request: Request) -> None:
+    def _check_name(self, request: web.BaseRequest) -> None:
         token = self._doors.token
         if token is None:
             if not is_own_name(request.headers.get("host")):
@@ -167,46 +160,41 @@ class RewardService:
         elif not is_allowed(request.headers.get("authorization"), token):
             raise Refused(401, "send the token of this service as Authorization: Bearer", WWW_Authenticate="Bearer")
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        """The whole body. What is left unread after a refusal is read and dropped by the server's lingering close."""
         most = self._doors.most_bytes
         too_long = Refused(413, f"the body is longer than {most} bytes; send fewer submissions in one call")
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and (len(length) > 18 or int(length) > most):
+        if (request.content_length or 0) > most:
             raise too_long
-        from starlette.requests import ClientDisconnect
-
-        chunks, size = [], 0
+        if request.headers.get("expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
+        body = bytearray()
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                async for chunk in request.stream():
-                    size += len(chunk)
-                    if size > 2 * most:
+                async for chunk in request.content.iter_any():
+                    body += chunk
+                    if len(body) > most:
                         raise too_long
-                    if size <= most:
-                        chunks.append(chunk)
         except TimeoutError:
             raise Refused(408, f"the body did not arrive within {_BODY_SECONDS:g} s") from None
-        except ClientDisconnect:
-            raise Refused(400, "the caller left before the body was whole") from None
-        # A little more than is taken is read and dropped: a caller whose bytes are left unread may miss the answer.
-        if size > most:
-            raise too_long
-        return b"".join(chunks)
+        except (ConnectionError, ClientError, HttpProcessingError) as error:
+            raise Refused(400, f"the body could not be read to its end: {error}") from None
+        return bytes(body)
 
-    def _refused(self, error: Refused) -> Response:
+    def _refused(self, error: Refused) -> web.Response:
         problems = [problem[:_MOST_WORDS] for problem in error.problems[:_MOST_PROBLEMS]]
         if more := len(error.problems) - len(problems):
             problems.append(f"and {more:,} more")
         value = {"error": {"status": error.status, "problems": problems}}
-        # The rest of a body that is not read would be taken for the next request.
-        headers = {**error.headers, "Connection": "close"} if error.status in (408, 413) else error.headers
-        return self._response(error.status, value, headers)
+        response = self._response(error.status, value, error.headers)
+        if error.status in (408, 413):
+            response.force_close()  # the rest of the body would be taken for the next request
+        return response
 
-    def _response(self, status: int, value: Any, headers: dict[str, str] | None = None) -> Response:
-        from starlette.responses import Response
-
+    def _response(self, status: int, value: Any, headers: dict[str, str] | None = None) -> web.Response:
         self.figures.request(status)
-        return Response(json_bytes(value), status, headers, "application/json")
+        return web.Response(body=json_bytes(value), status=status, headers=headers, content_type="application/json")
 
 
 def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import InputError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import Ledger
@@ -21,6 +19,7 @@ from autorubric.runs.status import LEDGER_FOLDER
 from autorubric.training.reward import DEFAULT_RULE, RewardRule
 from autorubric.training.service.admission import Admission
 from autorubric.training.service.app import Doors, RewardService
+from autorubric.training.service.connections import serve_connections
 from autorubric.training.service.judging import RewardDesk, SecondJudge
 
 _BACKLOG = 4096
@@ -71,11 +70,10 @@ async def serve_rewards(
         announce: told the address once calls are answered there.
 
     Raises:
-        ConfigError: the extra is not installed, or a judge cannot be used.
+        ConfigError: a judge cannot be used.
         InputError: the address or the directory cannot be taken.
         RunLockedError: another process works in the directory.
     """
-    uvicorn = _uvicorn()
     for judge in (grader, second.grader if second else None):
         if judge is not None:
             await judge.desk()
@@ -88,31 +86,12 @@ async def serve_rewards(
         listening = stack.enter_context(_listening(settings.host, settings.port))
         _save(settings, grader, second, "running")
         stack.callback(_save, settings, grader, second, "completed")
-        config = uvicorn.Config(
-            service.app(),
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=max(1, round(settings.grace)),
-        )
-        stack.enter_context(_signals_survived())
         announce(f"http://{_shown(listening)}")
         try:
-            await uvicorn.Server(config).serve(sockets=[listening])
+            await serve_connections(service.handle, listening, settings.grace)
         finally:
             await desk.finish(settings.grace)
     return desk
-
-
-def _uvicorn() -> Any:
-    try:
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError as error:
-        raise ConfigError(f"the reward service needs {error.name}; pip install 'autorubric[ui]'") from None
-    return uvicorn
 
 
 @contextmanager
@@ -133,21 +112,6 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 def _shown(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-@contextmanager
-def _signals_survived() -> Iterator[None]:
-    """Let the server end by a signal and this process go on: the server raises it once more when it has ended."""
-
-    def heard(number: int, frame: FrameType | None) -> None:
-        pass
-
-    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _save(settings: ServiceSettings, grader: CriterionGrader, second: SecondJudge | None, status: str) -> None:

@@ -1,0 +1,57 @@
+"""Standard streams that spell control characters out, so that data cannot drive the terminal it is shown in."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any, TextIO, cast
+
+# C0 and C1 controls (escape sequences begin with one), line separators, and what reorders text on a line.
+_CONTROLS = (*range(0x20), 0x7F, *range(0x80, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SPELT = {code: f"\\u{code:04x}" for code in _CONTROLS if chr(code) not in "\t\n"}
+
+
+def escaped(text: str) -> str:
+    r"""`text` with control characters, all but tabs and line ends, as `\u001b`; inside JSON that means the same.
+
+    Example:
+        >>> escaped("\x1b[2Jgone\n")
+        '\\u001b[2Jgone\n'
+    """
+    return text.translate(_SPELT).replace("\\u000d\n", "\r\n")
+
+
+class PrintableStream(io.TextIOWrapper):
+    """A text stream that writes `escaped` text."""
+
+    def write(self, text: str) -> int:
+        """Write `text`; the count is that of its own characters."""
+        super().write(escaped(text))
+        return len(text)
+
+
+class _Raw:
+    def __init__(self, stream: PrintableStream) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return io.TextIOWrapper.write(self._stream, text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def raw(stream: TextIO) -> TextIO:
+    """The same stream for a writer that draws with escape sequences of its own; it must escape the data itself."""
+    return cast(TextIO, _Raw(stream)) if isinstance(stream, PrintableStream) else stream
+
+
+def protect_standard_streams() -> None:
+    """Replace standard output and error by `PrintableStream`; a letter that the encoding lacks is spelt out too."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and stream is getattr(sys, f"__{name}__"):
+            encoding, buffered = stream.encoding, stream.line_buffering
+            own = PrintableStream(stream.detach(), encoding, "backslashreplace", line_buffering=buffered)
+            setattr(sys, name, own)
+            setattr(sys, f"__{name}__", own)
