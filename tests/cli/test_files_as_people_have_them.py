@@ -94,9 +94,15 @@ def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest
     words = ["answers.csv", "--rubric", "rubric.json", "--labels", "labels.csv", "--annotator", "ana"]
     assert [truth for _, _, truth, _ in graded(*words)] == [[MET, UNMET], None]
     assert "note: 1 of 2 items have no labels in the file and count as unlabelled" in capsys.readouterr().err
-    for words in (["--annotator", "ben", "--json"], ["--annotator", "ana", "--by", "criterion", "--json"]):
-        assert run(["agree", "run", "--labels", "labels.csv", *words]) == 0
-        assert json.loads(capsys.readouterr().out)
+    Path("more.csv").write_text("item,verdict,criterion\nb,UNMET,C1\nb,UNMET,Kind\n".replace("C1", "Short"))
+    both = ["--labels", "labels.csv", "--labels", "more.csv"]
+    for words in (["--annotator", "majority"], ["--by", "criterion"]):
+        assert run(["agree", "run", *both, *words]) == 2
+        assert "(ana: UNMET, ben: MET)" in capsys.readouterr().err
+    Path("labels.csv").write_text(f"{LABELS}a,Short,MET,ana\na,Kind,UNMET,ana\n")
+    assert run(["agree", "run", *both, "--by", "criterion", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    Path("labels.csv").write_text(f"{LABELS}a,short,MET,ana\na,Is kind.,UNMET,ana\na,Short,met,ben\na,Kind,MET,ben\n")
     assert run(["agree", "run", "--labels", "labels.csv"]) == 2
     told = "item 'a', criterion 'Kind': annotators disagree (ana: UNMET, ben: MET); pass --annotator NAME or majority"
     assert told in capsys.readouterr().err
