@@ -173,10 +173,10 @@ def _read(run: Path) -> tuple[Any, RubricDataset]:
 
 def _relabelled(graded: RubricDataset, path: Path) -> RubricDataset:
     """What was graded with the labels of a file; what does not fit is said on the standard error."""
-    from autorubric.dataset import RubricDataset
+    from autorubric.cli.submissions import dataset_in
     from autorubric.metrics.relabelling import relabelled
 
-    labels = RubricDataset.from_file(path)
+    labels = dataset_in(path)
     try:
         made, notes = relabelled(graded, labels)
     except InputError as error:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.cli.submissions import Submissions, is_rows
+from autorubric.cli.submissions import Submissions, dataset_in, is_rows
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import ConfigError, InputError
@@ -46,7 +46,7 @@ def dataset_of(
             )
         if columns:
             raise InputError(f"--column names columns of rows, and {dataset} is a dataset; leave it out")
-        made = RubricDataset.from_file(dataset)
+        made = dataset_in(dataset)
         if not made.items:
             raise InputError(f"{dataset}: no items in it")
         _refuse_repeated_ids(dataset, made.items)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -132,6 +133,16 @@ def _is_label_table(path: Path) -> bool:
         return is_label_table(path)
     except InputError:
         return False  # it is told where the file is read
+
+
+def dataset_in(path: Path) -> RubricDataset:
+    """The dataset in a file; what was guessed is named on standard error."""
+    with warnings.catch_warnings(record=True) as guesses:
+        warnings.simplefilter("always")
+        made = RubricDataset.from_file(path)
+    for guess in guesses:
+        print(f"note: {guess.message}", file=sys.stderr)
+    return made
 
 
 def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
