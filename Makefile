@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-trainers lint check bench soak fuzz clean
+.PHONY: setup demo test test-trainers lint check prices bench soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -48,6 +48,11 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 check: lint test
+
+# The built-in price table, from the newest data of genai-prices that pip finds.
+prices: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade genai-prices
+	$(BIN)/python -m tools.price_table
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -110,7 +110,7 @@ def _rubric(given: Any) -> Rubric:
 
 
 def _grader(judge: Any) -> CriterionGrader:
-    """The grader of a judge; one a model, so that a test run asks the same thing once."""
+    """The grader of a judge, made once for each model."""
     from autorubric.graders.criterion_grader import CriterionGrader
     from autorubric.llm.config import LLMConfig
 

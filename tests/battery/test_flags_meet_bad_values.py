@@ -26,6 +26,7 @@ JUDGING: dict[str, type] = {
     "timeout": float,
     "retry": int,
     "seed": int,
+    "repeat": int,
 }
 NUMBERS: dict[str, dict[str, type]] = {
     "synthesize": SYNTHESIZE_NUMBERS,
@@ -40,7 +41,17 @@ NUMBERS: dict[str, dict[str, type]] = {
 }
 BELOW: dict[str, tuple[str, ...]] = {
     "synthesize": tuple(SYNTHESIZE_NUMBERS),
-    "grade": ("quorum", "few-shot", "limit", "budget-tokens", "budget-usd", "concurrency", "fail-under", "timeout"),
+    "grade": (
+        "quorum",
+        "repeat",
+        "few-shot",
+        "limit",
+        "budget-tokens",
+        "budget-usd",
+        "concurrency",
+        "fail-under",
+        "timeout",
+    ),
     "agree": ("confidence", "replicates", "rollouts", "seed"),
     "sample": ("k", "sample-max-tokens"),
     "select": ("threshold", "margin", "budget-usd", "budget-tokens", "limit"),
@@ -247,6 +258,7 @@ OF_JUDGES = [
     ("--escalate-to=strong@{url}", "--escalate-below=0.5"),
     ("--few-shot=1", "--training-data=labelled.json"),
     ("--temperature=0.0", "--max-tokens=2048", "--prompts=judging"),
+    ("--repeat=3",),
 ]
 
 

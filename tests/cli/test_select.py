@@ -139,22 +139,25 @@ def test_candidates_are_sampled_once_and_for_all(tmp_path: Path, capsys: pytest.
     with LoopbackEndpoint(replier=answered).in_thread() as endpoint:
         at = f"@{endpoint.base_url}"
         command = ["select", str(data(tmp_path)), "--sample", f"writer{at}", "-k", "3", "--judge", f"judge{at}"]
-        command += ["--sample-temperature", "0.7", "-o", str(tmp_path / "run")]
+        command += ["--sample-temperature", "0.7", "--share-equal", "-o", str(tmp_path / "run")]
         assert run([*command, "--dry-run"]) == 0
         assert "writer: 9 calls to make, 0 on record" in capsys.readouterr().out
         assert (endpoint.counts.requests, (tmp_path / "run").exists()) == (0, False)
         assert run(command) == 0
-        # Three draws a query are three calls; their equal texts are judged once.
+        # Three draws a query are three calls; their equal texts share their judgments, as the user says.
         assert endpoint.counts.requests == 3 * 3 + 3 * 2
         assert run(command) == 0
         assert endpoint.counts.requests == 15
         assert run([*command, "--dry-run"]) == 0
         assert "writer: 0 calls to make, 9 on record" in capsys.readouterr().out
-        assert run([*command, "--no-resume"]) == 0
+        assert run([*command, "--start-over"]) == 0
         assert endpoint.counts.requests == 30
         assert run(command) == 0
         assert endpoint.counts.requests == 30
         assert endpoint.received[0].body["messages"][0]["content"].startswith("Why ")
+        # Without that each of the equal texts is judged on its own: 2 criteria of 2 more texts for each query.
+        assert run([word for word in command if word != "--share-equal"]) == 0
+        assert endpoint.counts.requests == 30 + 3 * 2 * 2
     assert len(rows(tmp_path / "run" / "selected.jsonl")) == 3
 
 
@@ -324,9 +327,9 @@ def test_a_killed_selection_goes_on_and_pays_twice_for_nothing_recorded(tmp_path
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
         requests = endpoint.stats()["requests"]
-    # 20 queries: two draws, and two criteria on their one text. Only what was in flight, or not yet committed, at
-    # one of the two kills can have been asked twice.
-    assert 80 <= requests <= 80 + 2 * 16
+    # 20 queries: two draws, and two criteria on each of their texts. Only what was in flight, or not yet committed,
+    # at one of the two kills can have been asked twice.
+    assert 120 <= requests <= 120 + 2 * 16
     assert "20 of 20 queries have an answer above 0.6" in done.stdout
     assert len(rows(out / "selected.jsonl")) == 20
 

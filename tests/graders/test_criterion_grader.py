@@ -124,11 +124,13 @@ def _all_met(count: int) -> str:
     return json.dumps({"judgments": [{"criterion_id": f"c{number}", **entry} for number in range(count)]})
 
 
-async def test_what_is_asked_at_the_same_time_or_again_is_one_call() -> None:
+async def test_what_is_asked_at_the_same_time_or_again_is_one_call_where_replies_are_recorded(tmp_path: Path) -> None:
     async with LoopbackEndpoint() as endpoint:
-        grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=endpoint.base_url))
+        model = LLMConfig("judge", api_base=endpoint.base_url)
+        grader = CriterionGrader(judge_model_config=model, run_dir=tmp_path)
         await asyncio.gather(*(KIND.grade("Hello.", grader) for _ in range(20)))
         await KIND.grade("Hello.", grader)
+        grader.close()
         assert endpoint.counts.requests == 1
 
 

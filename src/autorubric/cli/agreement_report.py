@@ -19,7 +19,7 @@ from autorubric.metrics.compute import compute_metrics
 from autorubric.metrics.criterion_results import CriterionMetricsUnion
 from autorubric.metrics.results import MetricsResult, TagMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.summary import shown, worst_first
+from autorubric.metrics.summary import consistency_lines, shown, worst_first
 from autorubric.metrics.worth import rubric_worth
 
 _TRUST = 0.61
@@ -158,6 +158,7 @@ def agreement(run: Any, dataset: RubricDataset, by: str, replicates: int, option
         f"Gwet's AC1 {shown(found.criterion_gwet)}",
         f"score error (MAE) {shown(found.score_mae)}, bias {shown(found.bias.mean_bias, found.bias.ci)} over "
         f"{counted(found.n_scores, 'item')}",
+        *consistency_lines(found),
         "",
     ]
     notes = [f"note: {warning}" for warning in found.warnings]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.progress import dollars, short
 from autorubric.core.counted import counted
 from autorubric.evaluation.summary import EvaluationSummary
@@ -32,12 +33,25 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
         for figures in ranked:
             share = 100 * figures.influence / whole
             print(f"    {figures.name}: {figures.weight:g}, {figures.values.mean:.2f}, {share:.0f} %")
-    for line in _doubt_lines(summary):
+    for line in (*_consistency_lines(summary), *_doubt_lines(summary)):
         print(f"  {line}")
-    for line in spending_lines(totals):
+    for line in spending_lines(list(totals)):
         print(f"  {line}")
     for reason, count in summary.reasons.most_common():
         print(f"  {count} judgments failed: {reason}")
+
+
+def _consistency_lines(summary: EvaluationSummary) -> Iterable[str]:
+    for judge in summary.consistency.values():
+        if judge.agreement is None or judge.unanimous_share is None:
+            continue
+        ends = judge.interval()
+        interval = "" if ends is None else f", 95 % interval {ends[0]:.3f} to {ends[1]:.3f}"
+        spread = "" if judge.variance is None else f"; variance within the judge {judge.variance:.3f}"
+        yield (
+            f"self-consistency of {judge.judge_id}: two repeats agree in {judge.agreement:.3f}{interval}, all "
+            f"repeats in {judge.unanimous_share:.3f} of {judge.judgments:,} judgments{spread}"
+        )
 
 
 def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:
@@ -48,14 +62,15 @@ def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:
             yield f"{summary.flags[flag]} judgments are {flag}: {meaning}; see 'flags' in items.jsonl"
 
 
-def spending_lines(totals: Iterable[Totals]) -> Iterable[str]:
-    """Calls, tokens and cost of each role and model."""
+def spending_lines(totals: Sequence[Totals]) -> Iterable[str]:
+    """Calls, tokens and cost of each role and model, and what these figures leave open."""
     for total in totals:
         failed = f", {total.failed} failed" if total.failed else ""
         tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out"
         cached = f" ({short(total.usage.cached_tokens)} cached)" if total.usage.cached_tokens else ""
         cost = dollars(None if total.unpriced else total.cost)
         yield f"{total.role} {total.model}: {total.calls:,} calls{failed}, {tokens}{cached}, {cost}"
+    yield from cost_notes(totals)
 
 
 def _score_lines(summary: EvaluationSummary) -> Iterable[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -13,6 +16,7 @@ from autorubric.errors import ConfigError
 if TYPE_CHECKING:
     from autorubric.core.length_penalty import LengthPenalty
     from autorubric.graders.criterion_grader import CriterionGrader
+    from autorubric.graders.judge_spec import JudgeSpec
 
 Judge = Annotated[
     list[str] | None,
@@ -41,7 +45,10 @@ LengthPenaltyText = Annotated[
 Evidence = Annotated[bool, typer.Option("--evidence", help="Ask for quotes and find them in the submission.")]
 FewShot = Annotated[int, typer.Option(min=0, help="Labelled examples in each prompt; needs --training-data.")]
 Training = Annotated[Path | None, typer.Option("--training-data", help="Labelled dataset for --few-shot.")]
-Resume = Annotated[bool, typer.Option("--resume/--no-resume", help="--no-resume asks everything anew.")]
+StartOver = Annotated[
+    bool,
+    typer.Option("--start-over", help="Request everything again. What was spent before still counts in a budget."),
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process works in the directory.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and cost; spend nothing.")]
 Usd = Annotated[float | None, typer.Option("--budget-usd", help="Most dollars, over all runs in the directory.")]
@@ -58,6 +65,10 @@ Timeout = Annotated[float, typer.Option(help="Seconds one attempt may take.")]
 Retry = Annotated[int, typer.Option(min=0, max=100, help="Retries of a call that failed in passing.")]
 Seed = Annotated[int, typer.Option(help="Of the order of options and the choice of examples.")]
 Prompts = Annotated[Path | None, typer.Option(help="Directory of judge templates that replace the package's.")]
+Repeat = Annotated[
+    int, typer.Option("--repeat", min=1, max=100, help="Ask each judge N times; the majority is its vote.")
+]
+ShareEqual = Annotated[bool, typer.Option("--share-equal", help="Equal submissions share replies.")]
 PrefixFirst = Annotated[
     bool, typer.Option("--prefix-first/--no-prefix-first", help="First call of an item goes ahead alone, for caches.")
 ]
@@ -80,6 +91,8 @@ _OF_JUDGES = (
     "seed",
     "prompts",
     "prefix_first",
+    "repeat",
+    "share_equal",
 )
 """Flags that say how judges judge; limits and budgets hold without a judge too."""
 
@@ -117,9 +130,12 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
         "max_parallel_requests": given["concurrency"],
     }
     training = given["training_data"] and dataset_in(given["training_data"])
-    strong = judges_of(given["escalate_to"] or (), common, given["prices"])
-    return CriterionGrader(
-        judges=judges_of(given["judge"], common, given["prices"]),
+    judges, strong = (
+        [_repeated(spec, given["repeat"]) for spec in judges_of(given[name] or (), common, given["prices"])]
+        for name in ("judge", "escalate_to")
+    )
+    grader = _quietly(
+        judges=judges,
         escalation=EscalationConfig(strong, given["escalate_below"]) if strong else None,
         aggregation=given["aggregation"],
         ordinal_aggregation=given["ordinal_aggregation"],
@@ -136,6 +152,24 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
         prompts=None if given["prompts"] is None else load_judge_prompts(given["prompts"]),
         **scoring,
     )
+    for note in grader.recipe.notes():
+        print(f"note: {note}", file=sys.stderr)
+    return grader
+
+
+def _quietly(**settings: Any) -> CriterionGrader:
+    """The grader, without the warnings that `grader_of` prints in its own form."""
+    from autorubric.graders.criterion_grader import CriterionGrader
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return CriterionGrader(**settings)
+
+
+def _repeated(spec: JudgeSpec, repeats: int) -> JudgeSpec:
+    from autorubric.graders.judge_spec import JudgeSpec
+
+    return JudgeSpec(spec.llm_config, spec.judge_id, spec.weight, repeats=repeats)
 
 
 def _check(given: dict[str, Any]) -> None:
@@ -149,6 +183,9 @@ def _check(given: dict[str, Any]) -> None:
         raise ConfigError(
             "--escalate-below says when the judge of --escalate-to is asked; pass --escalate-to MODEL too"
         )
+    twice = [name for name, count in Counter(given["judge"]).items() if count > 1]
+    if twice:
+        raise ConfigError(f"--judge {twice[0]} is given more than once; --repeat N asks each judge N times")
     quorum, judges = given["quorum"], len(given["judge"])
     if quorum is not None and quorum > judges:
         raise ConfigError(f"--quorum {quorum} is more than the {judges} judges; pass at most {judges}")

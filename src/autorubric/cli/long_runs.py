@@ -81,7 +81,7 @@ def command_again(
         without_values: flags that hold for one run only, each with a value.
 
     Example:
-        >>> again = command_again(["grade", "my essays.json", "--no-resume"], without=["--no-resume"])
+        >>> again = command_again(["grade", "my essays.json", "--start-over"], without=["--start-over"])
         >>> again.endswith("grade 'my essays.json'")
         True
         >>> command_again(["grade", "essays\udcff.json"]).endswith(r"grade $'essays\xff.json'")

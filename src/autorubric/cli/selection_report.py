@@ -29,7 +29,7 @@ def print_selection(written: Written, totals: Iterable[Totals], reasons: Mapping
         print(f"  {written.flagged} kept answers look as if they addressed the judge; see 'flags' in items.jsonl")
     if summary.unjudged:
         print(f"  {summary.unjudged} candidates have no score; see 'failure' in decisions.jsonl")
-    for line in spending_lines(totals):
+    for line in spending_lines(list(totals)):
         print(f"  {line}")
     for reason, count in reasons.items():
         print(f"  {count} candidates failed: {reason}")

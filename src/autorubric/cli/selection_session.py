@@ -17,7 +17,7 @@ from autorubric.cli.run_folder import run_folder
 from autorubric.cli.selection_report import print_selection, print_selection_estimate
 from autorubric.errors import InputError
 from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.result import ItemResult
 from autorubric.evaluation.run import EvaluationRun
@@ -31,6 +31,7 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 from autorubric.training.candidates import CandidateAnswer, graded_dataset
 from autorubric.training.export import TRAINERS
 from autorubric.training.queries import RubricQuery
@@ -86,9 +87,10 @@ class SelectionSession:
         limits: what may be spent, and how much is asked at a time.
         trainers: whom the files are for.
         again: the command line that goes on with this run.
-        resume: False asks everything anew.
+        resume: False requests everything again.
         wait: wait for another process to leave the directory.
         prefix_first: let the first call of an item go ahead alone.
+        share_equal: let equal candidates of a query share their replies.
         skipped: why rows were left out.
         settings: what the manifest says of the command.
         sources: files and folders that are read.
@@ -105,6 +107,7 @@ class SelectionSession:
     resume: bool = True
     wait: bool = False
     prefix_first: bool = True
+    share_equal: bool = False
     skipped: Sequence[str] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     sources: tuple[Path, ...] = ()
@@ -158,7 +161,11 @@ class SelectionSession:
                 candidates = list(self.candidates)
             judged = lengths.get("judge") or REPLY_TOKENS
             rows += await estimate(
-                graded_dataset(self.queries, candidates, self.out.name), self.grader, Executor(ledger), judged
+                graded_dataset(self.queries, candidates, self.out.name),
+                self.grader,
+                Executor(ledger),
+                judged,
+                share_equal=self.share_equal,
             )
         print_selection_estimate(rows, len(self.queries), len(candidates))
         return 0
@@ -191,7 +198,7 @@ class SelectionSession:
         folder = self.out / LEDGER_FOLDER
         with ExitStack() as stack:
             stack.enter_context(run_lock(folder, wait=self.wait))
-            ledger = stack.enter_context(Ledger.open(folder))
+            ledger = stack.enter_context(open_ledger(self.out, start_over=not self.resume))
             async with open_models(sampling.configs, self.limits.in_flight) as models:
                 executor = Executor(ledger, self.limits.budget(ledger))
                 generation = _generation(ledger)
@@ -222,6 +229,7 @@ class SelectionSession:
             self.resume,
             {**self.settings, "stand_ins": labels, "again": self.again},
             self.wait,
+            self.share_equal,
         )
         found: dict[int, Scored] = {}
         reasons: Counter[str] = Counter()
@@ -238,7 +246,11 @@ class SelectionSession:
         async with experiment(plan, dataset.to_json().encode()) as (run, _):
             run.on_result = take
             with interruptible(run):
-                async with shown(lambda: _state(run.executor, "graded", len(dataset), len(found), reasons.total())):
+                async with shown(
+                    lambda: _state(
+                        run.executor, "graded", len(dataset), len(found) - reasons.total(), reasons.total()
+                    )
+                ):
                     await run.to_the_end()
             totals = run.totals()
         for index, candidate in enumerate(candidates):
@@ -264,15 +276,8 @@ class SelectionSession:
 
 def _state(executor: Executor | None, stage: str, rows: int, done: int, failed: int) -> RunState:
     activity = list(executor.snapshot().values()) if executor is not None else []
-    return RunState(
-        rows=rows,
-        finished=done,
-        stages=[StageState(stage, done, sum(a.in_flight for a in activity), failed)],
-        calls=sum(a.paid for a in activity),
-        reused=sum(a.hits for a in activity),
-        tokens=sum(a.usage.total_tokens for a in activity),
-        cost=None if any(a.unpriced for a in activity) else sum(a.cost for a in activity),
-    )
+    state = StageState(stage, done, sum(a.in_flight for a in activity), failed)
+    return RunState.of(rows, done + failed, [state], activity)
 
 
 def _generation(ledger: Ledger) -> int:

@@ -88,6 +88,7 @@ def serve(
     seed: flags.Seed = 0,
     prompts: flags.Prompts = None,
     prefix_first: flags.PrefixFirst = True,
+    repeat: flags.Repeat = 1,
     log_json: LogJson = None,
     log_prompts: LogPrompts = False,
 ) -> int:

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.printable import escaped, raw
 from autorubric.cli.progress import dollars, lasting, short
 from autorubric.synthesis.example import EVOLVED, MERGED
@@ -30,7 +31,7 @@ def print_summary(summary: Summary, out: Path) -> None:
         )
     if summary.gates and summary.gates.kept:
         _print_gates(summary.gates)
-    for line in _spending(summary.totals):
+    for line in (*_spending(summary.totals), *cost_notes(summary.totals)):
         print(f"  {line}")
     _print_counts("taken from what was there", summary.reused)
     _print_counts("asked anew because their inputs had changed", summary.stale)

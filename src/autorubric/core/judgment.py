@@ -63,6 +63,7 @@ class Judgment:
         flags: what a reader of the report should know about this judgment, such as `unsupported`.
         usage: tokens of the reply this rests on; where one reply judged several criteria, on the first alone.
         cost: dollars of that reply, or None where it has no known price.
+        repeats: what the judge said each time, where it was asked repeatedly; usage and cost are their sums.
     """
 
     judge_id: str
@@ -81,6 +82,7 @@ class Judgment:
     flags: tuple[str, ...] = ()
     usage: TokenUsage | None = None
     cost: float | None = None
+    repeats: tuple[Judgment, ...] = ()
 
     def __post_init__(self) -> None:
         given = (self.verdict is not None) + (self.option is not None) + (self.mistake is not None)

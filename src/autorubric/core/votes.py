@@ -60,6 +60,7 @@ class JudgeVote(BaseModel):
         confidence: in [0, 1], where the judge states one.
         superseded: a stronger judge was asked after this one, and its word counts.
         quotes: the passages it cites.
+        repeats: what it said each time, where it was asked repeatedly; `verdict` is then their majority.
 
     Example:
         >>> JudgeVote(judge_id="a", verdict="MET", reason="Both are named.").is_error
@@ -78,6 +79,7 @@ class JudgeVote(BaseModel):
     confidence: float | None = None
     superseded: bool = False
     quotes: list[Quote] = Field(default_factory=list)
+    repeats: list[JudgeVote] = Field(default_factory=list)
 
     @property
     def is_error(self) -> bool:
@@ -102,6 +104,7 @@ class MultiChoiceJudgeVote(BaseModel):
         probabilities: of the option labels, where the judge states them.
         confidence: in [0, 1], where the judge states one.
         superseded: a stronger judge was asked after this one, and its word counts.
+        repeats: what it said each time, where it was asked repeatedly; the vote is then what they come to.
 
     Example:
         >>> vote = MultiChoiceJudgeVote(
@@ -126,6 +129,7 @@ class MultiChoiceJudgeVote(BaseModel):
     probabilities: dict[str, float] | None = None
     confidence: float | None = None
     superseded: bool = False
+    repeats: list[MultiChoiceJudgeVote] = Field(default_factory=list)
 
     @property
     def is_error(self) -> bool:

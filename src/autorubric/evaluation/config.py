@@ -26,9 +26,11 @@ class EvalConfig:
         experiment_name: the directory's name; None derives one from the dataset. One name with other
             submissions, criteria or judges is safe: only what changed is asked.
         experiments_dir: where experiment directories are made.
-        resume: False asks everything anew, and keeps what was recorded before.
+        resume: False requests everything again; earlier replies stay on record and count toward the budget.
         prefix_first: let the first call of an item go ahead alone, so that endpoints that cache prompt prefixes
             compute the item's once.
+        share_equal: let items with the same prompt, submission, reference and criteria share their replies. By
+            default each item is asked about by requests of its own.
 
     Raises:
         ValueError: the name could leave the directory, or a number is none.
@@ -47,6 +49,7 @@ class EvalConfig:
     experiments_dir: Path | str = "experiments"
     resume: bool = True
     prefix_first: bool = True
+    share_equal: bool = False
 
     def __post_init__(self) -> None:
         problems = []

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autorubric.dataset import RubricDataset
+from autorubric.evaluation.copies import copies_in
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
+from autorubric.llm.records.keys import request_key
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable, Usage
 
 CHARS_A_TOKEN = 4
@@ -52,7 +54,12 @@ class ModelEstimate:
 
 
 async def estimate(
-    dataset: RubricDataset, grader: CriterionGrader, executor: Executor, reply_tokens: float = REPLY_TOKENS
+    dataset: RubricDataset,
+    grader: CriterionGrader,
+    executor: Executor,
+    reply_tokens: float = REPLY_TOKENS,
+    *,
+    share_equal: bool = False,
 ) -> list[ModelEstimate]:
     """The calls that a run would make, model by model.
 
@@ -63,13 +70,15 @@ async def estimate(
         grader: who would grade.
         executor: finds what is on record; makes no call here.
         reply_tokens: the expected length of a reply.
+        share_equal: equal items share their replies.
     """
     counter = _Counter(executor, reply_tokens)
+    copies = {} if share_equal else copies_in(dataset)
     for index, item in enumerate(dataset):
         rubric = dataset.get_item_rubric(index)
         query, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
         case = grader.case(item.submission, rubric, query, reference, guidelines=rubric.guidelines)
-        await grader.grade_case(case, counter)
+        await grader.grade_case(replace(case, item=item.id or str(index), copies=copies.get(index, ())), counter)
     return list(counter.found.values())
 
 
@@ -80,6 +89,7 @@ class _Counter:
         self.found: dict[int, ModelEstimate] = {}
         self._executor = executor
         self._reply_tokens = reply_tokens
+        self._counted: set[bytes] = set()
 
     async def __call__(
         self,
@@ -94,6 +104,10 @@ class _Counter:
         if isinstance(answer, Answer):
             rows.recorded += 1
             return answer
+        key = request_key(model, request)
+        if key in self._counted:
+            return _NOT_ASKED
+        self._counted.add(key)
         rows.calls += 1
         ceiling = model.ceiling(request)
         expected = self._reply_tokens if ceiling is None else min(self._reply_tokens, ceiling.completion_tokens)

@@ -14,7 +14,6 @@ Status: TypeAlias = Literal["running", "completed", "failed"]
 
 DATASET_FILE = "dataset.json"
 ITEMS_FILE = "items.jsonl"
-LEDGER_FOLDER = "ledger"
 
 _TIMES = ("created_at", "started_at", "completed_at")
 
@@ -38,6 +37,7 @@ class ExperimentManifest:
         dataset_path: the copy of the dataset, in the directory.
         grader_config: what the grader is made of; a record, never read back.
         eval_config: settings of the last run.
+        calls: calls in the ledger, all runs together; None without a ledger of the directory's own.
 
     Example:
         >>> from datetime import UTC
@@ -60,6 +60,7 @@ class ExperimentManifest:
     dataset_path: str | None = None
     grader_config: dict[str, Any] | None = None
     eval_config: dict[str, Any] | None = None
+    calls: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest as JSON values."""

@@ -11,11 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.evaluation.config import dataset_hash
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER, ExperimentManifest
+from autorubric.evaluation.copies import copies_in
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest
 from autorubric.evaluation.items_file import ItemsFile, read_lines
 from autorubric.evaluation.run import EvaluationRun
 from autorubric.files import write_atomically
@@ -24,6 +26,7 @@ from autorubric.graders.grader import Grader
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import read_manifest
+from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 
 WINDOW = 64
 """Items open at a time where neither the caller nor the grader says."""
@@ -39,9 +42,10 @@ class ExperimentPlan:
         directory: where everything is written.
         window: the most items open at a time; None takes the grader's calls in flight.
         prefix_first: let the first call of an item go ahead alone.
-        resume: False asks everything anew.
+        resume: False requests everything again.
         settings: what the manifest says of the run's settings.
         wait: wait while another process works in the directory, instead of failing.
+        share_equal: let equal items share their replies, instead of asking about each.
     """
 
     dataset: RubricDataset
@@ -52,6 +56,7 @@ class ExperimentPlan:
     resume: bool = True
     settings: dict[str, Any] = field(default_factory=dict)
     wait: bool = False
+    share_equal: bool = False
 
 
 @asynccontextmanager
@@ -71,10 +76,12 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
     own = isinstance(grader, CriterionGrader) and not grader.has_records
     await _check_rubrics(plan)
     with ExitStack() as stack:
+        stack.enter_context(rare_collections())
         stack.enter_context(run_lock(folder, wait=plan.wait))
+        ledger = stack.enter_context(open_ledger(plan.directory, start_over=not plan.resume)) if own else None
         write_atomically(plan.directory / DATASET_FILE, [content, b"\n"])
-        ledger = stack.enter_context(Ledger.open(folder)) if own else None
         manifest = _manifest(plan, dataset_hash(content))
+        manifest.calls = None if ledger is None else ledger.count
         before = read_lines(items_path) if plan.resume else {}
         standing = len(before) if _same_work(manifest, plan.directory) else 0
         manifest.save(plan.directory)
@@ -88,16 +95,19 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             window=_window(plan),
             prefix_first=plan.prefix_first,
             generation=_generation(ledger, anew=not plan.resume),
+            copies={} if plan.share_equal else copies_in(plan.dataset),
         )
         if isinstance(grader, CriterionGrader):
             run.executor = (await grader.desk()).executor if ledger is None else grader.executor_on(ledger)
             run.totals = grader.totals if ledger is None else ledger.totals
-        stack.enter_context(_ended(manifest, plan.directory, run))
+        stack.enter_context(_ended(manifest, plan.directory, run, ledger))
         yield run, manifest
 
 
 @contextmanager
-def _ended(manifest: ExperimentManifest, directory: Path, run: EvaluationRun) -> Iterator[None]:
+def _ended(
+    manifest: ExperimentManifest, directory: Path, run: EvaluationRun, ledger: Ledger | None
+) -> Iterator[None]:
     """Write the manifest's end, however the run ends."""
     started = time.monotonic()
     try:
@@ -108,6 +118,7 @@ def _ended(manifest: ExperimentManifest, directory: Path, run: EvaluationRun) ->
     finally:
         manifest.error = manifest.error or run.stopped
         manifest.completed_indices = run.completed
+        manifest.calls = None if ledger is None else ledger.count
         manifest.status = "completed" if len(run.completed) == manifest.total_items else "failed"
         manifest.completed_at = datetime.now(UTC)
         manifest.total_duration_seconds = (manifest.total_duration_seconds or 0.0) + time.monotonic() - started

@@ -45,6 +45,7 @@ class EvaluationRun:
         window: the most items open at a time.
         prefix_first: let the first call of an item go ahead alone.
         generation: how often everything was asked anew.
+        copies: see `Case.copies`, by item, for items that are equal to earlier ones.
         on_result: told of each item that ended.
         stopped: why no further item is opened; None while they are.
         asked: items about which a model was asked in this run.
@@ -63,6 +64,7 @@ class EvaluationRun:
     window: int = 64
     prefix_first: bool = True
     generation: int = 0
+    copies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     on_result: Callable[[ItemResult], None] = lambda result: None
     stopped: str | None = None
     asked: int = 0
@@ -137,7 +139,7 @@ class EvaluationRun:
         try:
             if isinstance(grader, CriterionGrader):
                 case = grader.case(item.submission, rubric.rubric, query, reference, guidelines=rubric.guidelines)
-                case = replace(case, item=item.id or str(index))
+                case = replace(case, item=item.id or str(index), copies=self.copies.get(index, ()))
                 return await grader.grade_case(case, self._ask(watch))
             report: Report = await rubric.grade(item.submission, grader, query, reference)
             return report

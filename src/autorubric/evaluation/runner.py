@@ -57,6 +57,7 @@ class EvalRunner:
             window=config.max_concurrent_items,
             prefix_first=config.prefix_first,
             resume=config.resume,
+            share_equal=config.share_equal,
             settings={**asdict(config), "experiments_dir": str(config.experiments_dir)},
         )
         async with experiment(plan, content) as (run, manifest):
@@ -95,6 +96,7 @@ async def evaluate(  # noqa: PLR0913 (published signature)
     experiments_dir: Path | str = "experiments",
     resume: bool = True,
     prefix_first: bool = True,
+    share_equal: bool = False,
 ) -> EvalResult:
     """The result of grading every item of a dataset; the arguments are the fields of `EvalConfig`.
 
@@ -118,6 +120,7 @@ async def evaluate(  # noqa: PLR0913 (published signature)
         experiments_dir=experiments_dir,
         resume=resume,
         prefix_first=prefix_first,
+        share_equal=share_equal,
     )
     return await EvalRunner(dataset, grader, config).run()
 

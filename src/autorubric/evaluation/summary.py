@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from autorubric.core.report import CriterionReport, EnsembleCriterionReport
+from autorubric.core.self_consistency import SelfConsistency, add_repeats
 from autorubric.evaluation.result import ItemResult
 
 _Z95 = 1.959964  # the 97.5th percentile of the normal distribution
@@ -92,6 +93,7 @@ class EvaluationSummary:
         flagged: items whose submission looks as if it addressed the judge.
         flags: judgments by their flags, such as `unsupported`.
         criteria: the figures of each criterion.
+        consistency: of each judge that was asked repeatedly, how far it agrees with itself.
     """
 
     total: int
@@ -104,6 +106,7 @@ class EvaluationSummary:
     flagged: int = 0
     flags: Counter[str] = field(default_factory=Counter)
     criteria: dict[tuple[str | None, str], CriterionFigures] = field(default_factory=dict)
+    consistency: dict[str, SelfConsistency] = field(default_factory=dict)
 
     @property
     def graded(self) -> int:
@@ -127,6 +130,7 @@ class EvaluationSummary:
             self.reasons[_category(result.error)] += 1
             return
         criteria: Sequence[CriterionReport | EnsembleCriterionReport] = report.report
+        add_repeats(self.consistency, criteria)
         for number, criterion in enumerate(criteria, start=1):
             self._add_criterion(criterion, number)
 

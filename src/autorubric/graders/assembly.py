@@ -20,6 +20,7 @@ from autorubric.graders.emptiness import EmptyFirst
 from autorubric.graders.judge import Judge
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.graders.panel import Panel
+from autorubric.graders.repeated import Repeated
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import without_secrets
@@ -121,6 +122,20 @@ class Recipe:
         """The ids of all simple judges, in order."""
         return self.judge.judge_ids if self.judge is not None else tuple(s.judge_id for s in self._all_specs())
 
+    def notes(self) -> list[str]:
+        """What a user should know of these settings before anything is paid for.
+
+        Example:
+            >>> Recipe((JudgeSpec(LLMConfig("openai/gpt-5.1", temperature=0.0), "a", repeats=3),)).notes()[0]
+            "judge 'a' is asked 3 times at temperature 0, where replies are likely to be identical; ..."
+        """
+        return [
+            f"judge {spec.judge_id!r} is asked {spec.repeats} times at temperature 0, where replies are likely to be "
+            "identical; set a temperature above 0 (--temperature, LLMConfig(temperature=...))"
+            for spec in self._all_specs()
+            if spec.repeats > 1 and spec.llm_config.temperature == 0
+        ]
+
     def configs(self) -> dict[str, LLMConfig]:
         """The model of every judge, by judge id."""
         return {spec.judge_id: spec.llm_config for spec in self._all_specs()}
@@ -143,6 +158,7 @@ class Recipe:
         return {
             "judges": [
                 {"judge_id": s.judge_id, "weight": s.weight, "model": _described(s.llm_config)}
+                | ({} if s.repeats == 1 else {"repeats": s.repeats})
                 for s in self._all_specs()
             ],
             "aggregation": dataclasses.asdict(self.rules),
@@ -164,7 +180,10 @@ class Recipe:
 
     def _bench(self, specs: tuple[JudgeSpec, ...], models: Mapping[str, Model]) -> Judge:
         kind = CriterionJudge if self.llm_calls == "per_criterion" else RubricJudge
-        judges: list[Judge] = [kind(models[s.judge_id], s.judge_id, s.weight, options=self.options) for s in specs]
+        judges: list[Judge] = []
+        for spec in specs:
+            judge = kind(models[spec.judge_id], spec.judge_id, spec.weight, options=self.options)
+            judges.append(judge if spec.repeats == 1 else Repeated(judge, spec.repeats))
         if len(judges) == 1:
             return judges[0]
         rules = self.rules

@@ -12,6 +12,7 @@ from autorubric.errors import ConfigError
 from autorubric.graders.case import Case
 from autorubric.graders.judge import Ask, Judge
 from autorubric.graders.panel import abstained, distinct_ids
+from autorubric.graders.seats import Seats
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,11 @@ class Cascade:
 
     * failed,
     * abstained,
-    * is split, where no threshold holds: simple judges inside the first disagree,
+    * is split, where no threshold holds: simple judges inside the first disagree, or one that was asked repeatedly
+      disagrees with itself,
     * has a confidence below the threshold, or none, where one holds. A panel's confidence is the share of its
-      votes that say the same, so that a threshold of 0.6 lets a majority of two in three stand. Language models
-      asked once state none; several draws of one (`draws_of`) have one.
+      votes that say the same, so that a threshold of 0.6 lets a majority of two in three stand. A language model
+      that is asked once states none; one that is asked repeatedly (`Repeated`) has one.
 
     Where `then` was asked, its word counts, and a failure of it is a failure; the first's votes stay in the
     report, marked as superseded.
@@ -71,7 +73,8 @@ class Cascade:
 
     async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
         """The opinions of `first`, and in the place of those that do not suffice, of `then`; see `Judge`."""
-        heard = await self.first.judge(case, wanted, ask)
+        seats = Seats(ask)
+        heard = await self.first.judge(case, wanted, seats.of(0))
         open_places = [
             place
             for place, (index, opinion) in enumerate(zip(wanted, heard, strict=True))
@@ -79,7 +82,7 @@ class Cascade:
         ]
         if not open_places:
             return heard
-        better = await self.then.judge(case, [wanted[place] for place in open_places], ask)
+        better = await self.then.judge(case, [wanted[place] for place in open_places], seats.of(1))
         opinions = list(heard)
         for place, opinion in zip(open_places, better, strict=True):
             opinions[place] = Opinion(opinion.judgment, (superseded(heard[place]), opinion))
@@ -137,11 +140,10 @@ def superseded(opinion: Opinion) -> Opinion:
 
 
 def _split(criterion: Criterion, opinion: Opinion) -> bool:
-    if not opinion.votes:
-        return False
-    votes = [leaf for leaf in opinion.leaves() if _counts(criterion, leaf)]
-    return len({(leaf.verdict, leaf.option) for leaf in votes}) > 1
+    said = [each for leaf in opinion.leaves() for each in (leaf.repeats or (leaf,)) if not leaf.superseded]
+    votes = {(each.verdict, each.option) for each in said if _counts(criterion, each)}
+    return len(votes) > 1
 
 
-def _counts(criterion: Criterion, leaf: Judgment) -> bool:
-    return not leaf.superseded and leaf.mistake is None and not abstained(criterion, leaf)
+def _counts(criterion: Criterion, said: Judgment) -> bool:
+    return said.mistake is None and not abstained(criterion, said)

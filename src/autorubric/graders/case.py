@@ -24,6 +24,8 @@ class Case:
         guidelines: advice that holds for every criterion.
         thinking: the submission's own thinking section, where it has one.
         item: the id of the dataset row, for the ledger.
+        copies: for each criterion, how many earlier cases put the same question about the same submission; empty
+            where none did, or where equal cases share their replies.
     """
 
     submission: str
@@ -33,3 +35,15 @@ class Case:
     guidelines: str | None = None
     thinking: str | None = None
     item: str = ""
+    copies: tuple[int, ...] = ()
+
+    def copy_of(self, wanted: Sequence[int]) -> int:
+        """Which copy of its question a request about the wanted criteria is, from 0.
+
+        The least of the criteria's numbers: each later case that puts all of these questions has a greater one.
+
+        Example:
+            >>> Case("Yes.", (), copies=(2, 1, 2)).copy_of([0, 1]), Case("Yes.", ()).copy_of([0])
+            (1, 0)
+        """
+        return min(self.copies[index] for index in wanted) if self.copies and wanted else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,11 +22,12 @@ from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.assembly import EscalationConfig, LLMCalls, Recipe, judge_specs
 from autorubric.graders.case import Case, Query
 from autorubric.graders.check_judge import ChecksFirst
-from autorubric.graders.desks import Desk, Desks, Limits
+from autorubric.graders.desks import MAX_IN_FLIGHT, Desk, Desks, Limits
 from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask, Judge
 from autorubric.graders.judge_spec import JudgeSpec
+from autorubric.graders.occurrences import Occurrences
 from autorubric.graders.prefix_first import PrefixFirst
 from autorubric.graders.reporting import OnFailure, Scoring, report_on, with_length_penalty
 from autorubric.graders.suspicion import suspicions
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SEED = 0
+_MOST_REMEMBERED = 10_000  # questions whose repetitions a grader without records numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     Args:
         judge_model_config: the one model that judges (its judge id is `default`).
-        judges: several models that judge as a panel, in the place of `judge_model_config`.
+        judges: several judges that form a panel, instead of `judge_model_config`. Each is asked by requests of its
+            own, also where several use one model; `JudgeSpec(repeats=3)` asks a judge three times.
         aggregation: how a panel's verdicts become one: majority, weighted, unanimous or any.
         ordinal_aggregation: the same for options with an order: mean, median, weighted_mean, mode, min or max.
         nominal_aggregation: the same for options without one: mode, weighted_mode or unanimous.
@@ -81,7 +85,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         evidence: ask for quotes, and find them in the submission.
         quorum: how many judges of a panel must not fail; all by default.
         prompts: the judges' prompts, in place of the package's.
-        run_dir: where replies are recorded durably; also `LLMConfig(cache_enabled=True, cache_dir=…)`.
+        run_dir: where replies are recorded durably; also `LLMConfig(cache_enabled=True, cache_dir=…)`. With it a
+            text that was graded before costs nothing; without it each call of `grade` asks the judges again.
         ledger: an open ledger instead; the caller closes it.
         budget_usd: the most dollars that may be spent.
         budget_tokens: the most tokens.
@@ -131,7 +136,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         ledger: Ledger | None = None,
         budget_usd: float | None = None,
         budget_tokens: int | None = None,
-        max_in_flight: int = 64,
+        max_in_flight: int = MAX_IN_FLIGHT,
         prefix_first: bool = True,
     ) -> None:
         super().__init__(length_penalty=length_penalty, normalize=normalize)
@@ -153,6 +158,9 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         self.prefix_first = prefix_first
         limits = Limits(budget_usd, budget_tokens, max_in_flight)
         self._desks = Desks(self.recipe, limits, _run_dir(run_dir, specs), ledger)
+        self._occurrences = Occurrences(most=_MOST_REMEMBERED)
+        for note in self.recipe.notes():
+            warnings.warn(note, UserWarning, stacklevel=2)
 
     @classmethod
     def of_checks(cls, **settings: Any) -> CriterionGrader:
@@ -226,6 +234,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
             case: what is graded.
             ask: how models are asked; by default through the grader's own records and limits.
         """
+        if ask is None and not self.has_records:
+            case = self._occurrences.numbered(case)
         opinions = await self._opinions(case, ask)
         report = report_on(case, opinions, self.scoring, suspicions(case.submission))
         if self.length_penalty is None:

@@ -125,7 +125,15 @@ class _Sheet:
         if criterion.options is not None:
             shown = self.shown(index)
             inputs |= {"options": shown.labels, "values": shown.values}
-        return Request(messages_of(turns), "judge", self._schema(kind), judge.draw, item=case.item, inputs=inputs)
+        return Request(
+            messages_of(turns),
+            "judge",
+            self._schema(kind),
+            judge.draw,
+            item=case.item,
+            inputs=inputs,
+            copy=case.copy_of((index,)),
+        )
 
     def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
         multi_choice = self._case.criteria[index].options is not None

@@ -17,8 +17,11 @@ from autorubric.llm.executor import Executor, Records
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import run_lock
-from autorubric.llm.records.recent import RecentReplies
+from autorubric.llm.records.nothing import NoRecords
+from autorubric.llm.records.shared import shared_ledger
+
+MAX_IN_FLIGHT = 256
+"""Calls in flight where nobody says, in Python as on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Limits:
 
     usd: float | None = None
     tokens: int | None = None
-    in_flight: int = 64
+    in_flight: int = MAX_IN_FLIGHT
 
     def __post_init__(self) -> None:
         if isinstance(self.in_flight, bool) or not isinstance(self.in_flight, int) or self.in_flight < 1:
@@ -70,13 +73,14 @@ class Desk:
 
 
 class Desks:
-    """The desks of one grader, and the replies they share.
+    """The desks of one grader, and the records they share.
 
     Args:
         recipe: how judges are made from models.
         limits: what may be spent.
-        run_dir: where replies are recorded, held for this process until `close`; None keeps the last ones in memory.
-        ledger: an open ledger in the place of `run_dir`.
+    from autorubric.llm.records.nothing import NoRecords
+        run_dir: where replies are recorded, other graders and processes included; None keeps the last ones in memory.
+        ledger: an open ledger instead of `run_dir`.
     """
 
     def __init__(self, recipe: Recipe, limits: Limits, run_dir: Path | None, ledger: Ledger | None) -> None:
@@ -84,7 +88,6 @@ class Desks:
         self._recipe = recipe
         self._run_dir = run_dir
         self._ledger = ledger
-        self._memory = RecentReplies()
         self._budget: Budget | None = None
         self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
         self._held = ExitStack()
@@ -98,8 +101,7 @@ class Desks:
     def ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None where it has none."""
         if self._ledger is None and self._run_dir is not None:
-            self._held.enter_context(run_lock(self._run_dir))
-            self._ledger = self._held.enter_context(Ledger.open(self._run_dir))
+            self._ledger = self._held.enter_context(shared_ledger(self._run_dir))
         return self._ledger
 
     async def here(self) -> Desk:
@@ -127,5 +129,5 @@ class Desks:
         ledger = self.ledger()
         if self._budget is None:
             self._budget = self.limits.budget(ledger)
-        records: Records = self._memory if ledger is None else ledger
+        records: Records = NoRecords() if ledger is None else ledger
         return Executor(records, self._budget)

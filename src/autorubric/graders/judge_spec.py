@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
 
+MOST_REPEATS = 100
+
 
 @dataclass(init=False)
 class JudgeSpec:
@@ -17,9 +19,10 @@ class JudgeSpec:
         llm_config: the model; `judge_model_config` is another name for it.
         judge_id: what its votes are filed under.
         weight: how much it counts where votes are weighted; above 0.
+        repeats: how often it is asked each question; see `Repeated`.
 
     Raises:
-        ValueError: the weight is no positive number, or there is no model or no id.
+        ValueError: the weight or the number of repeats cannot be used, or there is no model or no id.
 
     Example:
         >>> JudgeSpec(LLMConfig("openai/gpt-5.1"), "strict", weight=2).judge_model_config.model
@@ -32,6 +35,7 @@ class JudgeSpec:
     llm_config: LLMConfig
     judge_id: str
     weight: float = 1.0
+    repeats: int = 1
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class JudgeSpec:
         weight: float = 1.0,
         *,
         judge_model_config: LLMConfig | None = None,
+        repeats: int = 1,
     ) -> None:
         config = judge_model_config if llm_config is None else llm_config
         problems = []
@@ -51,11 +56,16 @@ class JudgeSpec:
             problems.append(f"judge_id={judge_id!r}; expected a name")
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
             problems.append(f"judge {judge_id!r} has weight={weight!r}; expected a finite number above 0")
+        if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MOST_REPEATS:
+            problems.append(
+                f"judge {judge_id!r} has repeats={repeats!r}; expected a whole number from 1 to {MOST_REPEATS}"
+            )
         if problems or config is None:
             raise ConfigError(problems)
         self.llm_config = config
         self.judge_id = judge_id
         self.weight = weight
+        self.repeats = repeats
 
     @property
     def judge_model_config(self) -> LLMConfig:

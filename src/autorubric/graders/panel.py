@@ -23,6 +23,7 @@ from autorubric.graders.aggregation import (
 )
 from autorubric.graders.case import Case
 from autorubric.graders.judge import Ask, Judge
+from autorubric.graders.seats import Seats
 
 T = TypeVar("T")
 
@@ -43,6 +44,7 @@ class Panel:
         nominal: the rule for options without one.
         quorum: how many judges must not fail; all unless given.
         weight: how much this panel's word counts in a panel around it.
+        voters: what its judges are called in messages.
 
     Raises:
         ConfigError: no judges, a judge id twice, an unknown rule, or a quorum that no vote can reach.
@@ -63,6 +65,7 @@ class Panel:
     nominal: NominalAggregation = "mode"
     quorum: int | None = None
     weight: float = 1.0
+    voters: str = "judges"
 
     def __post_init__(self) -> None:
         if not self.judges:
@@ -90,7 +93,8 @@ class Panel:
 
     async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
         """The panel's opinion on each wanted criterion, every judge's opinion inside; see `Judge`."""
-        heard = await together([judge.judge(case, wanted, ask) for judge in self.judges])
+        seats = Seats(ask)
+        heard = await together([judge.judge(case, wanted, seats.of(n)) for n, judge in enumerate(self.judges)])
         return [
             Opinion(self.word(case.criteria[index], [opinion.judgment for opinion in votes]), votes)
             for index, votes in zip(wanted, zip(*heard, strict=True), strict=True)
@@ -111,7 +115,7 @@ class Panel:
         cast = [vote for vote in votes if vote.mistake is None]
         needed = self.quorum or len(self.judges)
         if len(cast) < needed:
-            return self._made(mistake=_failed(votes, needed))
+            return self._made(mistake=self._failure(votes, needed))
         scored = [vote for vote in cast if not abstained(criterion, vote)]
         reason = _reasons(cast)
         if not scored:
@@ -131,6 +135,16 @@ class Panel:
         if chosen:
             return self._made(option=min(chosen), reason=reason)
         return self._made(verdict=CriterionVerdict.CANNOT_ASSESS, reason=reason)
+
+    def _failure(self, votes: Sequence[Judgment], quorum: int) -> Mistake:
+        found = [(vote.judge_id, vote.mistake) for vote in votes if vote.mistake is not None]
+        first = found[0][1]
+        if len(votes) == 1:
+            return first
+        needed = "all are needed" if quorum == len(votes) else f"{quorum} are needed"
+        failed = f"{len(found)} of {len(votes)} {self.voters} failed where {needed}"
+        told = "; ".join(f"{name}: {mistake}" for name, mistake in found)
+        return Mistake(first.category, f"{failed}: {told}", first.evidence)
 
     def _made(self, **fields: Any) -> Judgment:
         return Judgment(self.name, weight=self.weight, **fields)
@@ -247,18 +261,6 @@ def _option_vote(criterion: Criterion, vote: Judgment) -> OptionVote:
         raise ValueError(f"judge {vote.judge_id!r} gave a verdict where an option was asked for")
     value = judged_option(criterion, vote.option).value if vote.value is None else vote.value
     return OptionVote(vote.option, value, vote.weight)
-
-
-def _failed(votes: Sequence[Judgment], quorum: int) -> Mistake:
-    found = [(vote.judge_id, vote.mistake) for vote in votes if vote.mistake is not None]
-    first = found[0][1]
-    if len(votes) == 1:
-        return first
-    needed = "all are needed" if quorum == len(votes) else f"{quorum} are needed"
-    told = "; ".join(f"{name}: {mistake}" for name, mistake in found)
-    return Mistake(
-        first.category, f"{len(found)} of {len(votes)} judges failed where {needed}: {told}", first.evidence
-    )
 
 
 def _reasons(votes: Sequence[Judgment]) -> str | None:

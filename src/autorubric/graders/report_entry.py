@@ -32,7 +32,7 @@ def criterion_report(criterion: Criterion, opinion: Opinion) -> EnsembleCriterio
     word, leaves = opinion.judgment, opinion.leaves()
     if criterion.options is not None:
         count = len(criterion.options)
-        if any(said.option == count for said in (word, *leaves)):
+        if any(said.option == count for leaf in leaves for said in (word, leaf, *leaf.repeats)):
             criterion = criterion.with_guaranteed_na_option()
     counting = [leaf for leaf in leaves if not leaf.superseded]
     binary = criterion.options is None
@@ -86,6 +86,7 @@ def _vote(leaf: Judgment) -> JudgeVote:
         confidence=leaf.confidence,
         superseded=leaf.superseded,
         quotes=list(leaf.quotes),
+        repeats=[_vote(each) for each in leaf.repeats],
     )
 
 
@@ -106,6 +107,7 @@ def _option_vote(criterion: Criterion, leaf: Judgment) -> MultiChoiceJudgeVote:
         probabilities=leaf.probabilities,
         confidence=leaf.confidence,
         superseded=leaf.superseded,
+        repeats=[_option_vote(criterion, each) for each in leaf.repeats],
     )
 
 

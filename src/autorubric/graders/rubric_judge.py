@@ -82,7 +82,15 @@ class RubricJudge:
         examples = self._examples(case, wanted)
         turns = self.options.prompts.rubric.render(criteria=criteria, examples=examples, **shared_values(case, False))
         inputs = {"query": case.query, "submission": case.submission, "criteria": criteria}
-        return Request(messages_of(turns), "judge", _rubric_schema(), self.draw, item=case.item, inputs=inputs)
+        return Request(
+            messages_of(turns),
+            "judge",
+            _rubric_schema(),
+            self.draw,
+            item=case.item,
+            inputs=inputs,
+            copy=case.copy_of(wanted),
+        )
 
     def read(self, case: Case, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
         """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""

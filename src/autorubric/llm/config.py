@@ -99,7 +99,8 @@ class LLMConfig:
         thinking: level, number of thinking tokens, or `ThinkingConfig`.
         prompt_caching: accepted and without effect: endpoints that speak this protocol cache by
             themselves, and Anthropic's takes no cache marks through it.
-        seed: sent as `seed + 1000 * draw + reask`, so that draws stay different and repeatable.
+        seed: sent as `seed + 1000 * draw + reask`, so that draws stay different and repeatable. Further judges of
+            one model and equal items of a dataset each add an offset of their own.
         extra_headers: sent with every request.
         extra_params: further fields of the request's body.
         api_key_env: name of the environment variable that holds the key.

@@ -10,11 +10,12 @@ from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 from autorubric.errors import LedgerError
 from autorubric.llm.billing import bill, priced
-from autorubric.llm.budget import Budget, Reservation, current_reservation
+from autorubric.llm.budget import Budget
 from autorubric.llm.model import Model
 from autorubric.llm.records.keys import request_key
 from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Request, Unreadable
+from autorubric.llm.reservations import Reservation, current_reservation
 from autorubric.llm.tally import Activity, Tally
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ _ENDS_MODEL = frozenset({"auth", "quota", "no_model", "unreachable"})
 
 
 class Records(Protocol):
-    """Where replies are kept and found: a `Ledger`, or `RecentReplies` for callers without a run directory."""
+    """Where replies are kept and found: a `Ledger`, or `NoRecords` for callers without a run directory."""
 
     def find(self, key: bytes) -> Reply | None:
         """The reply under `key`, or None."""
@@ -247,7 +248,7 @@ class Executor:
     async def _reserve(self, model: Model, request: Request) -> Reservation | Failure:
         if self.budget is None:
             return Reservation()
-        return await self.budget.reserve(self.budget.worst_case(model, request))
+        return await self.budget.reserve_for(model, request)
 
     async def _complete(self, model: Model, request: Request, reservation: Reservation) -> Reply | Failure:
         current_reservation.set(reservation)
@@ -265,7 +266,7 @@ class Executor:
         charged = bill(model, request, outcome, reservation)
         self._tally.ended(request.role, outcome, charged)
         if self.budget is not None:
-            self.budget.settle(reservation, charged.most)
+            self.budget.settle(reservation, charged.most, charged.usage)
         row = CallRow.of(key, model.name, request, outcome)
         if charged.token_bound is None:
             return row

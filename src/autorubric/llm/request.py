@@ -50,7 +50,7 @@ def _plain(value: object) -> dict[str, Any]:
 class Request:
     """One question to one model.
 
-    `messages`, `schema`, `draw` and `reask` shape the reply and are part of the ledger's key, together with
+    `messages`, `schema`, `draw`, `reask`, `seat` and `copy` are part of the ledger's key, together with
     everything the model adds (endpoint, model name, parameters). The rest only says where the request
     belongs.
 
@@ -62,6 +62,8 @@ class Request:
         reask: how often the same draw was asked before because its reply could not be read, from 0.
         item: the id of the record or dataset row that this is for.
         inputs: the values the prompt was made from; never sent. Models that read no prose use them.
+        seat: which of several judges that ask the same question about one item this is, from 0.
+        copy: which of several equal items this is for, from 0.
     """
 
     messages: tuple[Message, ...]
@@ -71,16 +73,27 @@ class Request:
     reask: int = 0
     item: str = ""
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    seat: int = 0
+    copy: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more calls, as the endpoint counted them."""
+    """Tokens of one or more calls, as the endpoint counted them.
+
+    Attributes:
+        prompt_tokens: of the prompts, cached tokens included.
+        completion_tokens: of the replies, reasoning included.
+        cached_tokens: of the prompts, those read from a cache.
+        reasoning_tokens: of the replies, those of reasoning.
+        cache_write_tokens: of the prompts, those written to a cache.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -93,6 +106,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
 

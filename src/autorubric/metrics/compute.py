@@ -35,6 +35,7 @@ from autorubric.metrics.pooled import as_pooled, pooled_by_scale
 from autorubric.metrics.precision_recall import precision_recall
 from autorubric.metrics.results import BootstrapResults, MetricsResult, PooledScaleMetrics
 from autorubric.metrics.score_agreement import score_agreement
+from autorubric.metrics.self_consistency import self_consistency
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.subsets import by_tag, part_figures
 from autorubric.metrics.sums import FIGURES, Layout, contributions, figures
@@ -94,7 +95,9 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     checked_confidence(confidence_level)
     drawing = Bootstrap(n_bootstrap, confidence_level, seed) if bootstrap else None
     found = labelled_run(eval_result, dataset, Modes(cannot_assess, na_mode), per_item_metrics)
-    return result_of(found, confidence_level, drawing, per_judge=per_judge)
+    result = result_of(found, confidence_level, drawing, per_judge=per_judge)
+    repeated = self_consistency(eval_result.item_results, confidence_level)
+    return result.model_copy(update={"self_consistency": repeated}) if repeated else result
 
 
 def result_of(found: LabelledRun, confidence: float, drawing: Bootstrap | None, *, per_judge: bool) -> MetricsResult:

@@ -205,6 +205,28 @@ class JudgeMetrics(Figures):
     micro_kappa_ci: ConfidenceInterval | None = None
 
 
+class JudgeSelfConsistency(Figures):
+    """How far a judge that was asked repeatedly agrees with itself, over all graded items, labelled or not.
+
+    Attributes:
+        judge_id: the judge.
+        n_judgments: items and criteria with two repeats or more that did not fail.
+        n_repeats: repeats in them.
+        agreement: the chance that two repeats of one judgment say the same.
+        agreement_ci: by the normal approximation, items as clusters.
+        unanimous: the share of judgments in which all repeats say the same.
+        variance: within the judge, of what a verdict or option is worth; abstentions aside.
+    """
+
+    judge_id: str
+    n_judgments: int
+    n_repeats: int
+    agreement: float | None
+    agreement_ci: ConfidenceInterval | None = None
+    unanimous: float | None
+    variance: float | None
+
+
 class MetricsResult(Figures):
     """How far a run agrees with the labels. What is undefined is None, never 0.
 
@@ -252,6 +274,7 @@ class MetricsResult(Figures):
         score_rule: how scores are made of verdicts: `skip, normalized`, say.
         without_judge: what the panel is without each judge, where judges were asked for.
         per_tag: the criteria of each tag together.
+        self_consistency: of each judge that was asked repeatedly. Figures among judges take one vote of each.
     """
 
     criterion_accuracy: float | None
@@ -294,6 +317,7 @@ class MetricsResult(Figures):
     score_rule: str = "skip, normalized"
     without_judge: list[JudgeInfluence] = Field(default_factory=list)
     per_tag: list[TagMetrics] = Field(default_factory=list)
+    self_consistency: list[JudgeSelfConsistency] = Field(default_factory=list)
 
     def summary(self, *, verbose: bool = False) -> str:
         """The figures as text that a person reads.

@@ -62,9 +62,21 @@ def _lines(found: MetricsResult, verbose: bool) -> Iterator[str]:
             f"  {scale.scale_type}: accuracy {shown(scale.exact_accuracy, scale.accuracy_ci)} (guessing "
             f"{shown(scale.base_rate)}), kappa {shown(scale.kappa, scale.kappa_ci)}, n={scale.n_points}"
         )
+    yield from (f"  {line}" for line in consistency_lines(found))
     yield from _more(found) if verbose else ()
     for warning in found.warnings:
         yield f"  note: {warning}"
+
+
+def consistency_lines(found: MetricsResult) -> Iterator[str]:
+    """A line for each judge that was asked repeatedly."""
+    for judge in found.self_consistency:
+        agreement = shown(judge.agreement, judge.agreement_ci)
+        yield (
+            f"self-consistency of {judge.judge_id}: two repeats agree in {agreement}, all repeats in "
+            f"{shown(judge.unanimous)} of {judge.n_judgments:,} judgments; variance within the judge "
+            f"{shown(judge.variance)}"
+        )
 
 
 def _more(found: MetricsResult) -> Iterator[str]:

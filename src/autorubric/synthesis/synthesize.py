@@ -239,6 +239,7 @@ class SynthesisRun:
             "steps": list(STEPS[: prepared.plan.last_step + 1]),
             "counts": self.summary.as_dict(),
             "usage": totals,
+            "calls": self.ledger.count,
         }
         write_manifest(prepared.settings.out, content)
 

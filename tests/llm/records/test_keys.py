@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import blake2b
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -53,6 +56,9 @@ SHAPES_A_REPLY: dict[str, Callable[[Request], Request]] = {
     ),
     "the draw": lambda r: replace(r, draw=1),
     "the re-ask": lambda r: replace(r, reask=1),
+    "which judge asks": lambda r: replace(r, seat=1),
+    "which equal item it is for": lambda r: replace(r, copy=1),
+    "both": lambda r: replace(r, seat=1, copy=1),
 }
 
 
@@ -61,6 +67,25 @@ def test_everything_of_a_request_that_shapes_its_reply_changes_the_key(
     change: Callable[[Request], Request],
 ) -> None:
     assert request_key(MODEL, change(REQUEST)) != request_key(MODEL, REQUEST)
+
+
+def test_all_parts_of_a_key_are_told_apart() -> None:
+    parts = [replace(REQUEST, draw=d, reask=r, seat=s, copy=c) for d, r, s, c in product((0, 1, 11), repeat=4)]
+    assert len({request_key(MODEL, request) for request in parts}) == 3**4
+
+
+def test_the_first_judge_and_item_have_the_keys_of_ledgers_that_know_neither_seats_nor_copies() -> None:
+    # The encoding of version 1, written out: each part with its length in 8 bytes, little-endian, in front.
+    parts = [
+        b"1",
+        b'["http://localhost/v1","tiny",{"temperature":0.0,"top_p":1.0}]',
+        b"2",
+        b"1",
+        b'["verdict",{"properties":{"reason":{},"verdict":{}}}]',
+        *(b"system", b"You judge.", b"user", b"Is it so?"),
+    ]
+    told = b"".join(struct.pack("<Q", len(part)) + part for part in parts)
+    assert request_key(MODEL, replace(REQUEST, draw=2, reask=1)) == blake2b(told, digest_size=16).digest()
 
 
 def test_a_draw_is_not_a_reask() -> None:

@@ -122,12 +122,14 @@ class Dialect:
     Attributes:
         terms: the present terms.
         notes: one sentence for each thing that was given up.
+        miscounts: whether a reply had no token counts that can be right.
         gates: one for plain requests, one for those with a schema.
     """
 
     def __init__(self, base_url: str, model: str) -> None:
         self.terms = first_terms(base_url, model)
         self.notes: list[str] = []
+        self.miscounts = False
         self.gates = (Gate(), Gate())
         self._subject = f"{base_url} does not take {{}} for {model}; "
 

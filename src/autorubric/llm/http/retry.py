@@ -20,8 +20,17 @@ from autorubric.llm.request import FailureKind
 LONGEST_RETRY_AFTER = 120.0
 """Seconds; an endpoint that asks for a longer wait is asked again after this one."""
 
+REFUSED_FOR = 300.0
+"""Seconds for which a call is sent again after rate limits, however often."""
+
+REFUSED_WAIT = 0.1
+"""Seconds of the first wait after a rate limit: when requests leave is decided for the whole endpoint."""
+
 LONGEST_QUOTE = 300
 """Characters of an endpoint's own words that a message repeats."""
+
+
+_RANDOM = random.Random()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +158,7 @@ _NO_MODEL = re.compile(
 
 def _kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
     if status == 429:
-        return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
+        return _refused_kind(words, retry_after)
     if status in (400, 403, 422) and _FILTERED.search(words):
         return "refusal", False
     if status in (400, 422) and _NO_MODEL.search(words):
@@ -159,6 +168,12 @@ def _kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKi
     if status >= 500:
         return "server", True
     return ("no_model" if status < 400 else "rejected"), False
+
+
+def _refused_kind(words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
+    if "request too large" in words:  # larger than the limit of a whole minute
+        return "rejected", False
+    return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
 
 
 def _is_spent(words: str, retry_after: float | None) -> bool:
@@ -270,3 +285,35 @@ class Backoff:
             return drawn
         # The calls that were sent away together must not come back together.
         return max(drawn, retry_after + rng.uniform(0.0, min(self.least, 1.0)))
+
+
+class Retries:
+    """The retries of one call.
+
+    Faults of the endpoint use up `most`. Rate limits do not, since the call waits for its turn rather than fails:
+    they end it after `REFUSED_FOR` seconds and more than `most` of them. With `most` at 0 nothing is tried again.
+
+    Example:
+        >>> retries, refused = Retries(1, Backoff(0.0, 0.0)), Fault("rate_limit", "slow down", 429, again=True)
+        >>> [retries.wait(refused, now) for now in (0.0, 1.0, 299.0, 300.0)]
+        [0.0, 0.0, 0.0, None]
+    """
+
+    def __init__(self, most: int, backoff: Backoff) -> None:
+        self._most, self._backoff = most, backoff
+        self._again = Backoff(min(REFUSED_WAIT, backoff.least), backoff.most)
+        self._faults = self._refusals = 0
+        self._refused_at = math.inf
+
+    def wait(self, fault: Fault, now: float, rng: random.Random = _RANDOM) -> float | None:
+        """Seconds until the next attempt; None where there is none."""
+        if not fault.again or not self._most:
+            return None
+        if fault.kind != "rate_limit":
+            self._faults += 1
+            return None if self._faults > self._most else self._backoff.wait(self._faults - 1, fault.retry_after, rng)
+        self._refusals += 1
+        self._refused_at = min(self._refused_at, now)
+        if self._refusals > self._most and now - self._refused_at >= REFUSED_FOR:
+            return None
+        return self._again.wait(self._refusals - 1, fault.retry_after, rng)

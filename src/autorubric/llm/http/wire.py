@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any
 
 from autorubric.files.numbers import is_finite
@@ -13,7 +14,8 @@ from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault, error_fault
 from autorubric.llm.http.secrets import cleared, redacted
 from autorubric.llm.http.surrogates import clean
-from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request, Usage
+from autorubric.llm.http.usage import read_usage
+from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request
 
 SEED_PER_DRAW = 1000
 
@@ -69,12 +71,21 @@ def request_body(model: str, parameters: Mapping[str, Any], request: Request, te
         if name not in terms.left_out:
             body[terms.token_field if name == "max_tokens" else name] = value
     if "seed" in body and isinstance(body["seed"], int):
-        body["seed"] += SEED_PER_DRAW * request.draw + request.reask
+        body["seed"] += _seed_step(request)
     if request.schema is not None and "response_format" not in body:
         form = _response_format(request.schema, terms)
         if form:
             body["response_format"] = form
     return body
+
+
+def _seed_step(request: Request) -> int:
+    """What a request adds to the seed, so that samples of one question are not copies of one reply."""
+    step = SEED_PER_DRAW * request.draw + request.reask
+    if request.seat or request.copy:
+        digest = blake2b(b"%d.%d" % (request.seat, request.copy), digest_size=3).digest()
+        step += int.from_bytes(digest, "little")
+    return step
 
 
 def _response_format(schema: ReplySchema, terms: Terms) -> dict[str, Any] | None:
@@ -140,15 +151,14 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         return error_fault(choice["error"], *secrets)
     message = choice.get("message")
     message = message if isinstance(message, dict) else {"content": choice.get("text")}
-    usage = data.get("usage")
     return Reply(
         text=cleared(_content(message.get("content")), *secrets),
         finish_reason=_FINISHES.get(str(choice.get("finish_reason")).lower(), "other"),
         refusal=_text_or_none(message.get("refusal"), *secrets),
         reasoning=_text_or_none(message.get("reasoning_content") or message.get("reasoning"), *secrets),
         model=_text_or_none(data.get("model"), *secrets),
-        usage=_usage(usage) if isinstance(usage, dict) and usage else None,
-        cost=_stated_cost(usage),
+        usage=read_usage(data),
+        cost=_stated_cost(data.get("usage")),
         latency=latency,
     )
 
@@ -177,31 +187,10 @@ def _text_or_none(value: object, *secrets: str | None) -> str | None:
     return cleared(clean(value), *secrets) if isinstance(value, str) and value else None
 
 
-def _usage(raw: Mapping[str, Any]) -> Usage:
-    """Tokens as the endpoint counted them.
-
-    Some endpoints keep reasoning tokens out of `completion_tokens` and bill them all the same; the total
-    has them.
-    """
-    prompt, completion = _count(raw, "prompt_tokens"), _count(raw, "completion_tokens")
-    completion = max(completion, _count(raw, "total_tokens") - prompt)
-    cached = _count(raw.get("prompt_tokens_details"), "cached_tokens") or _count(raw, "prompt_cache_hit_tokens")
-    reasoning = _count(raw.get("completion_tokens_details"), "reasoning_tokens")
-    return Usage(prompt, completion, cached, reasoning)
-
-
 def _stated_cost(usage: object) -> float | None:
     """Dollars where the endpoint says what it charges (OpenRouter does)."""
     cost = usage.get("cost") if isinstance(usage, dict) else None
     return float(cost) if is_finite(cost) and cost >= 0 else None
-
-
-_MOST_TOKENS = 10**12  # more is no count, and sums of it would be too large for the ledger
-
-
-def _count(raw: object, name: str) -> int:
-    value = raw.get(name) if isinstance(raw, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_TOKENS else 0
 
 
 _TOKENS_PER_MESSAGE = 16

@@ -19,8 +19,8 @@ _ENCODING = b"1"
 def request_key(model: Model, request: Request) -> bytes:
     """The 16 bytes that stand for this request to this model.
 
-    Two requests share a key exactly when nothing that shapes a reply tells them apart: the model's
-    identity, the messages, the schema, the draw and the re-ask. Who asks (`role`, `item`) and what the
+    Two requests share a key exactly when nothing tells their replies apart: the model's identity, the
+    messages, the schema, the draw, the re-ask, the seat and the copy. The role, the item's id and what the
     prompt was made from (`inputs`) do not count. Parameters of the model count in any order; the keys of a
     schema count in theirs, because models fill in fields in the order they are shown.
 
@@ -39,7 +39,7 @@ def request_key(model: Model, request: Request) -> bytes:
     schema = request.schema
     parts = [
         _ENCODING,
-        _any_order(model.identity()).encode(),
+        model_key(model),
         b"%d" % request.draw,
         b"%d" % request.reask,
         b"" if schema is None else schema.encoded,
@@ -47,9 +47,24 @@ def request_key(model: Model, request: Request) -> bytes:
     for role, content in request.messages:
         parts.append(role.encode())
         parts.append(content.encode("utf-8", "surrogatepass"))
+    # Messages come in pairs of parts, so one part more cannot be mistaken for a message. Without it the key is
+    # the one that ledgers written before seats and copies have.
+    if request.seat or request.copy:
+        parts.append(b"%d.%d" % (request.seat, request.copy))
     # The length in front keeps "ab" + "c" apart from "a" + "bc".
     framed = [piece for part in parts for piece in (len(part).to_bytes(8, "little"), part)]
     return blake2b(b"".join(framed), digest_size=KEY_BYTES).digest()
+
+
+def model_key(model: Model) -> bytes:
+    """A model's identity as it enters the key of a request.
+
+    Example:
+        >>> from autorubric.testing import ScriptedModel
+        >>> model_key(ScriptedModel({}, "tiny"))
+        b'["scripted","tiny"]'
+    """
+    return _any_order(model.identity()).encode()
 
 
 def _as_dict(value: object) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from autorubric.errors import RunLockedError
 from autorubric.llm.records.directory import private_file
 
 FILE_NAME = "run.lock"
+WRITE_LOCK = "write.lock"
 
 
 @contextlib.contextmanager
@@ -44,7 +45,11 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = file.read().strip() or "another process"
-            raise RunLockedError(f"{directory} is in use by {holder}; stop it, or wait for it with --wait") from None
+            advice = (
+                "stop it, or wait for it (--wait on the command line), or use another directory "
+                "(--out; in Python another experiment_name or experiments_dir)"
+            )
+            raise RunLockedError(f"{directory} is in use by {holder}; {advice}") from None
         file.truncate(0)
         file.write(f"process {os.getpid()}, which took it at {_now()}")
         file.flush()
@@ -81,6 +86,38 @@ def lock_holder(directory: Path) -> str | None:
     except OSError:
         return None
     return None
+
+
+class WriteTurn:
+    """Held while a ledger is written, so that the processes that share it write one after the other.
+
+    SQLite's own locks are not enough: versions before 3.51.3 can corrupt a file when two connections write and
+    reset its write-ahead log at the same moment.
+
+    Args:
+        directory: the folder of the ledger.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     turn = WriteTurn(Path(folder))
+        ...     with turn:
+        ...         pass
+        ...     turn.close()
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._file = private_file(directory, WRITE_LOCK).open("r+")
+
+    def __enter__(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the lock's file."""
+        self._file.close()
 
 
 def _now() -> str:

@@ -57,6 +57,8 @@ CALL_COLUMNS = (
 )
 _STATUS = CALL_COLUMNS.split(", ").index("status")
 _OK = "ok"
+DAMAGED = "damaged"
+"""Status of a call whose reply was damaged later; what it cost still counts."""
 
 
 class SealedRow(NamedTuple):
@@ -107,7 +109,7 @@ class SealedRow(NamedTuple):
     def from_bytes(cls, key: bytes, content: bytes) -> SealedRow:
         """The row whose bytes `to_bytes` gave."""
         line, _, data = content.partition(b"\n")
-        return cls((key, *json_value(line)), data, _digest(key, data))
+        return cls((key, *json_value(line)), data, digest_of(key, data))
 
 
 def columns(row: CallRow) -> tuple[Any, ...]:
@@ -115,7 +117,7 @@ def columns(row: CallRow) -> tuple[Any, ...]:
     outcome = row.outcome
     reply = outcome.reply if isinstance(outcome, Failure) else outcome
     usage = reply.usage if reply is not None else None
-    tokens = (None,) * 4 if usage is None else tuple(_int64(count) for count in _counts(usage))
+    tokens = (None,) * 4 if usage is None else tuple(_int64(count) for count in _counts(usage)[:4])
     return (
         row.key,
         _text(row.item),
@@ -147,16 +149,13 @@ def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
         autorubric.errors.LedgerError: ...
     """
     data = _codec.pack(json_bytes(value))
-    return data, _digest(name, data)
+    return data, digest_of(name, data)
 
 
-def unseal(name: bytes, data: bytes, digest: bytes) -> Any:
+def unseal(name: bytes, data: bytes | None, digest: bytes | None) -> Any:
     """The value that `seal` was given, once the digest shows that not a bit of it has changed."""
-    if _digest(name, data) != digest:
-        raise LedgerError(
-            "the ledger is damaged: a recorded value does not match its digest; "
-            "restore the run directory from a copy, or start again in a new one"
-        )
+    if data is None or digest_of(name, data) != digest:
+        raise LedgerError("a recorded value is damaged: it does not match its digest")
     return json_value(_codec.unpack(data))
 
 
@@ -191,8 +190,10 @@ def unpacked_failure(value: dict[str, Any], kind: FailureKind, status: int | Non
     return Failure(kind, value["message"], status, attempts, reply)
 
 
-def _counts(usage: Usage) -> tuple[int, int, int, int]:
-    return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+def _counts(usage: Usage) -> tuple[int, ...]:
+    """The counts in the order of the fields; the first four have columns of their own."""
+    counts = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+    return (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
 
 
 def _int64(number: int) -> int:
@@ -205,7 +206,8 @@ def _text(value: str) -> str:
     return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _digest(name: bytes, data: bytes) -> bytes:
+def digest_of(name: bytes, data: bytes) -> bytes:
+    """What shows that `data` are those that were sealed under `name`."""
     return blake2b(len(name).to_bytes(8, "little") + name + data, digest_size=16).digest()
 
 

@@ -5,5 +5,6 @@ from autorubric.testing.endpoint.process import LoopbackProcess
 from autorubric.testing.endpoint.replies import Replier, sized_replies
 from autorubric.testing.endpoint.server import LoopbackEndpoint
 from autorubric.testing.endpoint.service import Received
+from autorubric.testing.endpoint.windows import RateWindow
 
-__all__ = ["Counts", "LoopbackEndpoint", "LoopbackProcess", "Received", "Replier", "sized_replies"]
+__all__ = ["Counts", "LoopbackEndpoint", "LoopbackProcess", "RateWindow", "Received", "Replier", "sized_replies"]

@@ -13,6 +13,7 @@ from autorubric.testing.endpoint.connection import Connection
 from autorubric.testing.endpoint.counts import Counts
 from autorubric.testing.endpoint.replies import Replier, sized_replies
 from autorubric.testing.endpoint.service import Behaviour, Received, Service
+from autorubric.testing.endpoint.windows import RateWindow
 from autorubric.testing.faults import FaultPlan, Faults, fault_plan
 from autorubric.testing.latency import Latency
 
@@ -34,6 +35,7 @@ class LoopbackEndpoint:
         faults: rates by name, a schedule, a function of the body, or a `FaultPlan` of all three.
         key: the only key that is let in; None lets everyone in.
         requests_per_second: more than that gets a 429 with Retry-After.
+        window: a limit on requests and tokens in a window of time; more gets a 429.
         rejects: body parameters answered with a 400: `max_tokens`, `max_completion_tokens`, `temperature`
             (other than 1), `response_format`, `response_format.json_schema`.
         prefix_cache: count prompt tokens as a server with a prefix cache does.
@@ -59,6 +61,7 @@ class LoopbackEndpoint:
     faults: Faults = field(default_factory=FaultPlan)
     key: str | None = field(default=None, repr=False)
     requests_per_second: float | None = None
+    window: RateWindow | None = None
     rejects: Sequence[str] = ()
     prefix_cache: bool = False
     models: Sequence[str] = ("loopback",)
@@ -74,6 +77,7 @@ class LoopbackEndpoint:
             faults=fault_plan(self.faults),
             key=self.key,
             requests_per_second=self.requests_per_second,
+            window=self.window,
             rejects=tuple(self.rejects),
             prefix_cache=self.prefix_cache,
             models=tuple(self.models),

@@ -15,7 +15,7 @@ from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import write_manifest
-from autorubric.runs.status import LEDGER_FOLDER
+from autorubric.runs.run_ledger import LEDGER_FOLDER
 from autorubric.training.reward import DEFAULT_RULE, RewardRule
 from autorubric.training.service.admission import Admission
 from autorubric.training.service.app import Doors, RewardService

@@ -1,0 +1,129 @@
+"""How far a judge that was asked repeatedly agrees with itself, gathered item by item."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, MutableMapping
+from dataclasses import dataclass, field
+from statistics import NormalDist, variance
+
+from autorubric.core.report import CriterionReport, EnsembleCriterionReport
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.votes import JudgeVote, MultiChoiceJudgeVote
+
+
+@dataclass(slots=True)
+class SelfConsistency:
+    """The repeats of one judge over judgments: an item and a criterion with two repeats or more that did not fail.
+
+    Attributes:
+        judge_id: the judge.
+        judgments: how many there are.
+        repeats: how many repeats they have.
+        unanimous: judgments in which all repeats say the same.
+        agreed: the sum over judgments of the share of pairs of repeats that say the same.
+        spread: the sum over judgments of the variance (n - 1) of what the repeats are worth.
+        valued: judgments in that sum: those with two repeats or more that do not abstain.
+    """
+
+    judge_id: str
+    judgments: int = 0
+    repeats: int = 0
+    unanimous: int = 0
+    agreed: float = 0.0
+    spread: float = 0.0
+    valued: int = 0
+    _items: list[tuple[int, float]] = field(default_factory=list)
+
+    @property
+    def agreement(self) -> float | None:
+        """The chance that two repeats of one judgment say the same, in [0, 1]."""
+        return self.agreed / self.judgments if self.judgments else None
+
+    @property
+    def unanimous_share(self) -> float | None:
+        """The share of judgments in which all repeats say the same."""
+        return self.unanimous / self.judgments if self.judgments else None
+
+    @property
+    def variance(self) -> float | None:
+        """The within-judge variance of what a verdict or option is worth, a mean over judgments."""
+        return self.spread / self.valued if self.valued else None
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
+        """The confidence interval of `agreement`, by the normal approximation with items as clusters.
+
+        r = Σs / Σn over items with s the sum of shares and n the number of judgments; its variance is
+        k / (k - 1) · Σ(s - r·n)² / (Σn)². None for fewer than two items, and where no item differs from another.
+        """
+        k, mean = len(self._items), self.agreement
+        if mean is None or k < 2:
+            return None
+        squares = math.fsum((agreed - mean * count) ** 2 for count, agreed in self._items)
+        error = math.sqrt(k / (k - 1) * squares) / self.judgments
+        if error < 1e-12:
+            return None
+        half = NormalDist().inv_cdf(0.5 + confidence / 2) * error
+        return max(0.0, mean - half), min(1.0, mean + half)
+
+    def add(self, votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> None:
+        """Take the judge's votes on one item in."""
+        count, agreed = 0, 0.0
+        for vote in votes:
+            cast = [each for each in vote.repeats if not each.is_error]
+            if len(cast) < 2:
+                continue
+            words = Counter(_word(each) for each in cast)
+            same = sum(math.comb(number, 2) for number in words.values()) / math.comb(len(cast), 2)
+            count, agreed = count + 1, agreed + same
+            self.repeats += len(cast)
+            self.unanimous += len(words) == 1
+            values = [value for each in cast if (value := _value(each)) is not None]
+            if len(values) > 1:
+                self.spread += variance(values)
+                self.valued += 1
+        if count:
+            self.judgments += count
+            self.agreed += agreed
+            self._items.append((count, agreed))
+
+
+def add_repeats(
+    found: MutableMapping[str, SelfConsistency], entries: Iterable[CriterionReport | EnsembleCriterionReport]
+) -> None:
+    """Take the repeats in the report on one item in, judge by judge; judges that were asked once are left out.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> said = [JudgeVote(judge_id="a#1", verdict=word, reason=None) for word in ("MET", "MET", "UNMET")]
+        >>> vote = JudgeVote(judge_id="a", verdict="MET", reason=None, repeats=said)
+        >>> entry = EnsembleCriterionReport(
+        ...     criterion=Criterion(requirement="Is brief"), final_verdict="MET", final_reason=None, votes=[vote]
+        ... )
+        >>> found = {}
+        >>> add_repeats(found, [entry])
+        >>> round(found["a"].agreement, 3), round(found["a"].variance, 3), found["a"].unanimous_share
+        (0.333, 0.333, 0.0)
+    """
+    by_judge: dict[str, list[JudgeVote | MultiChoiceJudgeVote]] = {}
+    for entry in entries:
+        if isinstance(entry, EnsembleCriterionReport):
+            votes: list[JudgeVote | MultiChoiceJudgeVote] = [*entry.votes, *entry.multi_choice_votes]
+            for vote in votes:
+                if vote.repeats:
+                    by_judge.setdefault(vote.judge_id, []).append(vote)
+    for judge, repeated in by_judge.items():
+        found.setdefault(judge, SelfConsistency(judge)).add(repeated)
+
+
+def _word(vote: JudgeVote | MultiChoiceJudgeVote) -> object:
+    return vote.verdict if isinstance(vote, JudgeVote) else vote.selected_index
+
+
+def _value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:
+    if isinstance(vote, MultiChoiceJudgeVote):
+        return None if vote.na else vote.value
+    if vote.verdict in (CriterionVerdict.MET, CriterionVerdict.UNMET):
+        return 1.0 if vote.verdict is CriterionVerdict.MET else 0.0
+    return None

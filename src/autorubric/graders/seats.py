@@ -1,0 +1,70 @@
+"""Keeps the judges of one case apart where they ask one model the same question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any
+
+from autorubric.graders.judge import Ask
+from autorubric.llm.executor import FollowUp
+from autorubric.llm.model import Model
+from autorubric.llm.records.keys import model_key
+from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+
+
+class Seats:
+    """An `Ask` for each judge of a panel or cascade: judges that ask the same question get a reply each.
+
+    The first judge to put a question has seat 0 and with it the key that a judge alone has; each further judge with
+    the same question to the same model has the next seat. Judges whose prompts differ (other examples, options in
+    another order) do not share a question, and all have seat 0. Judges ask in a fixed order, so a later run gives
+    the same seats. One judge that repeats a question within a case keeps its seat.
+
+    Args:
+        ask: how models are asked.
+
+    Example:
+        >>> import asyncio
+        >>> from autorubric.llm.request import Message
+        >>> from autorubric.testing import ScriptedModel
+        >>> async def ask(model, request, read, follow_up):
+        ...     return request.seat
+        >>> async def main():
+        ...     seats = Seats(ask)
+        ...     model, question = ScriptedModel({}), Request((Message("user", "Is it met?"),), "judge")
+        ...     return [await seats.of(place)(model, question, None, None) for place in (0, 1, 1, 2)]
+        >>> asyncio.run(main())
+        [0, 1, 1, 2]
+    """
+
+    __slots__ = ("_ask", "_models", "_taken")
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._models: dict[int, bytes] = {}
+        self._taken: dict[Hashable, dict[tuple[int, int], int]] = {}
+
+    def of(self, place: int) -> Ask:
+        """How the judge at `place` asks; of a panel inside, each seat counts as a judge."""
+
+        async def ask(
+            model: Model,
+            request: Request,
+            read: Callable[[Reply], Answer[Any] | Unreadable],
+            follow_up: FollowUp,
+        ) -> Answer[Any] | Failure:
+            taken = self._taken.setdefault(self._question(model, request), {})
+            seat = taken.setdefault((place, request.seat), len(taken))
+            if seat != request.seat:
+                request = replace(request, seat=seat)
+            return await self._ask(model, request, read, follow_up)
+
+        return ask
+
+    def _question(self, model: Model, request: Request) -> Hashable:
+        key = self._models.get(id(model))
+        if key is None:
+            key = self._models[id(model)] = model_key(model)
+        schema = b"" if request.schema is None else request.schema.encoded
+        return key, request.messages, schema, request.draw, request.copy

@@ -1,0 +1,28 @@
+"""No records: for callers without a run directory."""
+
+from __future__ import annotations
+
+from autorubric.llm.records.rows import CallRow
+from autorubric.llm.request import Reply
+
+
+class NoRecords:
+    """Stands in for a ledger where nobody asked for one: each call is made, and no reply is kept.
+
+    Example:
+        >>> import asyncio
+        >>> records = NoRecords()
+        >>> asyncio.run(records.record(CallRow(b"k" * 16, "", "judge", "local/tiny", 0, 0, Reply("MET"))))
+        >>> records.find(b"k" * 16) is None
+        True
+    """
+
+    def find(self, key: bytes) -> Reply | None:
+        """None: no reply is kept."""
+        return None
+
+    async def record(self, row: CallRow) -> None:
+        """Keep nothing."""
+
+    def record_late(self, row: CallRow) -> None:
+        """Keep nothing."""
