@@ -204,26 +204,28 @@ class ChatModel:
     async def _try(self, request: Request, reservation: Reservation) -> _Attempted | None:
         """One attempt; None where the budget has to cover it once more before it can be sent."""
         estimate = self._estimate(request)
-        off = 0
+        off, heard = 0, False
         place = await self._limiter.acquire(estimate)
         try:
+            if reservation.must_be_covered:
+                return None
+            reservation.waits_to_be_sent = False
             terms = self._dialect.terms
             body = request_body(self.endpoint.model, self._parameters, request, terms)
-            async with self._endpoints.slots:
-                if reservation.must_be_covered:
-                    return None
-                reservation.waits_to_be_sent = False
-                with at_work():
-                    outcome = await self._send(request, encoded(body), place)
+            with at_work():
+                outcome = await self._send(request, encoded(body), place)
             outcome = self._judged(outcome)
+            heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
                 self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
-            else:
+            elif heard:
                 self._limiter.passed(place)
             if isinstance(outcome, Reply) and outcome.usage and estimate:
                 off = estimate - outcome.usage.total_tokens
             return terms, body, outcome
         finally:
+            if not heard:
+                self._limiter.withdraw(place)
             self._limiter.release(off)
 
     def _in_other_form(

@@ -172,8 +172,7 @@ class Pace:
             self._refusals.append(sent.number)
         else:
             self._refusals.appendleft(sent.number)
-        for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
-            mark.refused += sent.number <= mark.sent
+        self._was_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
             self._still_closed(now)
         elif not self._closed and sent.number > self._opened.sent:
@@ -191,9 +190,19 @@ class Pace:
         if self._closed and self._passed > self._refusals[-1]:
             self._open(now)
 
+    def withdrawn(self, sent: Sent) -> None:
+        """The request was never sent, or lost: it says nothing about the endpoint, and another one may try it."""
+        self._was_not_accepted(sent)
+        if self._tried is not None and sent.number == self._tried.number:
+            self._tried = None
+
     def closed_for(self, now: float) -> float:
         """Seconds since the endpoint closed; 0 while it is open."""
         return now - self._closed_at if self._closed else 0.0
+
+    def _was_not_accepted(self, sent: Sent) -> None:
+        for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
+            mark.refused += sent.number <= mark.sent
 
     def _mark(self, now: float) -> _Mark:
         return _Mark(now, self._so_far.sent, self._so_far.refused, self._so_far.idle)
