@@ -225,7 +225,10 @@ def run() -> None:
     told = options.told or TOLD
     windows = WINDOWS[::5] if options.corners else WINDOWS
     callers, latencies = (CALLERS[::2], LATENCIES[::2]) if options.corners else (CALLERS, LATENCIES)
-    cases = [Case(*c, options.rate) for c in itertools.product(KINDS, windows, told, callers, latencies)]
+    cases = [
+        Case(kind, window, what, many, latency, options.rate)
+        for kind, window, what, many, latency in itertools.product(KINDS, windows, told, callers, latencies)
+    ]
     with ProcessPoolExecutor(2) as pool:
         found = dict(zip(cases, pool.map(measured, cases, chunksize=4), strict=True))
     print(f"{'limit':<9}{'told':<12}" + "".join(f"{f'{window:g} s':>14}" for window in windows))

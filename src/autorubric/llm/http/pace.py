@@ -258,7 +258,10 @@ class Pace:
         # It opened between the last refusal and now. The earlier moment gives the higher rate, and only a
         # rate that is too high is put right by the next measurement.
         opened, since = self._stop, self._opened
-        unsure = opened - since.at < EVIDENCE or (not self._confirmed and opened < self._closed_at)
+        # Less than half a window is a gap in a closed endpoint, such as one that takes small requests at its limit.
+        unsure = opened - since.at < max(EVIDENCE, self._window / 2) or (
+            not self._confirmed and opened < self._closed_at
+        )
         if unsure and self.rate != math.inf:
             return
         within_one = self._closed_at - since.at < 1.15 * self._window or opened - self._closed_at > self._window
