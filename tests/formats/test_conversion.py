@@ -14,7 +14,7 @@ GOOD = {"question": "Why?", "id": "q1", "rubrics": [{"criterion": "Says why.", "
 
 
 def jsonl(path: Path, *rows: Any) -> Path:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
@@ -190,8 +190,8 @@ def test_files_and_formats_that_are_not_there_are_named(tmp_path: Path) -> None:
         ((source, tmp_path / "out.jsonl", None), "--to"),
         ((source, tmp_path / "out.toml", "rar"), "rar is kept in .jsonl or .parquet or .json files"),
         ((source, tmp_path / "no" / "out.jsonl", "rar"), "there is no folder"),
-        ((tmp_path / "bad.parquet", tmp_path / "out.jsonl", "rar"), "no Parquet file"),
-        ((tmp_path / "x.csv", tmp_path / "out.jsonl", "rar"), "Unsupported file format"),
+        ((tmp_path / "bad.parquet", tmp_path / "out.jsonl", "rar"), "not a Parquet file"),
+        ((tmp_path / "x.csv", tmp_path / "out.jsonl", "rar"), "File not found"),
     ):
         with pytest.raises(InputError, match=message):
             convert(*bad)

@@ -8,7 +8,9 @@ import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from autorubric.background import new_event_loop
 from autorubric.files.descriptors import can_open_more
+from autorubric.system.files import raise_open_file_limit
 
 T = TypeVar("T")
 
@@ -17,7 +19,7 @@ _FILES = 16
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns, run to its end on uvloop, which spends less on each call than asyncio's own loop.
+    """What the coroutine returns, run to its end on the fastest loop that is installed.
 
     Raises:
         OSError: the process may have so few files open that the loop, which does not say so, would fail on its way.
@@ -28,10 +30,9 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         >>> run(answer())
         42
     """
+    raise_open_file_limit()
     if not can_open_more(_FILES):
         main.close()
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-    import uvloop
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)

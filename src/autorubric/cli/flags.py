@@ -59,7 +59,7 @@ class Flag:
         return self.setting.startswith(_ONLY_FULL)
 
 
-_ONLY_FULL = ("full.", "roles.judges.", "judge_max_tokens", "license")
+_ONLY_FULL = ("full.", "roles.judges.", "judge_max_tokens", "licence_max_tokens", "rewrite_max_tokens", "license")
 
 
 def _role_flags() -> Iterable[Flag]:
@@ -82,8 +82,9 @@ def _role_flags() -> Iterable[Flag]:
 
 FLAGS: tuple[Flag, ...] = (
     Flag("out", "out", Path, "Directory for the results; the same command again goes on from there.", "-o"),
-    Flag("question-column", "question_column", str, "Column of the query, or a path such as turns[0]."),
+    Flag("question-column", "question_column", str, "Column of the query, or a path such as turns[0] (question)."),
     Flag("id-column", "id_column", str, "Column that identifies a row; without it the line number does."),
+    Flag("domain-column", "domain_column", str, "Column with the domain of each row."),
     Flag("profile", "profile", str, "basic (the seed's five steps) or full (graded pool, gates, evidence)."),
     Flag("domain", "domain", str, "Domain profile: medical, science, instruction_following, writing or chat."),
     Flag("responses-column", "responses_column", str, "Column of finished responses to use as the pool."),
@@ -101,10 +102,13 @@ FLAGS: tuple[Flag, ...] = (
     Flag("response-temperature", "response_temperature", float, "For the responses (1.0)."),
     Flag("ref-max-tokens", "ref_max_tokens", int, "Longest reference (8192)."),
     Flag("response-max-tokens", "response_max_tokens", int, "Longest response (8192)."),
-    Flag("rubric-max-tokens", "rubric_max_tokens", int, "Longest candidate rubric (2048)."),
-    Flag("merge-max-tokens", "merge_max_tokens", int, "Longest merged rubric (2048)."),
-    Flag("augment-max-tokens", "augment_max_tokens", int, "Longest list of evolved criteria (2048)."),
-    Flag("judge-max-tokens", "judge_max_tokens", int, "Longest reply of a judge (4096)."),
+    Flag("rubric-max-tokens", "rubric_max_tokens", int, "Longest candidate rubric (8192)."),
+    Flag("merge-max-tokens", "merge_max_tokens", int, "Longest merged rubric (by what is merged)."),
+    Flag("augment-max-tokens", "augment_max_tokens", int, "Longest list of evolved criteria (8192)."),
+    Flag("judge-max-tokens", "judge_max_tokens", int, "Full: longest reply of a judge (by number of criteria)."),
+    Flag("licence-max-tokens", "licence_max_tokens", int, "Full: longest list of licences (by number of criteria)."),
+    Flag("rewrite-max-tokens", "rewrite_max_tokens", int, "Full: longest list of rewrites (by number of criteria)."),
+    Flag("max-tokens-ceiling", "max_tokens_ceiling", int, "A reply that is cut off is asked for with up to (32768)."),
     Flag(
         "save-every",
         "save_every",

@@ -21,8 +21,8 @@ _DOUBTS = {
 }
 
 
-def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
-    """Print scores, coverage, what decided, failures and cost."""
+def print_grades(summary: EvaluationSummary, totals: Iterable[Totals], negotiated: Iterable[str] = ()) -> None:
+    """Print scores, coverage, what decided, failures, cost, and what endpoints did not take."""
     print(f"\n{summary.graded} of {summary.total} items graded")
     for line in _score_lines(summary):
         print(f"  {line}")
@@ -37,6 +37,8 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
         print(f"  {line}")
     for line in spending_lines(list(totals)):
         print(f"  {line}")
+    for note in negotiated:
+        print(f"  note: {note}")
     for reason, count in summary.reasons.most_common():
         print(f"  {count} judgments failed: {reason}")
 
@@ -66,7 +68,8 @@ def spending_lines(totals: Sequence[Totals]) -> Iterable[str]:
     """Calls, tokens and cost of each role and model, and what these figures leave open."""
     for total in totals:
         failed = f", {total.failed} failed" if total.failed else ""
-        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out"
+        reasoning = f" ({short(total.usage.reasoning_tokens)} reasoning)" if total.usage.reasoning_tokens else ""
+        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out{reasoning}"
         cached = f" ({short(total.usage.cached_tokens)} cached)" if total.usage.cached_tokens else ""
         cost = dollars(None if total.unpriced else total.cost)
         yield f"{total.role} {total.model}: {total.calls:,} calls{failed}, {tokens}{cached}, {cost}"
@@ -106,4 +109,4 @@ def estimate_lines(rows: Iterable[ModelEstimate]) -> Iterable[str]:
             f"about {short(row.usage.prompt_tokens)} tokens in, {short(row.usage.completion_tokens)} out, "
             f"{dollars(row.cost)}; at most {most} tokens, {most_cost}"
         )
-    yield "tokens are estimated at 4 characters each; at most takes a byte for a token and replies at --max-tokens"
+    yield "tokens are estimated at 4 characters each; at most: a byte for a token and replies at their first limit"

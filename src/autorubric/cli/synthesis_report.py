@@ -87,7 +87,8 @@ def print_rubrics(out: Path, count: int) -> None:
 def _spending(totals: Iterable[Totals]) -> Iterable[str]:
     for total in totals:
         failed = f", {total.failed} failed" if total.failed else ""
-        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out"
+        reasoning = f" ({short(total.usage.reasoning_tokens)} reasoning)" if total.usage.reasoning_tokens else ""
+        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out{reasoning}"
         cost = dollars(None if total.unpriced else total.cost)
         yield f"{total.role:<10} {total.model}: {total.calls:,} calls{failed}, {tokens}, {cost}"
 
@@ -125,7 +126,7 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
     Console(file=raw(sys.stdout), markup=False).print(table)
     print(
         "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters"
-        " a token and usual reply lengths; at most takes a byte for a token and replies at max_tokens."
+        " a token and usual reply lengths; at most takes a byte for a token and replies at their first limit."
     )
 
 

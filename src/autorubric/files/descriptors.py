@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from autorubric.errors import InputError
+from autorubric.system.files import count_open_files, open_file_limits
 
 TOO_MANY_FILES = "too many files are open; raise the limit, such as with 'ulimit -n 4096', and run the command again"
 
@@ -19,6 +20,27 @@ def is_out_of_files(error: OSError) -> bool:
         (True, False)
     """
     return error.errno in (errno.EMFILE, errno.ENFILE)
+
+
+SPARE = 64
+"""Files that are kept for everything but connections: the ledger, inputs, outputs, modules."""
+
+
+def connections_left() -> int | None:
+    """How many connections this process may open now; None where there is no limit.
+
+    `SPARE` files, or half of what is left where that is less, are kept for other uses.
+
+    Example:
+        >>> left = connections_left()
+        >>> left is None or left > 0
+        True
+    """
+    limits = open_file_limits()
+    if limits is None or limits[0] < 0:
+        return None
+    left = limits[0] - count_open_files()
+    return max(1, left - min(SPARE, left // 2))
 
 
 def can_open_more(files: int) -> bool:

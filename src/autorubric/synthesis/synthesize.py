@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from autorubric import __version__
 from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
-from autorubric.llm.models import stand_ins
+from autorubric.llm.models import negotiated, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
@@ -51,6 +51,7 @@ class Prepared:
     prompts: PromptSet | FullPrompts
     drafts: PromptSet
     plan: Plan
+    notes: tuple[str, ...] = ()
 
 
 def prepare(settings: SynthesisSettings) -> Prepared:
@@ -59,6 +60,7 @@ def prepare(settings: SynthesisSettings) -> Prepared:
     Raises:
         InputError: the input file, its columns or rows, the templates or the plan are wrong.
     """
+    notes: list[str] = []
     source = QueryFile(
         settings.input,
         settings.question_column,
@@ -66,21 +68,22 @@ def prepare(settings: SynthesisSettings) -> Prepared:
         settings.limit,
         settings.skip_bad_rows,
         settings.responses_column,
-    )
+        settings.domain_column,
+    ).with_guesses(notes)
     if settings.profile == "full":
         from autorubric.synthesis.full.preparing import full_plan_of, full_prompts_of
 
         all_prompts, report = full_prompts_of(settings), source.check()
         plan = full_plan_of(settings, all_prompts, report.responses)
         plan = plan.until(settings.until) if settings.until else plan
-        return Prepared(settings, source, report, all_prompts, all_prompts.drafts, plan)
+        return Prepared(settings, source, report, all_prompts, all_prompts.drafts, plan, tuple(notes))
     prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
     prompts = domain_prompts(prompts, settings.domain) if settings.domain else prompts
     responses, rubrics = len(_letters(settings, "response_")), len(_letters(settings, "rubric_"))
     prompts.check(sets=rubrics, responses=responses)
     plan = basic_plan(prompts, responses=responses, rubrics=rubrics)
     plan = plan.until(settings.until) if settings.until else plan
-    return Prepared(settings, source, source.check(), prompts, prompts, plan)
+    return Prepared(settings, source, source.check(), prompts, prompts, plan, tuple(notes))
 
 
 def _letters(settings: SynthesisSettings, part: str) -> tuple[str, ...]:
@@ -116,13 +119,20 @@ class SynthesisRun:
     refused: bool = False
     summary: Summary = field(init=False)
     answer: StageAnswerer = field(init=False)
+    _negotiated_before: list[str] = field(init=False)
     _next_checkpoint: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         settings = self.prepared.settings
+        self._negotiated_before = negotiated((), (read_manifest(settings.out) or {}).get("negotiated"))
         gates = GateTally(settings.full.gates.order) if settings.profile == "full" else None
         self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped, gates=gates)
         self.answer = self._answerer()
+
+    @property
+    def negotiated(self) -> list[str]:
+        """What endpoints turned out not to take, earlier sessions included."""
+        return negotiated(self.models.values(), self._negotiated_before)
 
     def stop(self, reason: str) -> None:
         """Open no further record and make no further call; what is in flight ends by itself."""
@@ -232,10 +242,12 @@ class SynthesisRun:
             "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
             "stand_ins": list(stand_ins(model.name for model in self.models.values())),
             "models": {slot: model.name for slot, model in self.models.items()},
+            "negotiated": self.negotiated,
             "templates": prepared.prompts.fingerprints(),
             "steps": list(STEPS[: prepared.plan.last_step + 1]),
             "counts": self.summary.as_dict(),
             "usage": totals,
+            "calls": self.ledger.count,
         }
         write_manifest(prepared.settings.out, content)
 

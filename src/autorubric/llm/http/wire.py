@@ -11,6 +11,7 @@ from autorubric.files.numbers import is_finite
 from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.negotiation import Terms
+from autorubric.llm.http.reasoning import is_reasoning, reasoning_in
 from autorubric.llm.http.retry import Fault, error_fault
 from autorubric.llm.http.secrets import cleared, redacted
 from autorubric.llm.http.surrogates import clean
@@ -70,13 +71,27 @@ def request_body(model: str, parameters: Mapping[str, Any], request: Request, te
     for name, value in parameters.items():
         if name not in terms.left_out:
             body[terms.token_field if name == "max_tokens" else name] = value
+    limit = terms.limit_of(request.max_tokens or asked_limit(parameters))
+    if limit is not None:
+        body["max_completion_tokens" if "max_completion_tokens" in body else terms.token_field] = limit
     if "seed" in body and isinstance(body["seed"], int):
         body["seed"] += _seed_step(request)
-    if request.schema is not None and "response_format" not in body:
+    if request.schema is not None and request.constrained and "response_format" not in body:
         form = _response_format(request.schema, terms)
         if form:
             body["response_format"] = form
     return body
+
+
+def asked_limit(parameters: Mapping[str, Any]) -> int | None:
+    """The limit on completion tokens that a model's parameters name, under either of its names.
+
+    Example:
+        >>> asked_limit({"temperature": 0.0, "max_completion_tokens": 500})
+        500
+    """
+    most = parameters.get("max_tokens", parameters.get("max_completion_tokens"))
+    return most if isinstance(most, int) else None
 
 
 def _seed_step(request: Request) -> int:
@@ -131,7 +146,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     Example:
         >>> read_reply(b'{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}', 0.1)
         Reply(text='', finish_reason='length', refusal=None, reasoning=None, model=None, usage=None,
-            cost=None, latency=0.1, attempts=1, fresh=True)
+            cost=None, latency=0.1, attempts=1, fresh=True, limit=None)
         >>> read_reply(b'Hello', 0.1).message
         'the answer is not JSON: Hello'
     """
@@ -155,7 +170,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         text=cleared(_content(message.get("content")), *secrets),
         finish_reason=_FINISHES.get(str(choice.get("finish_reason")).lower(), "other"),
         refusal=_text_or_none(message.get("refusal"), *secrets),
-        reasoning=_text_or_none(message.get("reasoning_content") or message.get("reasoning"), *secrets),
+        reasoning=_text_or_none(reasoning_in(message), *secrets),
         model=_text_or_none(data.get("model"), *secrets),
         usage=read_usage(data),
         cost=_stated_cost(data.get("usage")),
@@ -179,7 +194,7 @@ def _content(content: object) -> str:
         return clean(content)
     if not isinstance(content, list):
         return ""
-    texts = (part.get("text") if isinstance(part, dict) else part for part in content)
+    texts = (part.get("text") if isinstance(part, dict) else part for part in content if not is_reasoning(part))
     return clean("".join(text for text in texts if isinstance(text, str)))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from autorubric.errors import LedgerError
 from autorubric.llm.records.rows import unpacked_failure, unseal
 from autorubric.llm.request import Failure, Usage
 
@@ -66,7 +67,7 @@ _SPENT = """
     FROM calls"""
 _FAILED = """
     SELECT id, key, item, role, model, status, http_status, attempts, data, digest
-    FROM calls JOIN payloads USING (id) WHERE status != 'ok' AND id > ? ORDER BY id LIMIT 500"""
+    FROM calls JOIN payloads USING (id) WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
 
 
 def totals(connection: sqlite3.Connection) -> list[Totals]:
@@ -89,6 +90,9 @@ def failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
     # Each page is fetched whole: an open cursor would keep the write-ahead log from being folded in.
     while page := connection.execute(_FAILED, (last,)).fetchall():
         for call, key, item, role, model, status, http_status, attempts, data, digest in page:
-            failure = unpacked_failure(unseal(key, data, digest), status, http_status, attempts)
+            try:
+                failure = unpacked_failure(unseal(key, data, digest), status, http_status, attempts)
+            except LedgerError:
+                failure = Failure(status, "what the endpoint said is damaged in the ledger", http_status, attempts)
             yield FailedCall(item, role, model, failure)
             last = call
