@@ -137,7 +137,7 @@ WRITERS: dict[str, Callable[[Sent], str]] = {
     "an apology": lambda sent: "I'm sorry, but I can't help with that.",
     "an empty list": lambda sent: "[]",
     "an empty list under its key": lambda sent: dumps({sent.key or "result": []}),
-    "entries left out": lambda sent: _left_out(sent),
+    "entries left out": _left_out,
     "an entry that is none": lambda sent: dumps({sent.key: [*sent.entries[:1], {"note": "and so on"}]}),
     "entries run together": _run_together,
     "40 entries": lambda sent: sent.json,
@@ -151,6 +151,6 @@ def replies(name: str, sent: Sent) -> Reply:
         "thoughts in their field and no text": Reply("", reasoning=f"Perhaps {sent.json}"),
         "a refusal in its field": Reply("", refusal="I can't help with that."),
         "a content filter": Reply(sent.json, finish_reason="content_filter"),
-        "closed, but cut off": Reply(sent.json, finish_reason="length"),
+        "closed, but cut off": Reply(sent.json, finish_reason="length", limit=2048),
     }
     return whole[name] if name in whole else Reply(WRITERS[name](sent))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -63,7 +62,7 @@ an entry that is none                 VV FFFFF -- FFF
 entries run together                  VV UUUUU -- UUU
 40 entries                            VV VVVVV -- VVV
 nothing                               EE EEEEE EE EEE
-closed, but cut off                   NN TTTTT TT TTT
+closed, but cut off                   TT TTTTT TT TTT
 """
 
 OTHER_TEXTS = {
@@ -128,7 +127,15 @@ def test_every_shape_is_read_or_requested_again_for_every_role_and_never_guessed
     assert faults == []
 
 
-CUT = ("as asked for", "a fence", "a draft, then all", "thinking with a draft", "a wrapper", "JSON in a string", "Python")
+CUT = (
+    "as asked for",
+    "a fence",
+    "a draft, then all",
+    "thinking with a draft",
+    "a wrapper",
+    "JSON in a string",
+    "Python",
+)
 CUT_LISTS = ("a bare list", "entries by name", "each entry as JSON in a string")
 
 

@@ -19,14 +19,25 @@ _VERDICTS = {
     word: verdict
     for verdict, words in {
         CriterionVerdict.MET: ("met", "true", "satisfied", "满足", "已满足", "滿足"),
-        CriterionVerdict.UNMET: ("unmet", "not met", "false", "not satisfied", "不满足", "未满足", "不滿足", "未滿足"),
+        CriterionVerdict.UNMET: (
+            "unmet",
+            "not met",
+            "false",
+            "not satisfied",
+            "不满足",
+            "未满足",
+            "不滿足",
+            "未滿足",
+        ),
         CriterionVerdict.CANNOT_ASSESS: ("cannot assess", "无法评估", "无法判断", "無法評估", "無法判斷"),
     }.items()
     for word in words
 }
 # To the question whether a criterion is met, yes and no are answers; to that for its status they are not.
 _TRUTHS = {"yes": CriterionVerdict.MET, "no": CriterionVerdict.UNMET}
-_LABEL = re.compile(r"\A[\s*_`\"']*(?:final\s+)?(?:verdict|criterion[ _]status|判定|结论)[\s*_`\"']*[:：]", re.IGNORECASE)
+_LABEL = re.compile(
+    r"\A[\s*_`\"']*(?:final\s+)?(?:verdict|criterion[ _]status|判定|结论)[\s*_`\"']*[:：]", re.IGNORECASE
+)
 _EXPLANATIONS = ("explanation", "reason", "rationale")
 _SEPARATORS = re.compile(r"[\s_\-]+")
 _KEYS = ("criterion_status", "criteria_met", "selected_option", "verdict")

@@ -112,7 +112,9 @@ class RubricJudge:
         first_index = wanted[0]
         entries[first_index] = replace(entries[first_index], usage=usage_of(reply), cost=reply.cost)
         asked = {f"c{index}" for index in wanted}
-        extra = tuple(f"an entry for {one!r:.40} was left out: it was not asked for" for one in by_id if one not in asked)
+        extra = tuple(
+            f"an entry for {one!r:.40} was left out: it was not asked for" for one in by_id if one not in asked
+        )
         return Answer(entries, reply, (*found.notes, *extra))
 
     async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:

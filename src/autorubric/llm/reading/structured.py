@@ -83,9 +83,7 @@ def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
     return Answer(text, reply, tuple(notes))
 
 
-def read_json(
-    reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str = ""
-) -> Answer[Any] | Unreadable:
+def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str = "") -> Answer[Any] | Unreadable:
     r"""The array or object that a reply holds, with a note for everything that had to be overlooked.
 
     Args:
