@@ -246,9 +246,13 @@ def unwrap(value: Any, asked: Asked, notes: list[str], depth: int = 5) -> Any:
         return _from_list(value, asked, notes, depth)
     if not isinstance(value, dict):
         return None
-    if asked.want == "object" and (not asked.keys or not _folded(value).keys().isdisjoint(asked.keys)):
+    if asked.want == "object" and _is_asked_for(value, asked.keys):
         return value
     return _from_object(value, asked, notes, depth) if depth else None
+
+
+def _is_asked_for(value: dict[str, Any], keys: tuple[str, ...]) -> bool:
+    return not keys or any(key in value for key in keys) or not _folded(value).keys().isdisjoint(keys)
 
 
 def _from_list(value: list[Any], asked: Asked, notes: list[str], depth: int) -> Any:
