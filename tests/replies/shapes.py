@@ -115,6 +115,8 @@ WRITERS: dict[str, Callable[[Sent], str]] = {
     "thinking that never ends": lambda sent: f"<think>Perhaps {sent.json}",
     "a wrapper": lambda sent: dumps({"result": sent.value}),
     "a wrapper in Chinese": lambda sent: sent.under("评分标准"),
+    "another list next to it": lambda sent: dumps({**sent.value, "examples": [{"text": "4 g a day"}]}),
+    "two lists under known keys": lambda sent: dumps({"criteria": sent.entries[:1], "rubrics": sent.entries[1:]}),
     "JSON in a string": lambda sent: dumps(sent.json),
     "JSON in a value": lambda sent: dumps({sent.key or "output": dumps(sent.entries if sent.key else sent.value)}),
     "each entry as JSON in a string": lambda sent: dumps([dumps(one) for one in sent.entries]),

@@ -33,6 +33,8 @@ thinking that never ends              EE EEEEE EE EEE
 thoughts in their field and no text   EE EEEEE EE EEE
 a wrapper                             VV VVVVV VV VVV
 a wrapper in Chinese                  VV NNNNN NN NNN
+another list next to it               VV NNNNV -- NNN
+two lists under known keys            VV UUUU- -- ---
 JSON in a string                      VV NNNNN NN NNN
 JSON in a value                       VV NNNNN NN NNN
 each entry as JSON in a string        VV NNNNN NN NNN

@@ -288,6 +288,7 @@ def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: i
         if isinstance(by_name.get(key), (list, dict, str)):
             inner = unwrap(by_name[key], asked, notes, depth - 1)
             if inner is not None:
+                _note_others(by_name, key, asked, notes)
                 return inner
     if asked.want == "array":
         return _array_in(value, asked, notes)
@@ -298,6 +299,20 @@ def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: i
     if inner is not None:
         notes.append(f"the object was under {key!r}")
     return inner
+
+
+def _note_others(by_name: dict[str, Any], taken: str, asked: Asked, notes: list[str]) -> None:
+    """Note the lists of objects next to the one that is taken.
+
+    Raises:
+        UncertainError: one of them is under a known key, too.
+    """
+    for key, inner in by_name.items():
+        if key == taken or not isinstance(inner, list) or not any(isinstance(one, dict) for one in inner):
+            continue
+        if key in asked.keys and inner != by_name[taken]:
+            raise UncertainError(f"the reply holds lists under {taken!r} and under {key!r}; expected one")
+        notes.append(f"the list under {key!r} was left out")
 
 
 def _array_in(value: dict[str, Any], asked: Asked, notes: list[str]) -> list[Any] | None:
