@@ -169,7 +169,9 @@ def _verdict(said: Any) -> CriterionVerdict | None:
     """The verdict that a word or truth value states, or None where that is not certain."""
     if isinstance(said, bool):
         return CriterionVerdict.MET if said else CriterionVerdict.UNMET
-    return _VERDICTS.get(_folded(_LABEL.sub("", said, count=1))) if isinstance(said, str) else None
+    if not isinstance(said, str):
+        return None
+    return _VERDICTS.get(_folded(said)) or _VERDICTS.get(_folded(_LABEL.sub("", said, count=1)))
 
 
 def option_in(record: Mapping[str, Any], shown: ShownOptions) -> int | Unreadable:
