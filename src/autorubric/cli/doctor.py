@@ -11,6 +11,7 @@ import typer
 
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.flags import folder_named
+from autorubric.cli.event_loop import run
 from autorubric.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def doctor(base_url: _BaseUrl = None, key_env: _KeyEnv = None, out: _Out = Path(
     async def reached() -> list[Finding]:
         return await asyncio.gather(*(endpoint_finding(url, key_env) for url in base_url or ()))
 
-    endpoints = asyncio.run(reached())
+    endpoints = run(reached())
     found = [*environment_findings(), sqlite_finding(), *disk_findings(out), *endpoints]
     if json:
         print(dump_json([asdict(finding) for finding in found], indent=2))
