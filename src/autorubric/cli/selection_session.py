@@ -143,7 +143,7 @@ class SelectionSession:
         if reasons or unsampled:
             print(f"try what failed again with:\n  {self.again}")
             return EXIT_UNFINISHED
-        return 0
+        return 0 if written.summary.answers else EXIT_UNFINISHED
 
     async def estimate(self) -> int:
         """Print what the run would ask and cost; make no call and write nothing."""
