@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autorubric.cli import EXIT_UNFINISHED
-from autorubric.errors import ConfigError, InputError
-
-if TYPE_CHECKING:
-    from autorubric.training.queries import RubricQuery
+from autorubric.errors import ConfigError
 
 _USED = frozenset({"data", "out", "threshold", "keep", "margin", "trainer", "limit"})
 _MARKS = ("manifest.json", "items.jsonl")
@@ -35,6 +32,7 @@ def select_graded(given: Mapping[str, Any]) -> int:
         ConfigError: a flag says how answers are made or judged.
         InputError: the run has not finished, or cannot be read.
     """
+    from autorubric.cli.grading_inputs import check_weighed
     from autorubric.cli.run_folder import run_folder
     from autorubric.cli.selection_report import print_selection
     from autorubric.training.export import check_trainers
@@ -46,7 +44,7 @@ def select_graded(given: Mapping[str, Any]) -> int:
     keep = keep_of(given["keep"], given["threshold"], given["margin"])
     trainers = check_trainers(given["trainer"] or ())
     run = read_graded_run(given["data"]).first(given["limit"])
-    check_weighed(run.queries)
+    check_weighed((query.where or query.id, query.rubric) for query in run.queries)
     out = given["out"]
     with run_folder(out, (*TRAINING_FILES, DECISIONS_FILE, SUMMARY_FILE), [given["data"]]):
         written = write_selection(out, run.queries, run.scored, keep, trainers, items=run.items)
@@ -70,14 +68,3 @@ def _refuse_unused(given: Mapping[str, Any]) -> None:
             f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are taken as they are; "
             f"leave these flags out, or pass {run / 'dataset.json'} to grade again"
         )
-
-
-def check_weighed(queries: Iterable[RubricQuery]) -> None:
-    """Refuse rubrics whose weights are all 0: they score every answer alike.
-
-    Raises:
-        InputError: with one problem for each query.
-    """
-    flat = [query.where or query.id for query in queries if not any(criterion.weight for criterion in query.rubric)]
-    if flat:
-        raise InputError(f"{where}: every criterion has weight 0, so no score tells answers apart" for where in flat)

@@ -13,7 +13,7 @@ from autorubric.cli import judge_flags as flags
 from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.cli.event_loop import run
 from autorubric.cli.flags import folder_named
-from autorubric.cli.graded_selection import check_weighed, is_run_directory, select_graded
+from autorubric.cli.graded_selection import is_run_directory, select_graded
 from autorubric.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ def _samplers(given: dict[str, Any]) -> dict[str, Any]:
 
 def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
     """The queries that can be used, their candidates, and why others cannot."""
+    from autorubric.cli.grading_inputs import check_weighed
     from autorubric.training.candidates import check_candidates, own_answers, read_candidates
     from autorubric.training.queries import read_queries
 
@@ -208,7 +209,7 @@ def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[CandidateAns
     if not queries:
         raise InputError([f"{given['data']}: no query can be used", *problems])
     _check_judged(given, queries)
-    check_weighed(queries)
+    check_weighed((query.where or query.id, query.rubric) for query in queries)
     wanted = {query.id for query in queries}
     return queries, [candidate for candidate in candidates if candidate.query in wanted], problems
 

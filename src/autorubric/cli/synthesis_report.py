@@ -28,6 +28,8 @@ def print_summary(summary: Summary, out: Path) -> None:
             f"  {summary.exported.rows} rubrics with {summary.exported.criteria} criteria"
             f" in {out / 'final.parquet'} and {out / 'final.jsonl'}"
         )
+        for remark in summary.exported.remarks:
+            print(f"  {remark}; `autorubric lint` on the file says more")
     if summary.gates and summary.gates.kept:
         _print_gates(summary.gates)
     for line in _spending(summary.totals):
