@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-trainers lint check bench soak fuzz clean
+.PHONY: setup demo test test-trainers test-servers test-pythons lint check prices bench soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -41,6 +41,18 @@ $(TRAINERS)/.made: pyproject.toml tests_trainers/requirements.txt tests_trainers
 test-trainers: $(TRAINERS)/.made
 	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers tests/formats/test_arrow.py
 
+# Every supported Python that this machine has, and the lowest versions of all dependencies.
+test-pythons: $(VENV)/.dev
+	$(BIN)/python .ci/pythons
+
+# Real servers, each in an environment of its own; one that cannot be installed is named, with the reason.
+SERVERS ?=
+SERVERS_ROOT := .venv-servers
+
+test-servers:
+	$(PYTHON) tests_servers/install.py $(SERVERS_ROOT) $(SERVERS)
+	$(SERVERS_ROOT)/client/bin/python -m pytest -c tests_servers/pytest.ini --rootdir . tests_servers
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,6 +60,11 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 check: lint test
+
+# The built-in price table, from the newest data of genai-prices that pip finds.
+prices: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade genai-prices
+	$(BIN)/python -m tools.price_table
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
@@ -62,4 +79,4 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python -m fuzz
 
 clean:
-	rm -rf $(VENV) $(TRAINERS) demo-out bench-out fuzz-out build dist
+	rm -rf $(VENV) $(TRAINERS) $(SERVERS_ROOT) .venv-pythons demo-out bench-out fuzz-out build dist

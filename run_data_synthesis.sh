@@ -58,9 +58,10 @@ export AUTORUBRIC_AGAIN="${again% }"
 : "${RESPONSE_TEMPERATURE:=1.0}"
 : "${REF_MAX_TOKENS:=8192}"
 : "${RESPONSE_MAX_TOKENS:=8192}"
-: "${RUBRIC_MAX_TOKENS:=2048}"
-: "${MERGE_MAX_TOKENS:=2048}"
-: "${AUGMENT_MAX_TOKENS:=2048}"
+: "${RUBRIC_MAX_TOKENS:=}"        # empty: what the prompts ask for, and for a merge what it merges
+: "${MERGE_MAX_TOKENS:=}"
+: "${AUGMENT_MAX_TOKENS:=}"
+: "${MAX_TOKENS_CEILING:=32768}" # replies that are cut off are asked for again with up to this
 : "${SAVE_EVERY:=200}"          # rows between two writes of the step files; every reply is saved at once
 : "${MAX_CRITERIA:=}"           # most criteria of a rubric, kept by points; empty or 0 for no cap
 
@@ -127,6 +128,7 @@ pass --response-max-tokens "$RESPONSE_MAX_TOKENS"
 pass --rubric-max-tokens "$RUBRIC_MAX_TOKENS"
 pass --merge-max-tokens "$MERGE_MAX_TOKENS"
 pass --augment-max-tokens "$AUGMENT_MAX_TOKENS"
+pass --max-tokens-ceiling "$MAX_TOKENS_CEILING"
 pass --save-every "$SAVE_EVERY"
 pass --max-criteria "$MAX_CRITERIA"
 

@@ -30,8 +30,7 @@ class NoPandas:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, NoPandas())
-from autorubric.cli.app import run
-status = run(sys.argv[1:])
+{work}
 usage = resource.getrusage(resource.RUSAGE_SELF)
 written = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())["write_bytes"]
 # ru_maxrss would be that of the process that started this one, where that is larger.
@@ -40,10 +39,13 @@ print(json.dumps([status, usage.ru_utime + usage.ru_stime, int(written), int(mem
 """
 
 
-def measured(words: Sequence[str]) -> Figures:
-    """Run `autorubric` with `words`; a status other than 0 ends the benchmark."""
+_COMMAND = "from autorubric.cli.app import run; status = run(sys.argv[1:])"
+
+
+def measured(words: Sequence[str], work: str = _COMMAND) -> Figures:
+    """Run `autorubric` with `words`, or other Python code; a status other than 0 ends the benchmark."""
     started = time.perf_counter()
-    command = [sys.executable, "-c", _CHILD, *words]
+    command = [sys.executable, "-c", _CHILD.replace("{work}", work), *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
     wall = time.perf_counter() - started
     status, cpu, written, memory = json.loads(done.stdout.splitlines()[-1])

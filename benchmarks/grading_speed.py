@@ -30,6 +30,7 @@ def dataset_file(folder: Path, items: int, characters: int = 1000) -> Path:
     text = _SENTENCE * (characters // len(_SENTENCE) + 1)
     made = RubricDataset("Explain the tides.", rubric, name="bench")
     made.items = [DataItem(f"Essay {n}. {text}"[:characters], f"essay {n}", id=f"e{n}") for n in range(items)]
+    folder.mkdir(exist_ok=True)
     path = folder / "essays.json"
     made.to_file(path)
     return path
@@ -39,6 +40,31 @@ def grade(source: Path, out: Path, base_url: str, *more: str) -> Figures:
     """Run `autorubric grade` in a process of its own."""
     flags = ["-o", str(out), "--judge", f"judge@{base_url}", "-j", str(IN_FLIGHT), *more]
     return measured(["grade", str(source), *flags])
+
+
+_API = """
+import asyncio
+from pathlib import Path
+from autorubric import LLMConfig, RubricDataset, evaluate
+from autorubric.evaluation.config import EvalConfig
+from autorubric.evaluation.runner import EvalRunner
+from autorubric.graders import CriterionGrader
+how, source, out, base_url = sys.argv[1:]
+out = Path(out)
+grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=base_url))
+settings = {"experiments_dir": out.parent, "experiment_name": out.name}
+dataset = RubricDataset.from_file(source)
+if how == "evaluate":
+    result = asyncio.run(evaluate(dataset, grader, **settings))
+else:
+    result = EvalRunner(dataset, grader, EvalConfig(**settings)).run_sync()
+status = 1 if result.errors else 0
+"""
+
+
+def from_python(how: str, source: Path, out: Path, base_url: str) -> Figures:
+    """The same from Python, in a process of its own: `evaluate` in `asyncio.run`, or `run_sync`."""
+    return measured([how, str(source), str(out), base_url], _API)
 
 
 async def floor(base_url: str, calls: int) -> tuple[float, float]:
@@ -73,6 +99,7 @@ def run() -> None:
         source = dataset_file(Path(folder), ITEMS)
         _speed(source, Path(folder) / "fast", "fixed:0", start, bound=None)
         _speed(source, Path(folder) / "slow", "fixed:0.2", start, bound=IN_FLIGHT / 0.2)
+        _python(source, Path(folder), start)
     _prefix_caches()
 
 
@@ -100,6 +127,22 @@ def _speed(source: Path, out: Path, latency: str, start: Figures, bound: float |
         f"peak memory {figures.memory:.0f} MB (target 120)"
     )
     print(f"  finished run again: {again.wall:.1f} s (target 3), 0 calls, {again.memory:.0f} MB", flush=True)
+
+
+def _python(source: Path, folder: Path, start: Figures) -> None:
+    """The CPU of a call from Python, measured in turn with the command's, so that noise hits both."""
+    for how in ("evaluate", "run_sync"):
+        with LoopbackProcess("--latency", "fixed:0") as endpoint:
+            small = dataset_file(folder / "small", 1)
+            began = from_python(how, small, folder / f"{how}-start", endpoint.base_url)
+            command = grade(source, folder / f"{how}-command", endpoint.base_url)
+            python = from_python(how, source, folder / how, endpoint.base_url)
+        spent, spent_command = ((f.cpu - s.cpu) / CALLS * 1e6 for f, s in ((python, began), (command, start)))
+        print(
+            f"from Python, {how}: {spent:.0f} us of CPU a call, the command {spent_command:.0f} "
+            f"(ratio {spent / spent_command:.2f}, target 1.10)",
+            flush=True,
+        )
 
 
 def _prefix_caches() -> None:

@@ -1,4 +1,4 @@
-"""An endpoint that takes 60 requests a second: how many it turns away, and how much of the limit is used."""
+"""Endpoints with limits: requests refused, share of the limit used, and what refusals at random cost."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from pathlib import Path
 
 LIMIT = 60
 CALLERS = 256
-SECONDS = 35.0
+SECONDS = 50.0
 AT_A_TIME = 4  # more would measure how busy this machine is
-WARM_UP = 10.0
-MOST_REFUSED, LEAST_USED = 0.03, 0.95
+WARM_UP = 20.0  # two of the longest windows
+MOST_REFUSED, LEAST_USED = 0.03, 0.9
+RANDOM, LEAST_THROUGHPUT = 0.1, 0.8
 
 _REPLY = json.dumps(
     {
@@ -59,33 +60,35 @@ class Bucket:
 
 @dataclass
 class Window:
-    """The requests of each whole second are counted."""
+    """The requests of each window are counted; windows follow each other."""
 
-    second: int = 0
+    seconds: float
+    number: int = 0
     taken: int = 0
 
     def wait(self, now: float) -> float:
         """Seconds until there is room; 0 takes the room."""
-        if int(now) != self.second:
-            self.second, self.taken = int(now), 0
-        if self.taken >= LIMIT:
-            return self.second + 1 - now
+        if int(now / self.seconds) != self.number:
+            self.number, self.taken = int(now / self.seconds), 0
+        if self.taken >= LIMIT * self.seconds:
+            return (self.number + 1) * self.seconds - now
         self.taken += 1
         return 0.0
 
 
 @dataclass
 class Sliding:
-    """The requests of the last second are counted."""
+    """The requests of the last seconds are counted."""
 
+    seconds: float
     taken: deque[float] = field(default_factory=deque)
 
     def wait(self, now: float) -> float:
         """Seconds until there is room; 0 takes the room."""
-        while self.taken and self.taken[0] <= now - 1:
+        while self.taken and self.taken[0] <= now - self.seconds:
             self.taken.popleft()
-        if len(self.taken) >= LIMIT:
-            return self.taken[0] + 1 - now
+        if len(self.taken) >= LIMIT * self.seconds:
+            return self.taken[0] + self.seconds - now
         self.taken.append(now)
         return 0.0
 
@@ -93,8 +96,10 @@ class Sliding:
 POLICIES: dict[str, Callable[[], Bucket | Window | Sliding]] = {
     "bucket of a tenth of a second": lambda: Bucket(LIMIT / 10),
     "bucket of a second": lambda: Bucket(LIMIT),
-    "whole seconds": Window,
-    "sliding second": Sliding,
+    "whole seconds": lambda: Window(1),
+    "sliding second": lambda: Sliding(1),
+    "windows of ten seconds": lambda: Window(10),
+    "sliding ten seconds": lambda: Sliding(10),
 }
 HINTS = {"a Retry-After in seconds": True, "no hint": False}
 
@@ -120,6 +125,7 @@ def run() -> None:
     names.append("autorubric grade, bucket of a tenth of a second, a Retry-After")
     held = [_printed(name, log) for name, log in zip(names, logs, strict=True)]
     print(f"targets: at most {MOST_REFUSED:.0%} 429s, at least {LEAST_USED:.0%} of the limit")
+    held.append(_at_random())
     if not all(held):
         raise SystemExit("a target was missed")
 
@@ -133,13 +139,28 @@ def _printed(name: str, log: Log) -> bool:
     return refused <= MOST_REFUSED and used >= LEAST_USED
 
 
-async def _load(addresses: Sequence[str]) -> None:
+def _at_random() -> bool:
+    """What refusing one request in ten costs, against the same calls where none is refused."""
+    from autorubric.testing import LoopbackProcess
+
+    done: list[float] = []
+    for options in ((), ("--fault", f"429={RANDOM}")):
+        with LoopbackProcess("--latency", "lognormal:0.3,0.4", *options) as endpoint:
+            asyncio.run(_load([endpoint.base_url], 15.0))
+            done.append(endpoint.stats()["by_status"]["200"] / 15.0)
+    share = done[1] / done[0]
+    print(f"{RANDOM:.0%} refused at random: {done[1]:.0f} calls a second, {done[0]:.0f} without ({share:.0%})")
+    print(f"target: at least {LEAST_THROUGHPUT:.0%}")
+    return share >= LEAST_THROUGHPUT
+
+
+async def _load(addresses: Sequence[str], seconds: float = SECONDS) -> None:
     from autorubric.llm.config import LLMConfig
     from autorubric.llm.http.chat import ChatModel
     from autorubric.llm.http.endpoints import Endpoints
     from autorubric.llm.request import CallError, Message, Request
 
-    ends = time.monotonic() + SECONDS
+    ends = time.monotonic() + seconds
     request = Request((Message("user", "Hi"),), "judge")
     models = [
         ChatModel(LLMConfig("m", api_base=address, max_retries=20), Endpoints(max_in_flight=CALLERS))
@@ -152,7 +173,7 @@ async def _load(addresses: Sequence[str]) -> None:
                 await model.complete(request)
 
     workers = [asyncio.create_task(work(model)) for model in models for _ in range(CALLERS)]
-    await asyncio.sleep(SECONDS)
+    await asyncio.sleep(seconds)
     for worker in workers:
         worker.cancel()
     await asyncio.gather(*workers, return_exceptions=True)

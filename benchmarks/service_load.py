@@ -89,13 +89,13 @@ class Service:
 
     def cpu(self) -> float:
         """CPU seconds of the service so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def starved(self) -> float:
         """Seconds in which the service could have run and had no core, so far; 0 where the system does not say."""
         try:
-            return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[1]) / 1e9
+            return int(Path(f"/proc/{self.process.pid}/schedstat").read_text(encoding="utf-8").split()[1]) / 1e9
         except OSError:
             return 0.0
 

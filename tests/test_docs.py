@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    return [text for found, text in _BLOCK.findall(path.read_text()) if found == language]
+    return [text for found, text in _BLOCK.findall(path.read_text(encoding="utf-8")) if found == language]
 
 
 def guides_with(language: str) -> list[object]:

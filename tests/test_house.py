@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,18 +30,34 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def functions(path: Path) -> Iterator[Function]:
-    return (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, Function))
+    return (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, Function))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_keeps_to_the_limits_of_the_house(path: Path) -> None:
-    lines = path.read_text().count("\n")
+    lines = path.read_text(encoding="utf-8").count("\n")
     assert lines <= 400, f"{lines} lines"
     assert path.stem not in BANNED
     for function in functions(path):
         length = (function.end_lineno or 0) - function.lineno + 1
         assert length <= 60, f"{function.name} has {length} lines"
         assert function.name in PUBLISHED or not function.name.startswith(PREFIXES), function.name
+
+
+SYSTEM_SPECIFIC = re.compile(
+    r"import (fcntl|msvcrt|resource|pwd|grp|termios|uvloop)|add_signal_handler|signal\.signal\("
+    r"|os\.(name\b|fchmod|chown|pwrite|pread|statvfs|set_blocking|fork|setsid|kill|getuid|uname|sync|fdatasync)"
+    r"|O_(NONBLOCK|DIRECTORY|CLOEXEC|NOFOLLOW|BINARY)|sys\.platform|\"/proc/|SO_REUSE|SO_LINGER"
+)
+
+
+def test_at_most_three_files_hold_what_systems_do_differently() -> None:
+    found = [str(path.relative_to(ROOT)) for path in SOURCES if SYSTEM_SPECIFIC.search(path.read_text("utf-8"))]
+    assert found == [
+        "src/autorubric/cli/event_loop.py",
+        "src/autorubric/system/files.py",
+        "src/autorubric/system/signals.py",
+    ]
 
 
 def test_no_file_names_a_machine_or_asks_for_what_is_forbidden() -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+MOST_PACKAGES = 30
+"""What a base install brings, itself included."""
 
 _LOOK = """
 import autorubric, sys
@@ -60,3 +62,7 @@ def test_the_wheel_runs_the_main_job_in_a_clean_environment(wheel: Path, tmp_pat
     assert str(home) in done.stdout.splitlines()[0]
     assert "['augment', 'merge', 'merge_sets', 'pitfalls', 'reask', 'reference', 'rubric'] True" in done.stdout
     assert "status 0" in done.stdout
+    listed = subprocess.run([python, "-m", "pip", "freeze"], capture_output=True, text=True, check=True)
+    packages = [line for line in listed.stdout.splitlines() if not line.startswith(("pip==", "setuptools=="))]
+    assert any(line.startswith("autorubric-hub") for line in packages)
+    assert len(packages) <= MOST_PACKAGES, packages

@@ -144,7 +144,7 @@ def _traced(folder: Path, pragma: str) -> list[tuple[str, str, int, bytes]]:
 def _whole_calls(trace: Path) -> Iterator[str]:
     """The traced calls in the order in which they returned, those that threads interleaved put together."""
     begun: dict[str, str] = {}
-    with trace.open() as lines:
+    with trace.open(encoding="utf-8") as lines:
         for line in lines:
             pid, _, call = line.rstrip("\n").partition(" ")
             call = call.strip()

@@ -220,7 +220,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """The public name, loaded from its home on first use (PEP 562)."""
     if name == "__version__":
-        found: Any = import_module("importlib.metadata").version("autorubric")
+        found: Any = import_module("importlib.metadata").version("autorubric-hub")
     elif name in _HOMES:
         found = getattr(import_module(_HOMES[name]), name)
     else:

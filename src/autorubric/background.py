@@ -1,17 +1,22 @@
-"""One event loop on a thread of its own, for callers who do not await."""
+"""Event loops that this package owns, and the settings of the process while a long run goes on."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import gc
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _lock = threading.Lock()
+_runs = 0
+_frozen = False
+_threshold = gc.get_threshold()
 _running: tuple[int, asyncio.AbstractEventLoop, threading.Thread] | None = None
 
 
@@ -42,12 +47,59 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """A new loop of uvloop where that is installed, which spends less CPU on each call; of asyncio elsewhere.
+
+    Example:
+        >>> loop = new_event_loop()
+        >>> loop.close()
+    """
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for reference cycles rarely, and only among new objects, until the last such block of the process ends.
+
+    A run allocates much and leaves nearly no cycles; the default settings cost a tenth of its CPU and more.
+
+    Example:
+        >>> before = gc.get_threshold()
+        >>> with rare_collections():
+        ...     gc.get_threshold()
+        (20000, 20, 20)
+        >>> gc.get_threshold() == before
+        True
+    """
+    global _runs, _threshold, _frozen  # noqa: PLW0603 - the collector is one for the process
+    with _lock:
+        _runs += 1
+        if _runs == 1:
+            _threshold, _frozen = gc.get_threshold(), gc.get_freeze_count() == 0
+            gc.set_threshold(20_000, 20, 20)
+            if _frozen:
+                gc.freeze()
+    try:
+        yield
+    finally:
+        with _lock:
+            _runs -= 1
+            if _runs == 0:
+                gc.set_threshold(*_threshold)
+                if _frozen:
+                    gc.unfreeze()
+
+
 def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
     global _running  # noqa: PLW0603 - one loop a process is the point
     with _lock:
         # A forked child has the loop's object, but not its thread.
         if _running is None or _running[0] != os.getpid():
-            loop = asyncio.new_event_loop()
+            loop = new_event_loop()
             thread = threading.Thread(target=loop.run_forever, name="autorubric-sync", daemon=True)
             thread.start()
             atexit.register(_stop, loop, thread)

@@ -6,6 +6,7 @@ Exceptions that reach a user::
     ├── InputError (ValueError)        a file, row, flag or value is wrong; nothing was spent; exit status 2
     │   ├── MissingFileError (FileNotFoundError)
     │   └── ConfigError                models, keys, endpoints, roles or settings are wrong
+    │       └── MissingPackageError    a package of an extra is not installed
     ├── RunLockedError                 another process works in this run directory
     ├── LedgerError                    the ledger is damaged or was written by a newer version
     └── CallError                      one model call failed; carries its `Failure`
@@ -51,6 +52,10 @@ class MissingFileError(InputError, FileNotFoundError):
 
 class ConfigError(InputError):
     """A model, key, endpoint, role or setting is wrong."""
+
+
+class MissingPackageError(ConfigError):
+    """A package that only some features need is not installed; the message names the extra that installs it."""
 
 
 class RunLockedError(AutorubricError):

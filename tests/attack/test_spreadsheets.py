@@ -40,7 +40,7 @@ def test_no_cell_of_the_tables_of_grade_and_agree_is_a_formula(
         for n in range(4)
     ]
     dataset = {"name": "=1", "prompt": "=1", "rubric": rubric, "items": items}
-    Path("d.json").write_text(json.dumps(dataset))
+    Path("d.json").write_text(json.dumps(dataset), encoding="utf-8")
     assert run(["grade", "d.json", "--judge", "builtin/offline", "--out", "out", "--format", "csv"]) == 0
     capsys.readouterr()
     assert run(["agree", "out", "--csv"]) == 0

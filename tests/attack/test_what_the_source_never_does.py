@@ -51,7 +51,7 @@ def _of_call(node: ast.Call) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_file_carries_out_data(path: Path) -> None:
-    assert list(offences(ast.parse(path.read_text()))) == []
+    assert list(offences(ast.parse(path.read_text(encoding="utf-8")))) == []
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,10 @@ OFFLINE = ["synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/o
         (["doctor", "--base-url", "http://localhost:9", "--key-env", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE"),
         (["doctor", "--key-env", "SOME_KEY"], "give --base-url URL as well"),
         (["doctor", "--base-url", "http://localhost:9", "--key-env", ""], "names no variable"),
+        (["doctor", "--base-url", "https://host/v1?api-key=planted"], "looks like a key"),
+        (["doctor", "--model", ""], "is no model name"),
+        (["doctor", "--model", "nope"], "names no provider"),
+        (["doctor", "--model", "m@http://u:p@host/v1"], "credentials"),
         (["agree", "run", "--criteria", "--against", "run"], "ask one of them"),
     ],
 )

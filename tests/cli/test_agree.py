@@ -314,7 +314,7 @@ def test_labels_are_asked_for_filled_in_and_counted(tmp_path: Path, capsys: pyte
 
 
 def write(sheet: Path, rows: list[dict[str, str]]) -> None:
-    with sheet.open("w", newline="") as file:
+    with sheet.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, list(rows[0]))
         table.writeheader()
         table.writerows(rows)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.runs.doctor import Finding, environment_findings, sqlite_finding
+from autorubric.runs.doctor import environment_findings, sqlite_finding
+from autorubric.runs.finding import Finding
 from autorubric.testing import LoopbackEndpoint
 
 KEY = "sk-planted-key-of-the-doctor"
@@ -30,7 +31,7 @@ def test_a_healthy_machine_has_no_problem_and_is_left_as_it_was(
 ) -> None:
     with LoopbackEndpoint().in_thread() as endpoint:
         status, found = examined(capsys, "--out", str(tmp_path), "--base-url", endpoint.base_url)
-        assert endpoint.counts.requests == 0, "a completion was asked for"
+        assert endpoint.counts.calls_by_body.total() == 0, "something was generated"
     assert status == 0
     assert "HTTP 200" in found["endpoint"]["value"]
     assert found["writing"]["value"].endswith(" MB/s")
@@ -48,6 +49,26 @@ def test_keys_are_shown_by_name_and_never_by_value(
     assert KEY not in told.out + told.err
 
 
+@pytest.mark.parametrize(
+    ("name", "file"), [("autorubric", "other/__init__.py"), ("some_rubrics", "autorubric/__init__.py")]
+)
+def test_another_project_that_installs_the_same_package_is_a_problem(
+    name: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "site" / f"{name}-1.4.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.4\n", encoding="utf-8")
+    (other / "RECORD").write_text(f"{file},,\n", encoding="utf-8")
+    assert examined(capsys, "--out", str(tmp_path))[0] == 0
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    status, found = examined(capsys, "--out", str(tmp_path))
+    finding = found[name.replace("_", "-")]
+    assert status == 1
+    assert (finding["value"], finding["verdict"]) == ("1.4", "problem")
+    assert f"pip uninstall {name.replace('_', '-')}, then: pip install" in finding["advice"]
+    assert "--force-reinstall --no-deps autorubric-hub" in finding["advice"]
+
+
 def test_no_key_is_a_note_and_no_problem() -> None:
     found = {finding.subject: finding for finding in environment_findings({})}
     assert (found["keys"].value, found["keys"].verdict) == ("none is set", "note")
@@ -60,9 +81,11 @@ def locked_endpoint() -> Iterator[str]:
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             right = self.headers.get("Authorization") == f"Bearer {KEY}"
-            self.send_response(302 if self.path != "/v1/models" else 200 if right else 401)
+            self.send_response(302 if not self.path.startswith("/v1/") else 200 if right else 401)
             self.send_header("Location", "http://127.0.0.1:9/")
             self.end_headers()
+
+        do_POST = do_GET
 
         def log_message(self, *args: object) -> None:
             pass
@@ -121,3 +144,101 @@ def test_a_folder_that_is_not_there_is_a_problem(tmp_path: Path, capsys: pytest.
 def test_the_faults_of_sqlite_are_known_by_version(version: str, verdict: str) -> None:
     assert isinstance(sqlite_finding(version), Finding)
     assert sqlite_finding(version).verdict == verdict
+
+
+@contextmanager
+def server(routes: dict[str, tuple[int, str]]) -> Iterator[str]:
+    """The address of a server that answers each `METHOD /path` as given, and everything else with 404."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            status, body = routes.get(f"{self.command} {self.path}", (404, '{"detail": "Not Found"}'))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        do_POST = do_GET
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as listening:
+        thread = Thread(target=listening.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+        thread.join()
+
+
+LIST = (200, '{"object": "list", "data": [{"id": "qwen"}, {"id": "llama:latest"}]}')
+ASKED = (422, '{"detail": "messages is required"}')
+SAID = (200, '{"model": "qwen", "choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}')
+
+
+@pytest.mark.parametrize(
+    ("models", "chat", "status", "verdict", "words"),
+    [
+        (LIST, ASKED, 0, "ok", "2 models"),
+        ((404, ""), ASKED, 0, "ok", "takes chat completions; has no list of models"),
+        ((500, "Internal Server Error"), ASKED, 0, "ok", "has no list of models (HTTP 500)"),
+        ((500, "Internal Server Error"), (500, ""), 0, "note", "--model"),
+        ((401, "{}"), ASKED, 1, "problem", "--key-env"),
+        (LIST, (401, "{}"), 1, "problem", "--key-env"),
+        (LIST, (404, "{}"), 1, "problem", "no chat completions endpoint"),
+        ((200, "<html>Welcome</html>"), (405, ""), 1, "problem", "no chat completions endpoint"),
+    ],
+)
+def test_an_endpoint_is_judged_by_whether_it_takes_chat_completions(
+    *,
+    models: tuple[int, str],
+    chat: tuple[int, str],
+    status: int,
+    verdict: str,
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with server({"GET /v1/models": models, "POST /v1/chat/completions": chat}) as url:
+        ended, found = examined(capsys, "--out", str(tmp_path), "--base-url", f"{url}/v1")
+    assert (ended, found["endpoint"]["verdict"]) == (status, verdict)
+    assert words in found["endpoint"]["value"] + found["endpoint"]["advice"]
+
+
+def test_a_base_url_without_v1_is_corrected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with server({"POST /v1/chat/completions": ASKED}) as url:
+        status, found = examined(capsys, "--out", str(tmp_path), "--base-url", url)
+    assert status == 1
+    assert found["endpoint"]["advice"] == f"the base URL is probably {url}/v1, which answers"
+
+
+@pytest.mark.parametrize(
+    ("model", "routes", "status", "verdict", "words"),
+    [
+        ("qwen", {"GET /v1/models": LIST, "POST /v1/chat/completions": ASKED}, 0, "ok", "in the list"),
+        ("llama", {"GET /v1/models": LIST, "POST /v1/chat/completions": ASKED}, 0, "ok", "in the list"),
+        ("qwem", {"GET /v1/models": LIST, "POST /v1/chat/completions": ASKED}, 1, "problem", "lists qwen and 1 more"),
+        ("qwem", {"GET /v1/models": LIST, "POST /v1/chat/completions": SAID}, 0, "note", "as 'qwen'"),
+        ("qwem", {"POST /v1/chat/completions": SAID}, 0, "ok", "answers at"),
+        ("qwem", {"POST /v1/chat/completions": (422, "no such model")}, 1, "problem", "no such model"),
+    ],
+)
+def test_a_named_model_is_looked_up_and_asked_only_where_it_is_not_listed(
+    *,
+    model: str,
+    routes: dict[str, tuple[int, str]],
+    status: int,
+    verdict: str,
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with server(routes) as url:
+        ended, found = examined(capsys, "--out", str(tmp_path), "--model", f"{model}@{url}/v1")
+    assert (ended, found["model"]["verdict"]) == (status, verdict)
+    assert words in found["model"]["value"] + found["model"]["advice"]
+
+
+def test_optional_packages_are_listed_and_not_warned_of() -> None:
+    found = [finding for finding in environment_findings({}) if "optional" in finding.value]
+    assert all(finding.verdict == "ok" for finding in found)

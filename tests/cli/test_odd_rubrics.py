@@ -61,7 +61,14 @@ def test_grading_by_weights_of_zero_alone_is_refused_before_a_call(
     made.add_item("So it is.", "", rubric=flat if own else None)
     made.to_file(tmp_path / "d.json")
     with LoopbackEndpoint().in_thread() as endpoint:
-        command = ["grade", str(tmp_path / "d.json"), "--judge", f"m@{endpoint.base_url}", "-o", str(tmp_path / "run")]
+        command = [
+            "grade",
+            str(tmp_path / "d.json"),
+            "--judge",
+            f"m@{endpoint.base_url}",
+            "-o",
+            str(tmp_path / "run"),
+        ]
         assert run(command) == 2
         assert endpoint.counts.requests == 0
     place = "d.json: item 1: " if own else "d.json: "

@@ -152,7 +152,7 @@ def test_candidates_are_sampled_once_and_for_all(tmp_path: Path, capsys: pytest.
         assert endpoint.counts.requests == 15
         assert run([*command, "--dry-run"]) == 0
         assert "writer: 0 calls to make, 9 on record" in capsys.readouterr().out
-        assert run([*command, "--no-resume"]) == 0
+        assert run([*command, "--start-over"]) == 0
         assert endpoint.counts.requests == 30
         assert run(command) == 0
         assert endpoint.counts.requests == 30

@@ -37,7 +37,16 @@ def graded(folder: Path, *flags: str, status: int = 0, **endpoint: Any) -> Path:
         made.add_item(text, "", id=f"a{number}", prompt=prompt)
     made.to_file(folder / "talk.json")
     with LoopbackEndpoint(replier=judged, **endpoint).in_thread() as served:
-        command = ["grade", str(folder / "talk.json"), "--judge", f"judge@{served.base_url}", "--retry", "0", "-j", "1"]
+        command = [
+            "grade",
+            str(folder / "talk.json"),
+            "--judge",
+            f"judge@{served.base_url}",
+            "--retry",
+            "0",
+            "-j",
+            "1",
+        ]
         assert run([*command, *flags, "-o", str(folder / "graded")]) == status
     return folder / "graded"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.llm.http import pace, retry, traffic
+from autorubric.llm.http import limits, pace, retry
 from autorubric.testing import LoopbackEndpoint
 from tests.faults.scene import KEY, Scene
 
@@ -17,9 +17,10 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     # The waits are what test_retry and test_pace are about; here they would take minutes.
     monkeypatch.setattr(retry.Backoff, "wait", lambda *_: 0.01)
     monkeypatch.setattr(retry, "LONGEST_RETRY_AFTER", 0.1)
+    monkeypatch.setattr(retry, "REFUSED_FOR", 0.0)
+    monkeypatch.setattr(limits, "PATIENCE", 0.5)
     monkeypatch.setattr(pace, "EVIDENCE", 0.1)
-    monkeypatch.setattr(pace, "FIRST_RATE", 200.0)
-    monkeypatch.setattr(traffic, "LEAST_SPAN", 0.1)
+    monkeypatch.setattr(pace, "FIRST_GAP", 0.001)
     made = Scene(tmp_path, LoopbackEndpoint(key=KEY), lambda body: None, capsys.readouterr)
     endpoint = made.endpoint = LoopbackEndpoint(key=KEY, faults=made.fault)
     with endpoint.in_thread():

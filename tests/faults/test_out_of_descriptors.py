@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.errors import InputError, LedgerError
 from autorubric.files import write_atomically
 from autorubric.llm.records.ledger import Ledger
+from autorubric.testing import LoopbackProcess
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,3 +82,35 @@ def test_too_few_descriptors_are_told_with_what_to_do_and_cost_no_ledger(tmp_pat
     assert "from a copy" not in told
     assert "another run directory" not in told
     assert synthesized_with(tmp_path, 256)[0] == 0
+
+
+def graded_with(folder: Path, soft: int, hard: int, url: str, *words: str) -> subprocess.CompletedProcess[str]:
+    dataset = RubricDataset("Explain.", Rubric([Criterion(requirement="Is kind.")]))
+    for number in range(600):
+        dataset.add_item(f"Essay number {number}.", f"essay {number}", id=f"e{number}")
+    dataset.to_file(folder / "essays.json")
+    command = ["grade", "essays.json", "--judge", f"judge@{url}", "-o", "run", *words]
+    return subprocess.run(
+        [sys.executable, "-m", "autorubric", *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)),
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("soft", "hard", "least", "most"), [(128, 128, 20, 128), (64, 1024, 200, 256)])
+def test_more_calls_at_a_time_than_files_may_be_open_lose_no_item(
+    tmp_path: Path, soft: int, hard: int, least: int, most: int
+) -> None:
+    # A hard limit of 128 files leaves room for fewer connections than -j asks for; a soft one is raised.
+    with LoopbackProcess("--latency", "fixed:0.3") as endpoint:
+        done = graded_with(tmp_path, soft, hard, endpoint.base_url, "-j", "256", "--retry", "0")
+        stats = endpoint.stats()
+    assert done.returncode == 0, done.stderr
+    assert "600 of 600 items graded" in done.stdout
+    assert stats["requests"] == 600
+    assert least <= stats["max_in_flight"] <= most

@@ -37,8 +37,13 @@ def test_both_read_what_the_other_wrote(value: Any) -> None:
     assert json_value(json.dumps(value).encode()) == value
 
 
-def test_integers_beyond_64_bits_that_others_wrote_become_floats() -> None:
-    assert json_value(b"-9223372036854775809") == -(2.0**63)
+def test_integers_beyond_64_bits_stay_exact() -> None:
+    assert json_value(b"-9223372036854775809") == -(2**63) - 1
+    assert json_bytes(2**64) == b"18446744073709551616"
+
+
+def test_not_finite_numbers_are_written_as_null() -> None:
+    assert json_bytes([float("nan"), float("inf")]) == b"[null,null]"
 
 
 def test_what_is_no_json_value_is_refused() -> None:

@@ -268,7 +268,7 @@ def test_the_quick_reader_takes_nothing_that_the_careful_one_refuses_or_reads_ot
     assert not doubtful
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": "\\u003a"}', '{"a": 1e999}', '["\\ud800"]', "[NaN]", f"[{2**70}]"])
+@pytest.mark.parametrize("text", ['{"a": 1, "a": "\\u003a"}', '{"a": 1e999}', '["\\ud800"]', "[NaN]"])
 def test_the_quick_reader_leaves_what_is_doubtful_to_the_careful_one(text: str) -> None:
     with pytest.raises(ValueError):
         decode_quickly(text)
@@ -281,6 +281,6 @@ def test_a_list_read_by_its_members_is_the_list(others: dict[str, object], membe
     try:
         head, found = head_and_members(text, "rows")
         read = list(found)
-    except ValueError:  # doubtful: a number beyond 64 bits, a colon as an escape, or "rows" deeper in the head
+    except ValueError:  # doubtful: a colon as an escape, or "rows" deeper in the head
         return
     assert repr((head, read)) == repr((others, members))

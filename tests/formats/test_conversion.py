@@ -14,7 +14,7 @@ GOOD = {"question": "Why?", "id": "q1", "rubrics": [{"criterion": "Says why.", "
 
 
 def jsonl(path: Path, *rows: Any) -> Path:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return path
 
 

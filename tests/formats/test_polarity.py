@@ -60,7 +60,7 @@ def test_the_first_words_say_what_meeting_means(text: str, said: str) -> None:
 def rar(path: Path, *entries: tuple[int, str]) -> Path:
     row: dict[str, Any] = {"question": "Why?", "reference_answer": "So."}
     row["rubric"] = [{"title": "t", "description": text, "weight": weight} for weight, text in entries]
-    path.write_text(json.dumps(row))
+    path.write_text(json.dumps(row), encoding="utf-8")
     return path
 
 

@@ -22,8 +22,8 @@ from autorubric.errors import AutorubricError
 from autorubric.files import iter_jsonl, parse_json, read_document
 from autorubric.files.strict_yaml import parse_yaml
 from autorubric.graders.reading import read_binary
+from autorubric.llm.http.addresses import checked_base_url
 from autorubric.llm.http.prices import price_table
-from autorubric.llm.http.providers import checked_base_url
 from autorubric.llm.http.retry import http_fault
 from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.http.wire import read_reply
@@ -188,8 +188,8 @@ def test_a_command_line_ends_with_a_status_and_without_a_fault_of_the_program(wo
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()) as told:
         os.chdir(folder)
         try:
-            Path("q.jsonl").write_text('{"question": "Why?"}\n')
-            Path("r.yaml").write_text("- requirement: Is brief.\n")
+            Path("q.jsonl").write_text('{"question": "Why?"}\n', encoding="utf-8")
+            Path("r.yaml").write_text("- requirement: Is brief.\n", encoding="utf-8")
             status = run(words)
         finally:
             os.chdir(here)

@@ -43,7 +43,7 @@ async def call(endpoint: LoopbackEndpoint, request: Request | None = None, **con
 def logged(path: Path, endpoint: LoopbackEndpoint, *, prompts: bool = False, **config: Any) -> list[dict[str, Any]]:
     with endpoint.in_thread(), attempt_log(path, "run-1", prompts=prompts):
         asyncio.run(call(endpoint, **config))
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_each_attempt_has_its_line_and_a_retry_says_when_it_comes(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
-from autorubric.llm.budget import Budget, cover_resend
+from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import CallError, Failure, FailureKind, Message, Reply, Request, Usage
+from autorubric.llm.reservations import cover_resend
 
 Outcome: TypeAlias = "Reply | Failure"
 
@@ -198,6 +199,38 @@ def test_no_mix_of_outcomes_and_resends_overruns_the_budget(
             executor = Executor(ledger, budget, gate=asyncio.Semaphore(slots))
             await asyncio.wait_for(ask_all(executor, model, len(calls)), 10)
             assert ledger.spent().tokens == budget.spent().tokens <= limit
+            assert budget.reserved().tokens == 0
+
+    asyncio.run(main())
+
+
+async def test_a_200_that_held_no_reply_may_have_been_billed() -> None:
+    broken = Failure("server", "HTTP 200 with an error: upstream down", 200)
+    with Ledger.in_memory() as ledger:
+        await Executor(ledger, Budget(tokens=500)).ask(MeteredModel(lambda request: broken), question(0))
+        assert ledger.spent().tokens == 100
+
+
+@given(
+    limit=st.integers(0, 3000),
+    long=st.lists(st.booleans(), min_size=1, max_size=15),
+    resends=st.integers(0, 1),
+    slots=st.integers(1, 4),
+)
+def test_replies_beyond_their_ceiling_overrun_the_budget_by_what_is_in_flight_at_most(
+    limit: int, long: list[bool], resends: int, slots: int
+) -> None:
+    # 510 tokens where 100 are allowed: the ceiling becomes 100 + 2 x 410 = 920, for attempts without a count too.
+    def outcome(request: Request) -> Outcome:
+        return Reply("MET", usage=Usage(10, 500 if long[int(request.item[1:])] else 20))
+
+    async def main() -> None:
+        with Ledger.in_memory() as ledger:
+            budget = Budget(tokens=limit)
+            executor = Executor(ledger, budget, gate=asyncio.Semaphore(slots))
+            await asyncio.wait_for(ask_all(executor, MeteredModel(outcome, resends=resends), len(long)), 10)
+            in_flight = slots * (510 + resends * 920)
+            assert ledger.spent().tokens == budget.spent().tokens <= limit + in_flight
             assert budget.reserved().tokens == 0
 
     asyncio.run(main())

@@ -30,7 +30,7 @@ def jsonl(path: Path) -> list[dict[str, Any]]:
 
 def write_queries(path: Path, *questions: str, ids: bool = True) -> Path:
     rows = [{"id": f"q{i}", "question": text} if ids else {"question": text} for i, text in enumerate(questions)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 

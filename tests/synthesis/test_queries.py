@@ -12,7 +12,7 @@ from autorubric.synthesis.queries import QueryFile
 
 
 def write(path: Path, *rows: object) -> Path:
-    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows))
+    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows), encoding="utf-8")
     return path
 
 

@@ -3,12 +3,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import pytest
 
-from autorubric.testing import Completion, FaultPlan, LoopbackEndpoint
+from autorubric.errors import ConfigError
+from autorubric.testing import Completion, FaultPlan, LoopbackEndpoint, RateWindow
 
 
 @pytest.fixture
@@ -177,6 +178,37 @@ async def test_more_requests_than_the_limit_are_answered_with_429(http: aiohttp.
         assert sorted(statuses) == [200, 429, 429]
         async with http.post(f"{endpoint.base_url}/chat/completions", json=asked()) as answer:
             assert int(answer.headers["Retry-After"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["fixed", "sliding"])
+async def test_a_window_takes_so_many_requests_and_says_what_is_left(
+    http: aiohttp.ClientSession, kind: Literal["fixed", "sliding"]
+) -> None:
+    window = RateWindow(requests=2, seconds=90, kind=kind, retry_after=True, ratelimit_headers=True)
+    async with LoopbackEndpoint(window=window) as endpoint:
+        heard = []
+        for _ in range(3):
+            async with http.post(f"{endpoint.base_url}/chat/completions", json=asked()) as answer:
+                left = answer.headers["x-ratelimit-remaining-requests"]
+                heard.append((answer.status, left, answer.headers.get("Retry-After")))
+                assert answer.headers["x-ratelimit-limit-requests"] == "2"
+                assert answer.headers["x-ratelimit-reset-requests"] == "1m30s" or heard[1:]
+    assert heard == [(200, "1", None), (200, "0", None), (429, "0", "90")]
+
+
+def test_windows_of_tokens_slide_or_begin_anew() -> None:
+    # Fixed windows [0, 10) and [10, 20) of 10 tokens; the sliding one frees 6 tokens at 10 and 4 more at 18.
+    # Requests of 6 tokens at 0, of 4 at 8, of 6 at 9 and 10, of 5 at 12.
+    requests = [(0.0, 6), (8.0, 4), (9.0, 6), (10.0, 6), (12.0, 5)]
+    fixed = RateWindow(tokens=10, seconds=10.0).opened()
+    assert [fixed.admit(*request)[0] for request in requests] == [0.0, 0.0, 1.0, 0.0, 8.0]
+    sliding = RateWindow(tokens=10, seconds=10.0, kind="sliding").opened()
+    assert [sliding.admit(*request)[0] for request in requests] == [0.0, 0.0, 1.0, 0.0, 6.0]
+
+
+def test_a_window_without_length_is_refused() -> None:
+    with pytest.raises(ConfigError, match="not positive"):
+        RateWindow(requests=5, seconds=0)
 
 
 async def test_equal_bodies_are_counted_together_and_only_when_answered_with_200(

@@ -20,7 +20,7 @@ RUBRICS = [{"criterion": "Names a cause.", "points": 3}]
 
 
 def lines(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 

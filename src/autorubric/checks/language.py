@@ -34,7 +34,8 @@ LanguageCode = Annotated[str, AfterValidator(_known)]
 def language(text: str, *, code: LanguageCode) -> CheckOutcome:
     """Passed when the text as a whole is in the given language.
 
-    Short texts are often mistaken for a neighbour language; a sentence or two is enough.
+    Short texts are often mistaken for a neighbour language; a sentence or two is enough. A text in capitals is
+    read in lower case, because the detector takes most of them for German.
 
     Raises:
         CannotCheck: the text holds no letters to judge by.
@@ -42,8 +43,10 @@ def language(text: str, *, code: LanguageCode) -> CheckOutcome:
     Example:
         >>> language("Wo ist der nächste Bahnhof, bitte?", code="de").passed
         True
+        >>> language("BUENOS DÍAS A TODOS.", code="es").passed
+        True
     """
-    spoken = detected_language(text)
+    spoken = detected_language(text.lower() if text.isupper() else text)
     if spoken is None:
         raise CannotCheck("the submission holds too little text to tell its language")
     return CheckOutcome(is_language(spoken, code), f"the language is {spoken}; expected {code}")

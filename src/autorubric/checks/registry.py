@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from autorubric.checks import code, language, length, markdown, numbers, phrases, sources, structured
 from autorubric.checks.outcome import CannotCheck, CheckContext, CheckFailure, CheckOutcome
+from autorubric.checks.packages import require_packages
 from autorubric.checks.parameters import parameter_model, validated
 from autorubric.checks.rules.tables import IFEVAL, RUBRICHUB
 from autorubric.errors import InputError
@@ -81,6 +82,7 @@ def validate_check(name: str, parameters: Mapping[str, Any] | None = None) -> di
 
     Raises:
         InputError: no such check, or its parameters are unknown, missing or unusable.
+        MissingPackageError: the check needs a package that is not installed.
 
     Example:
         >>> validate_check("LetterCountingChecker", {"N": 3.0, "relation": "at least", "letter": None})
@@ -90,6 +92,7 @@ def validate_check(name: str, parameters: Mapping[str, Any] | None = None) -> di
     if check is None:
         near = nearest(str(name), CHECKS)
         raise InputError(f"there is no check {name!r}" + (f"; did you mean {near!r}?" if near else ""))
+    require_packages(name, check.function)
     return validated(name, check.function, {} if parameters is None else parameters)
 
 

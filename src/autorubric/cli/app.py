@@ -53,12 +53,18 @@ def options(
         raise typer.Exit
 
 
+# Flags of earlier releases.
+_RENAMED = {"--no-resume": "--start-over"}
+_DROPPED = {"--resume"}
+
+
 def run(arguments: list[str]) -> int:
     """Carry out a command line and return its exit status."""
     if "--version" in arguments[:1]:
         typer.echo(__version__)
         return 0
     debug = "--debug" in arguments
+    arguments = [_RENAMED.get(argument, argument) for argument in arguments if argument not in _DROPPED]
     try:
         status = app(
             [a for a in arguments if a != "--debug"], prog_name="autorubric", standalone_mode=False, obj=arguments

@@ -10,17 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autorubric.cli import EXIT_UNFINISHED
-from autorubric.cli.flags import folder_named
 from autorubric.cli.event_loop import run
+from autorubric.cli.flags import folder_named
 from autorubric.errors import ConfigError
 
 if TYPE_CHECKING:
-    from autorubric.runs.doctor import Finding
+    from autorubric.runs.finding import Finding
 
 _BaseUrl = Annotated[
     list[str] | None, typer.Option("--base-url", help="Endpoint to reach, repeatable; nothing is generated there.")
 ]
-_KeyEnv = Annotated[str | None, typer.Option("--key-env", help="Variable that holds the key of --base-url.")]
+_Model = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", help="MODEL or MODEL@BASE_URL to check, repeatable; one not listed is asked for 16 tokens."
+    ),
+]
+_KeyEnv = Annotated[
+    str | None, typer.Option("--key-env", help="Variable that holds the key of --base-url or --model.")
+]
 _Out = Annotated[
     Path,
     typer.Option(
@@ -36,20 +44,29 @@ _Json = Annotated[bool, typer.Option("--json", help="All findings as JSON.")]
 _MARKS = {"ok": "   ", "note": " ! ", "problem": "!! "}
 
 
-def doctor(base_url: _BaseUrl = None, key_env: _KeyEnv = None, out: _Out = Path(), json: _Json = False) -> int:
-    """Look at versions, keys (by name), disk, SQLite and endpoints; leave with status 1 where there is a problem."""
+def doctor(
+    base_url: _BaseUrl = None,
+    model: _Model = None,
+    key_env: _KeyEnv = None,
+    out: _Out = Path(),
+    json: _Json = False,
+) -> int:
+    """Check versions, keys (by name), disk, SQLite, endpoints and models; exit with 1 if there is a problem."""
+    from autorubric.cli.grading_inputs import split_judge
     from autorubric.files import dump_json
-    from autorubric.runs.doctor import disk_findings, endpoint_finding, environment_findings, sqlite_finding
+    from autorubric.runs.doctor import disk_findings, environment_findings, sqlite_finding
+    from autorubric.runs.endpoint_check import endpoint_findings
 
     if key_env is not None and not key_env.strip():
         raise ConfigError("--key-env names no variable")
-    if key_env is not None and not base_url:
-        raise ConfigError("--key-env names the key of --base-url; give --base-url URL as well")
+    if key_env is not None and not base_url and not model:
+        raise ConfigError("--key-env names the key of an endpoint; give --base-url URL as well, or --model MODEL")
+    places = _places(base_url or [], [split_judge(name) for name in model or ()])
 
-    async def reached() -> list[Finding]:
-        return await asyncio.gather(*(endpoint_finding(url, key_env) for url in base_url or ()))
+    async def reached() -> list[list[Finding]]:
+        return await asyncio.gather(*(endpoint_findings(url, names, key_env) for url, names in places))
 
-    endpoints = run(reached())
+    endpoints = (finding for findings in run(reached()) for finding in findings)
     found = [*environment_findings(), sqlite_finding(), *disk_findings(out), *endpoints]
     if json:
         print(dump_json([asdict(finding) for finding in found], indent=2))
@@ -58,3 +75,15 @@ def doctor(base_url: _BaseUrl = None, key_env: _KeyEnv = None, out: _Out = Path(
             advice = f"\n{'':22}{finding.advice}" if finding.advice else ""
             print(f"{_MARKS[finding.verdict]}{finding.subject:<19}{finding.value}{advice}")
     return EXIT_UNFINISHED if any(finding.verdict == "problem" for finding in found) else 0
+
+
+def _places(urls: list[str], named: list[tuple[str, str | None]]) -> list[tuple[str | None, list[str]]]:
+    """Each address with the models to look for there; None for models at the address of their provider."""
+    found: dict[str, list[str]] = {url: [] for url in urls}
+    at_providers: list[tuple[str | None, list[str]]] = []
+    for name, own in named:
+        for url in [own] if own else urls:
+            found.setdefault(url, []).append(name)
+        if not own and not urls:
+            at_providers.append((None, [name]))
+    return [*found.items(), *at_providers]

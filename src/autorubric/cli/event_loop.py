@@ -8,8 +8,8 @@ import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from autorubric.background import wait_for
-from autorubric.files.descriptors import can_open_more
+from autorubric.background import new_event_loop, wait_for
+from autorubric.files.descriptors import can_open_more, raise_limit
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ _FILES = 16
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns, run to its end on uvloop, which spends less on each call than asyncio's own loop.
+    """What the coroutine returns, run to its end on the fastest loop that is installed.
 
     Where a loop is running already, as in a notebook, the coroutine runs on a thread beside it.
 
@@ -31,14 +31,13 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         >>> run(answer())
         42
     """
+    raise_limit()
     if not can_open_more(_FILES):
         main.close()
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     if _is_loop_running():
         return wait_for(main)
-    import uvloop
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)
 
 

@@ -59,7 +59,7 @@ class Flag:
         return self.setting.startswith(_ONLY_FULL)
 
 
-_ONLY_FULL = ("full.", "roles.judges.", "judge_max_tokens", "license")
+_ONLY_FULL = ("full.", "roles.judges.", "judge_max_tokens", "licence_max_tokens", "rewrite_max_tokens", "license")
 
 
 def _role_flags() -> Iterable[Flag]:
@@ -101,10 +101,13 @@ FLAGS: tuple[Flag, ...] = (
     Flag("response-temperature", "response_temperature", float, "For the responses (1.0)."),
     Flag("ref-max-tokens", "ref_max_tokens", int, "Longest reference (8192)."),
     Flag("response-max-tokens", "response_max_tokens", int, "Longest response (8192)."),
-    Flag("rubric-max-tokens", "rubric_max_tokens", int, "Longest candidate rubric (2048)."),
-    Flag("merge-max-tokens", "merge_max_tokens", int, "Longest merged rubric (2048)."),
-    Flag("augment-max-tokens", "augment_max_tokens", int, "Longest list of evolved criteria (2048)."),
-    Flag("judge-max-tokens", "judge_max_tokens", int, "Longest reply of a judge (4096)."),
+    Flag("rubric-max-tokens", "rubric_max_tokens", int, "Longest candidate rubric (8192)."),
+    Flag("merge-max-tokens", "merge_max_tokens", int, "Longest merged rubric (by what is merged)."),
+    Flag("augment-max-tokens", "augment_max_tokens", int, "Longest list of evolved criteria (8192)."),
+    Flag("judge-max-tokens", "judge_max_tokens", int, "Full: longest reply of a judge (by number of criteria)."),
+    Flag("licence-max-tokens", "licence_max_tokens", int, "Full: longest list of licences (by number of criteria)."),
+    Flag("rewrite-max-tokens", "rewrite_max_tokens", int, "Full: longest list of rewrites (by number of criteria)."),
+    Flag("max-tokens-ceiling", "max_tokens_ceiling", int, "A reply that is cut off is asked for with up to (32768)."),
     Flag(
         "save-every",
         "save_every",

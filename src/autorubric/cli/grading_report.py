@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.progress import dollars, short
 from autorubric.core.counted import counted
 from autorubric.evaluation.summary import EvaluationSummary
@@ -20,8 +21,8 @@ _DOUBTS = {
 }
 
 
-def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
-    """Print scores, coverage, what decided, failures and cost."""
+def print_grades(summary: EvaluationSummary, totals: Iterable[Totals], negotiated: Iterable[str] = ()) -> None:
+    """Print scores, coverage, what decided, failures, cost, and what endpoints did not take."""
     print(f"\n{summary.graded} of {summary.total} items graded")
     for line in _score_lines(summary):
         print(f"  {line}")
@@ -34,8 +35,10 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals]) -> None:
             print(f"    {figures.name}: {figures.weight:g}, {figures.values.mean:.2f}, {share:.0f} %")
     for line in (*_consistency_lines(summary), *_doubt_lines(summary)):
         print(f"  {line}")
-    for line in spending_lines(totals):
+    for line in spending_lines(list(totals)):
         print(f"  {line}")
+    for note in negotiated:
+        print(f"  note: {note}")
     for reason, count in summary.reasons.most_common():
         print(f"  {count} judgments failed: {reason}")
 
@@ -61,14 +64,16 @@ def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:
             yield f"{summary.flags[flag]} judgments are {flag}: {meaning}; see 'flags' in items.jsonl"
 
 
-def spending_lines(totals: Iterable[Totals]) -> Iterable[str]:
-    """Calls, tokens and cost of each role and model."""
+def spending_lines(totals: Sequence[Totals]) -> Iterable[str]:
+    """Calls, tokens and cost of each role and model, and what these figures leave open."""
     for total in totals:
         failed = f", {total.failed} failed" if total.failed else ""
-        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out"
+        reasoning = f" ({short(total.usage.reasoning_tokens)} reasoning)" if total.usage.reasoning_tokens else ""
+        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out{reasoning}"
         cached = f" ({short(total.usage.cached_tokens)} cached)" if total.usage.cached_tokens else ""
         cost = dollars(None if total.unpriced else total.cost)
         yield f"{total.role} {total.model}: {total.calls:,} calls{failed}, {tokens}{cached}, {cost}"
+    yield from cost_notes(totals)
 
 
 def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
@@ -104,4 +109,4 @@ def estimate_lines(rows: Iterable[ModelEstimate]) -> Iterable[str]:
             f"about {short(row.usage.prompt_tokens)} tokens in, {short(row.usage.completion_tokens)} out, "
             f"{dollars(row.cost)}; at most {most} tokens, {most_cost}"
         )
-    yield "tokens are estimated at 4 characters each; at most takes a byte for a token and replies at --max-tokens"
+    yield "tokens are estimated at 4 characters each; at most: a byte for a token and replies at their first limit"

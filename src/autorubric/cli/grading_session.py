@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import sys
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.run_folder import run_folder
 from autorubric.dataset import RubricDataset
 from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.run import EvaluationRun
 from autorubric.evaluation.summary import EvaluationSummary
@@ -27,6 +26,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.run_ledger import LEDGER_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class GradingSession:
         grader: who grades.
         out: the run's directory.
         again: the command line that goes on with this run.
-        resume: False asks everything anew.
+        resume: False requests everything again.
         wait: wait for another process to leave the directory.
         formats: files of results to write.
         fail_under: the least mean score, or None.
@@ -65,10 +65,6 @@ class GradingSession:
 
     async def run(self) -> int:
         """Carry the command out and return its exit status."""
-        # A run allocates much and leaves nearly nothing behind: look for cycles a tenth as often, and never again
-        # through the modules and the dataset that are there already.
-        gc.set_threshold(20_000, 20, 20)
-        gc.freeze()
         labels = await self._announced()
         files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in self.formats))
         with run_folder(self.out, files, self.sources) as folder:
@@ -91,7 +87,7 @@ class GradingSession:
             self.wait,
             self.share_equal,
         )
-        async with experiment(plan, content) as (run, _):
+        async with experiment(plan, content) as (run, manifest):
             del content
             run.on_result = summary.add
             with interruptible(run):
@@ -102,7 +98,7 @@ class GradingSession:
             print(f"autorubric: {run.stopped}", file=sys.stderr)
             return EXIT_INPUT
         self._write_results()
-        print_grades(summary, totals)
+        print_grades(summary, totals, manifest.negotiated)
         print(f"  everything is in {self.out}")
         return self._status(run, summary)
 
@@ -157,13 +153,5 @@ def _was_refused(run: EvaluationRun) -> bool:
 
 def _state(run: EvaluationRun, summary: EvaluationSummary) -> RunState:
     activity = list(run.executor.snapshot().values()) if run.executor is not None else []
-    in_flight = sum(a.in_flight for a in activity)
-    return RunState(
-        rows=summary.total,
-        finished=summary.ended,
-        stages=[StageState("graded", summary.ended, in_flight, summary.failed)],
-        calls=sum(a.paid for a in activity),
-        reused=sum(a.hits for a in activity),
-        tokens=sum(a.usage.total_tokens for a in activity),
-        cost=None if any(a.unpriced for a in activity) else sum(a.cost for a in activity),
-    )
+    stage = StageState("graded", summary.graded, sum(a.in_flight for a in activity), summary.failed)
+    return RunState.of(summary.total, summary.ended, [stage], activity)

@@ -45,7 +45,10 @@ LengthPenaltyText = Annotated[
 Evidence = Annotated[bool, typer.Option("--evidence", help="Ask for quotes and find them in the submission.")]
 FewShot = Annotated[int, typer.Option(min=0, help="Labelled examples in each prompt; needs --training-data.")]
 Training = Annotated[Path | None, typer.Option("--training-data", help="Labelled dataset for --few-shot.")]
-Resume = Annotated[bool, typer.Option("--resume/--no-resume", help="--no-resume asks everything anew.")]
+StartOver = Annotated[
+    bool,
+    typer.Option("--start-over", help="Request everything again. What was spent before still counts in a budget."),
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process works in the directory.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and cost; spend nothing.")]
 Usd = Annotated[float | None, typer.Option("--budget-usd", help="Most dollars, over all runs in the directory.")]
@@ -57,7 +60,11 @@ Prices = Annotated[Path | None, typer.Option("--prices", help="YAML of dollars p
 Concurrency = Annotated[int, typer.Option("--concurrency", "-j", min=1, max=10_000, help="Most calls in flight.")]
 Abstain = Annotated[str, typer.Option("--cannot-assess", help="An abstention: skip, zero, partial or fail.")]
 Temperature = Annotated[float, typer.Option(help="Of the judges.")]
-MaxTokens = Annotated[int, typer.Option(min=1, max=10_000_000, help="Longest reply of a judge.")]
+MaxTokens = Annotated[int, typer.Option(min=1, max=10_000_000, help="Longest reply of a judge, at first.")]
+Ceiling = Annotated[
+    int,
+    typer.Option("--max-tokens-ceiling", min=1, max=10_000_000, help="Highest limit for replies that are cut off."),
+]
 Timeout = Annotated[float, typer.Option(help="Seconds one attempt may take.")]
 Retry = Annotated[int, typer.Option(min=0, max=100, help="Retries of a call that failed in passing.")]
 Seed = Annotated[int, typer.Option(help="Of the order of options and the choice of examples.")]
@@ -85,6 +92,7 @@ _OF_JUDGES = (
     "training_data",
     "temperature",
     "max_tokens",
+    "max_tokens_ceiling",
     "seed",
     "prompts",
     "prefix_first",
@@ -122,6 +130,8 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
         "api_key_env": given["judge_key_env"],
         "temperature": given["temperature"],
         "max_tokens": given["max_tokens"],
+        "max_tokens_ceiling": given["max_tokens_ceiling"],
+        "max_tokens_fixed": "max_tokens" in given["typed"],
         "timeout": given["timeout"],
         "max_retries": given["retry"],
         "max_parallel_requests": given["concurrency"],

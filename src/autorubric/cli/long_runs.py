@@ -6,7 +6,6 @@ import asyncio
 import os
 import shlex
 import shutil
-import signal
 import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from autorubric.llm.executor import Executor
+from autorubric.system.signals import ending_heard
 
 GRACE_SECONDS = 10.0
 """How long calls in flight may take to end after the first Ctrl-C."""
@@ -65,14 +65,8 @@ def interruptible(run: Interruptible) -> Iterator[None]:
         if run.executor is not None:
             loop.call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
 
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    for kind in kinds:
-        loop.add_signal_handler(kind, interrupt)
-    try:
+    with ending_heard(interrupt):
         yield
-    finally:
-        for kind in kinds:
-            loop.remove_signal_handler(kind)
 
 
 def command_again(
@@ -88,7 +82,7 @@ def command_again(
         without_values: flags that hold for one run only, each with a value.
 
     Example:
-        >>> again = command_again(["grade", "my essays.json", "--no-resume"], without=["--no-resume"])
+        >>> again = command_again(["grade", "my essays.json", "--start-over"], without=["--start-over"])
         >>> again.endswith("grade 'my essays.json'")
         True
         >>> command_again(["grade", "essays\udcff.json"]).endswith(r"grade $'essays\xff.json'")

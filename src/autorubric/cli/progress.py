@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -15,15 +15,21 @@ from autorubric.cli.printable import escaped, raw
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from autorubric.llm.tally import Activity
+
 
 @dataclass(frozen=True, slots=True)
 class StageState:
-    """How far one stage is: rows done, calls in flight, rows failed."""
+    """How far one stage is: rows done, what is under way, and rows failed, which are not among those done.
+
+    `in_flight` counts calls that a model works on or, with `unit` set, whatever the unit names.
+    """
 
     name: str
     done: int
     in_flight: int
     failed: int
+    unit: str = "in flight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,9 @@ class RunState:
         reused: answers that were recorded before.
         tokens: tokens of this session.
         cost: dollars of this session; None where a price is unknown.
+        in_flight: calls that models work on now; calls that wait are not among them.
+        retries: attempts of this session that were followed by another one.
+        rate_limited: those of them that met a rate limit (HTTP 429).
     """
 
     rows: int
@@ -47,6 +56,26 @@ class RunState:
     reused: int
     tokens: int
     cost: float | None
+    in_flight: int = 0
+    retries: int = 0
+    rate_limited: int = 0
+
+    @classmethod
+    def of(cls, rows: int, finished: int, stages: Sequence[StageState], activity: Iterable[Activity]) -> RunState:
+        """The state of a run whose calls are counted in `activity`."""
+        roles = list(activity)
+        return cls(
+            rows=rows,
+            finished=finished,
+            stages=stages,
+            calls=sum(role.paid for role in roles),
+            reused=sum(role.hits for role in roles),
+            tokens=sum(role.usage.total_tokens for role in roles),
+            cost=None if any(role.unpriced for role in roles) else sum(role.cost for role in roles),
+            in_flight=sum(role.in_flight for role in roles),
+            retries=sum(role.retries for role in roles),
+            rate_limited=sum(role.rate_limited for role in roles),
+        )
 
 
 class Display(Protocol):
@@ -84,16 +113,20 @@ def display_for(out: TextIO) -> Display:
 
 
 def figures(state: RunState, elapsed: float) -> str:
-    """Calls, tokens, cost, rate and the time left, in one line.
+    """Calls, retries, tokens and cost of this session, and the time left, in one line.
 
     Example:
-        >>> figures(RunState(100, 25, [], 200, 50, 12_000, 0.5), 10.0)
-        'calls 200 (20/s), 50 recorded before; 12.0k tokens; $0.50; 30s left'
+        >>> figures(RunState(100, 25, [], 200, 50, 12_000, 0.5, 6, 3, 2), 10.0).split("; ")[:2]
+        ['this session: 200 calls (20/s), 6 in flight, 50 reused', '3 retries, 2 of them rate limits (429)']
+        >>> figures(RunState(100, 25, [], 200, 0, 12_000, 0.5), 10.0)
+        'this session: 200 calls (20/s), 0 in flight; 12.0k tokens; $0.50; 30s left'
     """
     rate = state.calls / elapsed if elapsed > 0 else 0.0
-    parts = [
-        f"calls {state.calls:,} ({rate:.0f}/s)" + (f", {state.reused:,} recorded before" if state.reused else "")
-    ]
+    reused = f", {state.reused:,} reused" if state.reused else ""
+    parts = [f"this session: {state.calls:,} calls ({rate:.0f}/s), {state.in_flight} in flight{reused}"]
+    if state.retries:
+        limits = f", {state.rate_limited:,} of them rate limits (429)" if state.rate_limited else ""
+        parts.append(f"{state.retries:,} {'retry' if state.retries == 1 else 'retries'}{limits}")
     parts.append(f"{short(state.tokens)} tokens")
     parts.append(dollars(state.cost))
     if 0 < state.finished < state.rows:
@@ -149,8 +182,8 @@ class _Lines:
         self._last = ""
 
     def show(self, state: RunState, elapsed: float) -> None:
-        stages = ", ".join(f"{s.name} {s.done}" + (f" ({s.failed} failed)" if s.failed else "") for s in state.stages)
-        line = f"{state.finished}/{state.rows} rows; {stages}; {figures(state, elapsed)}"
+        stages = ", ".join(map(_counts, state.stages))
+        line = f"{state.finished}/{state.rows} rows ended; {stages}; {figures(state, elapsed)}"
         if line != self._last:
             print(f"[{lasting(elapsed)}] {line}", file=self._out, flush=True)
             self._last = line
@@ -176,6 +209,11 @@ class _Live:
         self._live.stop()
 
 
+def _counts(stage: StageState) -> str:
+    """Rows that a stage did and rows that failed there, apart."""
+    return f"{stage.name} {stage.done}" + (f", {stage.failed} failed" if stage.failed else "")
+
+
 def _table(state: RunState, elapsed: float) -> Table:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -184,7 +222,8 @@ def _table(state: RunState, elapsed: float) -> Table:
     for stage in state.stages:
         failed = f"{stage.failed} failed" if stage.failed else ""
         bar = ProgressBar(total=max(state.rows, 1), completed=stage.done, width=24)
-        table.add_row(escaped(stage.name), bar, f"{stage.done}/{state.rows}", f"{stage.in_flight} in flight", failed)
+        done = f"{stage.done}/{state.rows}"
+        table.add_row(escaped(stage.name), bar, done, f"{stage.in_flight} {stage.unit}", failed)
     outer = Table.grid()
     outer.add_row(table)
     outer.add_row(f"{figures(state, elapsed)}; {lasting(elapsed)} so far")

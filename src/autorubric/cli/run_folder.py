@@ -16,8 +16,8 @@ from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
 from autorubric.llm.records.tables import has_tables
 from autorubric.llm.records.view import opened_to_look
+from autorubric.runs.run_ledger import LEDGER_FOLDER
 
-LEDGER_FOLDER = "ledger"
 _SQLITE = b"SQLite format 3\0"
 
 

@@ -79,7 +79,7 @@ def select(
     training_data: flags.Training = None,
     limit: _Limit = None,
     skip_bad_rows: _Skip = False,
-    resume: flags.Resume = True,
+    start_over: flags.StartOver = False,
     wait: flags.Wait = False,
     dry_run: flags.DryRun = False,
     budget_usd: flags.Usd = None,
@@ -89,6 +89,7 @@ def select(
     cannot_assess: flags.Abstain = "skip",
     temperature: flags.Temperature = 0.0,
     max_tokens: flags.MaxTokens = 2048,
+    max_tokens_ceiling: flags.Ceiling = 32_768,
     sample_temperature: _SampleTemperature = 1.0,
     sample_max_tokens: _SampleMaxTokens = 8192,
     sample_key_env: _SampleKeyEnv = None,
@@ -145,8 +146,8 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
         given["out"],
         limits=Limits(given["budget_usd"], given["budget_tokens"], given["concurrency"]),
         trainers=trainers,
-        again=command_again(arguments, without=("--no-resume",)),
-        resume=given["resume"],
+        again=command_again(arguments, without=("--start-over",)),
+        resume=not given["start_over"],
         wait=given["wait"],
         prefix_first=given["prefix_first"],
         share_equal=given["share_equal"],
@@ -220,4 +221,3 @@ def _check_judged(given: dict[str, Any], queries: Sequence[RubricQuery]) -> None
     if bare and not given["judge"]:
         count = f"{len(bare)} of {len(queries)} queries"
         raise InputError(f"{count} have criteria without a check, the first in {bare[0].where}; pass --judge MODEL")
-

@@ -22,14 +22,20 @@ def print_selection(written: Written, totals: Iterable[Totals], reasons: Mapping
         f"\n{total.selected} of {total.queries} queries have an answer above {keep.threshold:g}; "
         f"{total.dropped} dropped, {total.undecided} undecided; {summary.answers} answers kept"
     )
-    lines = (*_spread_lines(written), *_curve_lines(summary), *_source_lines(summary), *_model_lines(summary), *_length_lines(summary))
+    lines = (
+        *_spread_lines(written),
+        *_curve_lines(summary),
+        *_source_lines(summary),
+        *_model_lines(summary),
+        *_length_lines(summary),
+    )
     for line in lines:
         print(f"  {line}")
     if written.flagged:
         print(f"  {written.flagged} kept answers look as if they addressed the judge; see 'flags' in items.jsonl")
     if summary.unjudged:
         print(f"  {summary.unjudged} candidates have no score; see 'failure' in decisions.jsonl")
-    for line in spending_lines(totals):
+    for line in spending_lines(list(totals)):
         print(f"  {line}")
     for reason, count in reasons.items():
         print(f"  {count} candidates failed: {reason}")

@@ -17,7 +17,7 @@ from autorubric.cli.run_folder import run_folder
 from autorubric.cli.selection_report import print_selection, print_selection_estimate
 from autorubric.errors import InputError
 from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.result import ItemResult
 from autorubric.evaluation.run import EvaluationRun
@@ -31,6 +31,7 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 from autorubric.training.candidates import CandidateAnswer, graded_dataset
 from autorubric.training.export import TRAINERS
 from autorubric.training.queries import RubricQuery
@@ -86,7 +87,7 @@ class SelectionSession:
         limits: what may be spent, and how much is asked at a time.
         trainers: whom the files are for.
         again: the command line that goes on with this run.
-        resume: False asks everything anew.
+        resume: False requests everything again.
         wait: wait for another process to leave the directory.
         prefix_first: let the first call of an item go ahead alone.
         share_equal: let equal candidates of a query share their replies.
@@ -197,7 +198,7 @@ class SelectionSession:
         folder = self.out / LEDGER_FOLDER
         with ExitStack() as stack:
             stack.enter_context(run_lock(folder, wait=self.wait))
-            ledger = stack.enter_context(Ledger.open(folder))
+            ledger = stack.enter_context(open_ledger(self.out, start_over=not self.resume))
             async with open_models(sampling.configs, self.limits.in_flight) as models:
                 executor = Executor(ledger, self.limits.budget(ledger))
                 generation = _generation(ledger)
@@ -242,12 +243,18 @@ class SelectionSession:
             if result.error is not None:
                 reasons[_category(result.error)] += 1
 
-        async with experiment(plan, dataset.to_json().encode()) as (run, _):
+        async with experiment(plan, dataset.to_json().encode()) as (run, manifest):
             run.on_result = take
             with interruptible(run):
-                async with shown(lambda: _state(run.executor, "graded", len(dataset), len(found), reasons.total())):
+                async with shown(
+                    lambda: _state(
+                        run.executor, "graded", len(dataset), len(found) - reasons.total(), reasons.total()
+                    )
+                ):
                     await run.to_the_end()
             totals = run.totals()
+        for note in manifest.negotiated:
+            print(f"note: {note}")
         for index, candidate in enumerate(candidates):
             found.setdefault(index, Scored(candidate, None, f"stopped: {run.stopped}", index))
         return [found[index] for index in sorted(found)], reasons, _Ending.of(run), totals
@@ -271,15 +278,8 @@ class SelectionSession:
 
 def _state(executor: Executor | None, stage: str, rows: int, done: int, failed: int) -> RunState:
     activity = list(executor.snapshot().values()) if executor is not None else []
-    return RunState(
-        rows=rows,
-        finished=done,
-        stages=[StageState(stage, done, sum(a.in_flight for a in activity), failed)],
-        calls=sum(a.paid for a in activity),
-        reused=sum(a.hits for a in activity),
-        tokens=sum(a.usage.total_tokens for a in activity),
-        cost=None if any(a.unpriced for a in activity) else sum(a.cost for a in activity),
-    )
+    state = StageState(stage, done, sum(a.in_flight for a in activity), failed)
+    return RunState.of(rows, done + failed, [state], activity)
 
 
 def _generation(ledger: Ledger) -> int:

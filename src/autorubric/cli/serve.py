@@ -83,6 +83,7 @@ def serve(
     cannot_assess: flags.Abstain = "skip",
     temperature: flags.Temperature = 0.0,
     max_tokens: flags.MaxTokens = 2048,
+    max_tokens_ceiling: flags.Ceiling = 32_768,
     timeout: flags.Timeout = 120.0,
     retry: flags.Retry = 5,
     seed: flags.Seed = 0,

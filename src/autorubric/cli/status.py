@@ -32,6 +32,7 @@ def status(run: _Run, json: _Json = False) -> int:
 
 def lines_of(found: RunStatus) -> Iterator[str]:
     """A status as a person reads it."""
+    from autorubric.cli.cost_notes import cost_notes
     from autorubric.cli.progress import dollars, lasting, short
 
     holder = f" ({found.holder})" if found.holder else ""
@@ -49,6 +50,8 @@ def lines_of(found: RunStatus) -> Iterator[str]:
         lost = f", {total.failed:,} failed" if total.failed else ""
         price = dollars(None if total.unpriced else total.cost)
         yield f"    {total.role:<10} {total.model}: {total.calls:,} calls{lost}, {price}"
+    for note in cost_notes(found.totals):
+        yield f"  note       {note}"
     if found.calls_per_second is not None:
         ago = "" if found.idle is None else f"; the last one {lasting(found.idle)} ago"
         yield f"  pace       {found.calls_per_second:.1f} calls a second{ago}"

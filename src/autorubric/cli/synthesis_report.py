@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.printable import escaped, raw
 from autorubric.cli.progress import dollars, lasting, short
 from autorubric.synthesis.example import EVOLVED, MERGED
@@ -32,7 +33,7 @@ def print_summary(summary: Summary, out: Path) -> None:
             print(f"  {remark}; `autorubric lint` on the file says more")
     if summary.gates and summary.gates.kept:
         _print_gates(summary.gates)
-    for line in _spending(summary.totals):
+    for line in (*_spending(summary.totals), *cost_notes(summary.totals)):
         print(f"  {line}")
     _print_counts("taken from what was there", summary.reused)
     _print_counts("asked anew because their inputs had changed", summary.stale)
@@ -88,7 +89,8 @@ def print_rubrics(out: Path, count: int) -> None:
 def _spending(totals: Iterable[Totals]) -> Iterable[str]:
     for total in totals:
         failed = f", {total.failed} failed" if total.failed else ""
-        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out"
+        reasoning = f" ({short(total.usage.reasoning_tokens)} reasoning)" if total.usage.reasoning_tokens else ""
+        tokens = f"{short(total.usage.prompt_tokens)} in, {short(total.usage.completion_tokens)} out{reasoning}"
         cost = dollars(None if total.unpriced else total.cost)
         yield f"{total.role:<10} {total.model}: {total.calls:,} calls{failed}, {tokens}, {cost}"
 
@@ -126,7 +128,7 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
     Console(file=raw(sys.stdout), markup=False).print(table)
     print(
         "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters"
-        " a token and usual reply lengths; at most takes a byte for a token and replies at max_tokens."
+        " a token and usual reply lengths; at most takes a byte for a token and replies at their first limit."
     )
 
 

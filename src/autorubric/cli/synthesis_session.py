@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from autorubric.background import rare_collections
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.long_runs import interruptible
 from autorubric.cli.progress import RunState, StageState, shown
-from autorubric.cli.run_folder import LEDGER_FOLDER, run_folder
+from autorubric.cli.run_folder import run_folder
 from autorubric.cli.synthesis_report import print_calls, print_estimates, print_rubrics, print_summary
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor
@@ -20,6 +20,7 @@ from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 from autorubric.synthesis.answering import StageAnswerer
 from autorubric.synthesis.estimate import calls_a_query, calls_to_make, estimates
 from autorubric.synthesis.export import FINAL_FILES
@@ -45,6 +46,7 @@ class Session:
         export_only: make no call.
         show: how many finished rubrics to print.
         again: the command line that goes on with this run.
+        start_over: go on where the ledger is lost; the settings refresh every role.
     """
 
     settings: SynthesisSettings
@@ -52,15 +54,15 @@ class Session:
     export_only: bool
     show: int
     again: str
+    start_over: bool = False
 
     async def run(self) -> int:
         """Carry the command out and return its exit status."""
         prepared = prepare(self.settings)
         made = configs(self.settings)
         settings = self.settings
-        # A run allocates much and leaves nearly nothing behind; the default looks for cycles ten times too often.
-        gc.set_threshold(20_000, 20, 20)
         async with AsyncExitStack() as stack:
+            stack.enter_context(rare_collections())
             models = await stack.enter_async_context(open_models(made, settings.concurrency))
             if settings.budget_usd is not None:
                 check_priced(models)
@@ -69,7 +71,7 @@ class Session:
             files = _FILES + (_FULL_FILES if settings.profile == "full" else ())
             folder = stack.enter_context(run_folder(settings.out, files, filter(None, sources)))
             stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=self.wait))
-            ledger = stack.enter_context(Ledger.open(settings.out / LEDGER_FOLDER))
+            ledger = stack.enter_context(open_ledger(settings.out, start_over=self.start_over))
             limited = settings.budget_usd is not None or settings.budget_tokens is not None
             budget = (
                 Budget(usd=settings.budget_usd, tokens=settings.budget_tokens, spent=ledger.spent())
@@ -87,6 +89,8 @@ class Session:
                 print(f"autorubric: {summary.stopped}", file=sys.stderr)
                 return EXIT_INPUT
         print_summary(summary, settings.out)
+        for note in run.negotiated:
+            print(f"  note: {note}")
         print_rubrics(settings.out, self.show)
         if run.interrupted:
             print(f"interrupted; go on with:\n  {self.again}")
@@ -135,17 +139,8 @@ def _state(run: SynthesisRun) -> RunState:
     answer, summary = run.answer, run.summary
     activity = run.executor.snapshot()
     stages = [
-        StageState(s.name, answer.done[s.name], answer.open[s.name], answer.failed[s.name])
+        StageState(s.name, answer.done[s.name], answer.open[s.name], answer.failed[s.name], "open")
         for s in run.prepared.plan.stages
         if s.slots
     ]
-    costs = [a.cost for a in activity.values() if a.paid]
-    return RunState(
-        rows=summary.rows,
-        finished=summary.finished + summary.failed,
-        stages=stages,
-        calls=sum(a.paid for a in activity.values()),
-        reused=sum(a.hits for a in activity.values()),
-        tokens=sum(a.usage.total_tokens for a in activity.values()),
-        cost=None if any(a.unpriced for a in activity.values()) else sum(c for c in costs if c is not None),
-    )
+    return RunState.of(summary.rows, summary.finished + summary.failed, stages, activity.values())

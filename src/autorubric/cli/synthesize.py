@@ -13,6 +13,7 @@ import typer
 from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.cli.event_loop import run
 from autorubric.cli.flags import FLAGS, folder_named, settings_tree
+from autorubric.cli.judge_flags import StartOver
 from autorubric.errors import ConfigError
 
 _Input = Annotated[
@@ -40,6 +41,7 @@ def synthesize(
     dry_run: _DryRun = False,
     wait: _Wait = False,
     export_only: _ExportOnly = False,
+    start_over: StartOver = False,
     show: _Show = 0,
     log_json: LogJson = None,
     log_prompts: LogPrompts = False,
@@ -49,7 +51,7 @@ def synthesize(
 
     The same command again goes on where the last one stopped and pays for nothing twice.
     """
-    from autorubric.synthesis.settings import settings_from, values_in
+    from autorubric.synthesis.settings import settings_from, slots_of, values_in
 
     held = values_in(config) if config else {}
     tree = settings_tree(given, held, models)
@@ -70,8 +72,11 @@ def synthesize(
     from autorubric.cli.long_runs import command_again
     from autorubric.cli.synthesis_session import Session
 
-    again = command_again(context.obj or sys.argv[1:], without=("--export-only",), without_values=("--refresh",))
-    session = Session(settings, wait, export_only, show, again)
+    if start_over:
+        settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in slots_of(settings))})
+    once = ("--export-only", "--start-over")
+    again = command_again(context.obj or sys.argv[1:], without=once, without_values=("--refresh",))
+    session = Session(settings, wait, export_only, show, again, start_over)
     with call_log(log_json, log_prompts, settings.out):
         return run(session.estimate() if dry_run else session.run())
 

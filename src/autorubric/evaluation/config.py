@@ -26,7 +26,7 @@ class EvalConfig:
         experiment_name: the directory's name; None derives one from the dataset. One name with other
             submissions, criteria or judges is safe: only what changed is asked.
         experiments_dir: where experiment directories are made.
-        resume: False asks everything anew, and keeps what was recorded before.
+        resume: False requests everything again; earlier replies stay on record and count toward the budget.
         prefix_first: let the first call of an item go ahead alone, so that endpoints that cache prompt prefixes
             compute the item's once.
         share_equal: let items with the same prompt, submission, reference and criteria share their replies. By

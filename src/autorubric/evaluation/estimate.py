@@ -10,6 +10,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.evaluation.copies import copies_in
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.executor import Executor, FollowUp
+from autorubric.llm.limits import started
 from autorubric.llm.model import Model
 from autorubric.llm.records.keys import request_key
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable, Usage
@@ -109,7 +110,7 @@ class _Counter:
             return _NOT_ASKED
         self._counted.add(key)
         rows.calls += 1
-        ceiling = model.ceiling(request)
+        ceiling = model.ceiling(started(model, request))
         expected = self._reply_tokens if ceiling is None else min(self._reply_tokens, ceiling.completion_tokens)
         rows.reply_tokens += expected
         rows.prompt_tokens += sum(len(message.content) for message in request.messages) / CHARS_A_TOKEN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -14,7 +14,6 @@ Status: TypeAlias = Literal["running", "completed", "failed"]
 
 DATASET_FILE = "dataset.json"
 ITEMS_FILE = "items.jsonl"
-LEDGER_FOLDER = "ledger"
 
 _TIMES = ("created_at", "started_at", "completed_at")
 
@@ -38,6 +37,8 @@ class ExperimentManifest:
         dataset_path: the copy of the dataset, in the directory.
         grader_config: what the grader is made of; a record, never read back.
         eval_config: settings of the last run.
+        calls: calls in the ledger, all runs together; None without a ledger of the directory's own.
+        negotiated: what endpoints turned out not to take, and what was sent instead.
 
     Example:
         >>> from datetime import UTC
@@ -60,6 +61,8 @@ class ExperimentManifest:
     dataset_path: str | None = None
     grader_config: dict[str, Any] | None = None
     eval_config: dict[str, Any] | None = None
+    calls: int | None = None
+    negotiated: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest as JSON values."""

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.evaluation.config import dataset_hash
 from autorubric.evaluation.copies import copies_in
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER, ExperimentManifest
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest
 from autorubric.evaluation.items_file import ItemsFile, read_lines
 from autorubric.evaluation.run import EvaluationRun
 from autorubric.files import write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
+from autorubric.llm.model import Model
+from autorubric.llm.models import negotiated
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import read_manifest
+from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 
 WINDOW = 64
 """Items open at a time where neither the caller nor the grader says."""
@@ -40,7 +44,7 @@ class ExperimentPlan:
         directory: where everything is written.
         window: the most items open at a time; None takes the grader's calls in flight.
         prefix_first: let the first call of an item go ahead alone.
-        resume: False asks everything anew.
+        resume: False requests everything again.
         settings: what the manifest says of the run's settings.
         wait: wait while another process works in the directory, instead of failing.
         share_equal: let equal items share their replies, instead of asking about each.
@@ -74,10 +78,12 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
     own = isinstance(grader, CriterionGrader) and not grader.has_records
     await _check_rubrics(plan)
     with ExitStack() as stack:
+        stack.enter_context(rare_collections())
         stack.enter_context(run_lock(folder, wait=plan.wait))
+        ledger = stack.enter_context(open_ledger(plan.directory, start_over=not plan.resume)) if own else None
         write_atomically(plan.directory / DATASET_FILE, [content, b"\n"])
-        ledger = stack.enter_context(Ledger.open(folder)) if own else None
         manifest = _manifest(plan, dataset_hash(content))
+        manifest.calls = None if ledger is None else ledger.count
         before = read_lines(items_path) if plan.resume else {}
         standing = len(before) if _same_work(manifest, plan.directory) else 0
         manifest.save(plan.directory)
@@ -93,15 +99,23 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             generation=_generation(ledger, anew=not plan.resume),
             copies={} if plan.share_equal else copies_in(plan.dataset),
         )
+        models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
+            models = (await grader.desk()).models
             run.executor = (await grader.desk()).executor if ledger is None else grader.executor_on(ledger)
             run.totals = grader.totals if ledger is None else ledger.totals
-        stack.enter_context(_ended(manifest, plan.directory, run))
+        stack.enter_context(_ended(manifest, plan.directory, run, models, ledger))
         yield run, manifest
 
 
 @contextmanager
-def _ended(manifest: ExperimentManifest, directory: Path, run: EvaluationRun) -> Iterator[None]:
+def _ended(
+    manifest: ExperimentManifest,
+    directory: Path,
+    run: EvaluationRun,
+    models: Mapping[str, Model],
+    ledger: Ledger | None,
+) -> Iterator[None]:
     """Write the manifest's end, however the run ends."""
     started = time.monotonic()
     try:
@@ -111,7 +125,9 @@ def _ended(manifest: ExperimentManifest, directory: Path, run: EvaluationRun) ->
         raise
     finally:
         manifest.error = manifest.error or run.stopped
+        manifest.negotiated = negotiated(models.values(), manifest.negotiated)
         manifest.completed_indices = run.completed
+        manifest.calls = None if ledger is None else ledger.count
         manifest.status = "completed" if len(run.completed) == manifest.total_items else "failed"
         manifest.completed_at = datetime.now(UTC)
         manifest.total_duration_seconds = (manifest.total_duration_seconds or 0.0) + time.monotonic() - started
@@ -141,6 +157,7 @@ def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
         dataset_path=DATASET_FILE,
         grader_config={"type": type(plan.grader).__name__, **describe()},
         eval_config=plan.settings,
+        negotiated=negotiated((), before.get("negotiated")),
     )
 
 

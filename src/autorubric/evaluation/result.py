@@ -285,8 +285,8 @@ def paid(totals: Iterable[Totals]) -> tuple[TokenUsage | None, float | None]:
 
 
 def _totals(directory: Path) -> list[Totals]:
-    from autorubric.evaluation.experiment import LEDGER_FOLDER
     from autorubric.llm.records.view import ledger_view
+    from autorubric.runs.run_ledger import LEDGER_FOLDER
 
     try:
         with ledger_view(directory / LEDGER_FOLDER) as ledger:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, overload
 
 from autorubric.errors import InputError
+from autorubric.system.files import opened, set_permissions, sync_folder
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM})
 
@@ -92,7 +93,7 @@ def _writer(path: str | Path, mode: str, permissions: int | None) -> Iterator[IO
         with file:
             wanted = permissions if permissions is not None else replaced and stat.S_IMODE(replaced)
             if wanted is not None:
-                os.fchmod(file.fileno(), wanted)
+                set_permissions(file.fileno(), wanted)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -101,13 +102,13 @@ def _writer(path: str | Path, mode: str, permissions: int | None) -> Iterator[IO
         with suppress(OSError):
             draft.unlink()
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _opened(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
     """The open file; `path` is the name the caller knows it by."""
     try:
-        descriptor = os.open(actual, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
+        descriptor = opened(actual, flags, 0o666)
     except OSError as error:
         if error.errno in _EXHAUSTED:  # no fault of the path: what was paid for until here is not undone by status 2
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
@@ -125,13 +126,3 @@ def _mode_of(target: Path) -> int | None:
     if stat.S_ISDIR(found):
         raise InputError(f"{target}: cannot be written: it is a folder")
     return found
-
-
-def _sync_folder(folder: Path) -> None:
-    # The rename itself is durable only once the folder is; some file systems refuse, which is no error.
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import orjson
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 _SLOW_MARK = b" "
-"""Starts what the slow way wrote: the quick reader would make floats of its integers."""
+"""Starts what the slow way wrote."""
 
 
 def json_bytes(value: Any) -> bytes:
     """The compact JSON of a value in UTF-8.
 
-    What the quick encoder does not take (half characters, integers beyond 64 bits, keys that are no text) goes the
-    slow way, half characters as the three bytes that `surrogatepass` gives them.
+    NaN and infinity become null. Text with half characters, which the quick encoder refuses, goes the slow way:
+    each is written as the three bytes that `surrogatepass` gives it.
 
     Raises:
         TypeError: something in the value is no JSON value.
@@ -25,16 +25,14 @@ def json_bytes(value: Any) -> bytes:
         '{"title":"剂量","weight":9}'
     """
     try:
-        return orjson.dumps(value)
-    except orjson.JSONEncodeError:
+        return to_json(value, inf_nan_mode="null")
+    except PydanticSerializationError:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return _SLOW_MARK + text.encode("utf-8", "surrogatepass")
 
 
 def json_value(data: bytes) -> Any:
     """The value of a JSON text in UTF-8; half characters and NaN are taken as Python's reader does.
-
-    Integers beyond 64 bits become floats, unless `json_bytes` wrote them.
 
     Raises:
         ValueError: the bytes are no JSON.
@@ -47,6 +45,6 @@ def json_value(data: bytes) -> Any:
     if data[:1] == _SLOW_MARK:
         return json.loads(data)
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
+        return from_json(data, allow_inf_nan=False)
+    except ValueError:
         return json.loads(data)

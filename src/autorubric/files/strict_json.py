@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
+from pydantic_core import PydanticSerializationError, to_json
 
 from autorubric.errors import InputError
 
@@ -80,8 +80,8 @@ def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
     """
     value, end = _quick_decoder.raw_decode(text, start)
     try:
-        colons = orjson.dumps(value).count(b":")
-    except orjson.JSONEncodeError:
+        colons = to_json(value).count(b":")
+    except PydanticSerializationError:
         colons = -1
     escaped = text.find("\\", start, end)  # one character is looked for many times faster than five
     if colons != text.count(":", start, end) or (escaped >= 0 and text.find("\\u003", escaped, end) >= 0):

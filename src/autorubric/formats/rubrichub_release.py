@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.checks import RUBRICHUB, validate_check
 from autorubric.core.criterion import Criterion
-from autorubric.errors import InputError
+from autorubric.errors import InputError, MissingPackageError
 from autorubric.formats.entries import POINTS, from_json_text, read_entries, with_tags
 from autorubric.formats.format import Format
 from autorubric.formats.record import Record, Row, number, read_prompt, read_text, rest_of, source_of, turns_of, whole
@@ -170,6 +170,8 @@ def _rule_parameters(check: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     try:
         values = validate_check(check["name"], check.get("parameters"))
+    except MissingPackageError:
+        raise
     except InputError:
         return None
     if not set(values) <= set(PARAMETERS):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from autorubric.core.judgment import Judgment
 from autorubric.errors import ConfigError
+from autorubric.extras import require
 from autorubric.graders.case import Case
 from autorubric.graders.evidence import Unsupported
 from autorubric.graders.few_shot import FewShot
@@ -39,6 +40,7 @@ class JudgeOptions:
 
     Raises:
         ConfigError: the seed is no whole number.
+        MissingPackageError: `evidence` is set and its package is not installed.
     """
 
     shuffle_options: bool = True
@@ -53,6 +55,8 @@ class JudgeOptions:
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise ConfigError(f"seed={self.seed!r}; expected a whole number")
+        if self.evidence:
+            require(("rapidfuzz",), "evidence", "evidence=True (--evidence)")
 
 
 def shared_values(case: Case, evidence: bool) -> dict[str, Any]:

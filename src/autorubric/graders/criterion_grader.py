@@ -22,7 +22,7 @@ from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.assembly import EscalationConfig, LLMCalls, Recipe, judge_specs
 from autorubric.graders.case import Case, Query
 from autorubric.graders.check_judge import ChecksFirst
-from autorubric.graders.desks import Desk, Desks, Limits
+from autorubric.graders.desks import MAX_IN_FLIGHT, Desk, Desks, Limits
 from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask, Judge
@@ -136,7 +136,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         ledger: Ledger | None = None,
         budget_usd: float | None = None,
         budget_tokens: int | None = None,
-        max_in_flight: int = 64,
+        max_in_flight: int = MAX_IN_FLIGHT,
         prefix_first: bool = True,
     ) -> None:
         super().__init__(length_penalty=length_penalty, normalize=normalize)

@@ -13,12 +13,16 @@ from autorubric.errors import ConfigError
 from autorubric.graders.assembly import Recipe
 from autorubric.graders.check_judge import ChecksFirst
 from autorubric.llm.budget import Budget, check_priced
-from autorubric.llm.executor import Executor, Records
+from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
+from autorubric.llm.records.kept import Records
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import run_lock
 from autorubric.llm.records.nothing import NoRecords
+from autorubric.llm.records.shared import shared_ledger
+
+MAX_IN_FLIGHT = 256
+"""Calls in flight where nobody says, in Python as on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Limits:
 
     usd: float | None = None
     tokens: int | None = None
-    in_flight: int = 64
+    in_flight: int = MAX_IN_FLIGHT
 
     def __post_init__(self) -> None:
         if isinstance(self.in_flight, bool) or not isinstance(self.in_flight, int) or self.in_flight < 1:
@@ -75,8 +79,9 @@ class Desks:
     Args:
         recipe: how judges are made from models.
         limits: what may be spent.
-        run_dir: where replies are recorded, held for this process until `close`; None keeps no reply.
-        ledger: an open ledger in the place of `run_dir`.
+    from autorubric.llm.records.nothing import NoRecords
+        run_dir: where replies are recorded, other graders and processes included; None keeps the last ones in memory.
+        ledger: an open ledger instead of `run_dir`.
     """
 
     def __init__(self, recipe: Recipe, limits: Limits, run_dir: Path | None, ledger: Ledger | None) -> None:
@@ -97,8 +102,7 @@ class Desks:
     def ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None where it has none."""
         if self._ledger is None and self._run_dir is not None:
-            self._held.enter_context(run_lock(self._run_dir))
-            self._ledger = self._held.enter_context(Ledger.open(self._run_dir))
+            self._ledger = self._held.enter_context(shared_ledger(self._run_dir))
         return self._ledger
 
     async def here(self) -> Desk:

@@ -189,7 +189,8 @@ def usage_of(reply: Reply | None) -> TokenUsage | None:
     if used is None:
         return None
     total = used.prompt_tokens + used.completion_tokens
-    return TokenUsage(used.prompt_tokens, used.completion_tokens, total, 0, used.cached_tokens)
+    written, read = used.cache_write_tokens, used.cached_tokens
+    return TokenUsage(used.prompt_tokens, used.completion_tokens, total, written, read)
 
 
 def _refused(message: str) -> Unreadable:

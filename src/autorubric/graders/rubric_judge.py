@@ -25,6 +25,7 @@ from autorubric.graders.reading import Said, read_entry, usage_of
 from autorubric.llm.model import Model
 from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.room import room_for
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
@@ -80,15 +81,17 @@ class RubricJudge:
         """The request for the wanted criteria together."""
         criteria = [_shown_criterion(case, index, self._shown(case, index)) for index in wanted]
         examples = self._examples(case, wanted)
-        turns = self.options.prompts.rubric.render(criteria=criteria, examples=examples, **shared_values(case, False))
-        inputs = {"query": case.query, "submission": case.submission, "criteria": criteria}
+        template = self.options.prompts.rubric
+        turns = template.render(criteria=criteria, examples=examples, **shared_values(case, False))
         return Request(
             messages_of(turns),
             "judge",
             _rubric_schema(),
             self.draw,
             item=case.item,
-            inputs=inputs,
+            inputs={"query": case.query, "submission": case.submission, "criteria": criteria},
+            room=room_for(entries=len(criteria)),
+            constrained=not template.wants_list,
             copy=case.copy_of(wanted),
         )
 

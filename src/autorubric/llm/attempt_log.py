@@ -17,6 +17,7 @@ from autorubric.errors import InputError
 from autorubric.files.quick_json import json_bytes
 from autorubric.llm.attempts import Attempt, watched_by
 from autorubric.llm.request import Failure, Usage
+from autorubric.system.files import opened_without_waiting
 
 _LONGEST_HEAD = 64 * 2**20  # bytes; with --log-prompts a line holds a prompt
 
@@ -77,7 +78,7 @@ def line_of(attempt: Attempt, run: str = "", *, prompts: bool = False) -> dict[s
         "item": request.item,
         "role": request.role,
         "draw": request.draw,
-        "reask": request.reask,
+        "reask": request.reask + request.cut_off,
         "model": attempt.model,
         "endpoint": urlsplit(attempt.base_url).netloc.rpartition("@")[2],
         "attempt": attempt.number,
@@ -124,8 +125,7 @@ def _opened(path: Path) -> Iterator[Callable[[bytes], object]]:
     _refuse_other_content(path)
     try:
         # A pipe that nobody reads would never open, were it waited for.
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o600)
-        os.set_blocking(descriptor, True)
+        descriptor = opened_without_waiting(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     except OSError as error:
         raise InputError(f"--log-json {path}: cannot be written: {error.strerror}") from error
     try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from autorubric.llm.budget import Amount, Reservation
 from autorubric.llm.model import Model
 from autorubric.llm.request import Failure, Reply, Request, Usage
+from autorubric.llm.reservations import Amount, Reservation
 
-# An endpoint that answers like this has not run the model.
+# An endpoint that refuses a request like this has not run the model; one that answers 200 may have run it.
 _NEVER_BILLED = frozenset({"auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"})
 
 
@@ -19,7 +19,7 @@ class Bill(NamedTuple):
     Attributes:
         usage: tokens as the endpoint counted them.
         cost: dollars of these tokens; None where the price is not known.
-        token_bound: tokens that may have been billed beside them in silence; None where nothing was.
+        token_bound: tokens that may have been billed besides, for attempts without a count; None where there is none.
         cost_bound: dollars of these; None where nothing was, or where the price is not known.
     """
 
@@ -36,7 +36,7 @@ class Bill(NamedTuple):
 
 
 def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: Reservation) -> Bill:
-    """The bill of a call: every attempt whose usage nobody told counts with its worst case.
+    """The bill of a call: every attempt that may have been billed without a token count is charged its worst case.
 
     Example:
         >>> class Priced:
@@ -54,7 +54,7 @@ def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: 
     usage = reply.usage if reply is not None else None
     cost = reply.cost if reply is not None else None
     silent = reservation.resends + (usage is None and _may_be_billed(outcome))
-    ceiling = model.ceiling(request) if silent else None
+    ceiling = (reservation.ceiling or model.ceiling(request)) if silent else None
     if ceiling is None:
         return Bill(usage or Usage(), cost, None, None)
     price = model.cost(ceiling)
@@ -78,4 +78,6 @@ def _priced(model: Model, reply: Reply) -> Reply:
 
 
 def _may_be_billed(outcome: Reply | Failure) -> bool:
-    return isinstance(outcome, Reply) or (outcome.sent and outcome.kind not in _NEVER_BILLED)
+    if isinstance(outcome, Reply):
+        return True
+    return outcome.sent and (outcome.kind not in _NEVER_BILLED or outcome.status == 200)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import Mapping
-from contextvars import ContextVar
 from typing import NamedTuple
 
 from autorubric.errors import ConfigError
 from autorubric.llm.model import Model
 from autorubric.llm.records.accounts import Spent
-from autorubric.llm.request import CallError, Failure, Request, Usage
+from autorubric.llm.request import Failure, Request, Usage
+from autorubric.llm.reservations import Amount, Claim, Reservation
+
+_log = logging.getLogger("autorubric.llm")
 
 # Sums of many small prices must not drift, so money is counted in whole picodollars.
 _PICO = 10**12
-
-
-class Amount(NamedTuple):
-    """Tokens, and the dollars they cost."""
-
-    tokens: int = 0
-    cost: float = 0.0
 
 
 def check_priced(models: Mapping[str, Model]) -> None:
@@ -48,38 +44,16 @@ def check_priced(models: Mapping[str, Model]) -> None:
         )
 
 
-class Reservation:
-    """The worst case of one call, held back until the call is settled.
-
-    Attributes:
-        need: the worst case of one attempt; None where no budget asked for it.
-        resends: attempts that may have been billed without a word, beside the last one.
-    """
-
-    __slots__ = ("_budget", "need", "resends", "settled")
-
-    def __init__(self, budget: Budget | None = None, need: Amount | None = None) -> None:
-        self._budget = budget
-        self.need = need
-        self.resends = 0
-        self.settled = False
-
-    async def extend(self) -> Failure | None:
-        """Hold the worst case once more, for another attempt; a failure where the budget forbids it."""
-        if self._budget is not None and self.need is not None:
-            refused = await self._budget.reserve_again(self.need)
-            if refused is not None:
-                return refused
-        self.resends += 1
-        return None
-
-
 class Budget:
     """A limit on what a run may spend, over all of its sessions.
 
     A call is admitted when everything spent, everything reserved and its own worst case fit under the limit
     together. One that does not fit waits while calls in flight may still turn out cheaper; when nothing is
-    left to wait for, it fails. So the limit holds at every moment, as long as models tell their true ceiling.
+    left to wait for, it fails. So the limit holds at every moment, as long as models state their true ceiling.
+
+    A reply that takes more tokens than its ceiling (from an endpoint that ignores `max_tokens`) raises the
+    ceiling of its model by twice the excess, for calls in flight as well. The overrun is then at most what was
+    in flight when the first such reply arrived; it is logged as a warning and named in refusals.
     Only a process that is killed forgets: the calls then in flight, at their worst case, are not counted.
 
     Args:
@@ -109,7 +83,10 @@ class Budget:
         self._reserved = _Sum()
         self._limit = _Sum(tokens if tokens is not None else math.inf, _pico(usd) if usd is not None else math.inf)
         self._running = 0
-        self._queue: deque[tuple[_Sum, asyncio.Future[bool]]] = deque()
+        self._queue: deque[tuple[Reservation, asyncio.Future[bool]]] = deque()
+        self._live: set[Reservation] = set()
+        self._excess: dict[int, Usage] = {}  # by model object: two models may share a name
+        self._overrun_logged = False
 
     def worst_case(self, model: Model, request: Request) -> Amount:
         """The most that one attempt at `request` can cost.
@@ -117,48 +94,69 @@ class Budget:
         Raises:
             ConfigError: the model's price or the request's length is not bounded, so no limit could hold.
         """
-        ceiling = model.ceiling(request)
-        if ceiling is None:
-            raise ConfigError(
-                f"model '{model.name}' puts no bound on the length of its replies; "
-                "a budget needs one, so set its max_tokens"
-            )
-        cost = model.cost(ceiling)
-        if self.usd is not None and cost is None:
-            raise ConfigError(
-                f"model '{model.name}' has no known price; "
-                "a budget in dollars needs one, so set its price, or give the budget in tokens"
-            )
-        return Amount(ceiling.total_tokens, cost or 0.0)
+        return self._need(_claim(model, request))
 
-    async def reserve(self, need: Amount) -> Reservation | Failure:
+    async def reserve_for(self, model: Model, request: Request) -> Reservation | Failure:
+        """A reservation for one attempt at `request`, as soon as it fits; a failure when it cannot fit any more.
+
+        Raises:
+            ConfigError: the model's price or the request's length is not bounded, so no limit could hold.
+        """
+        claim = _claim(model, request)
+        return await self.reserve(self._need(claim), claim)
+
+    async def reserve(self, need: Amount, claim: Claim | None = None) -> Reservation | Failure:
         """A reservation of `need`, as soon as it fits; a failure when it cannot fit any more."""
-        admitted = await self._admitted(_Sum.of(need))
-        return Reservation(self, need) if admitted else self._refusal(need)
-
-    async def reserve_again(self, need: Amount) -> Failure | None:
-        """Hold `need` once more for a call that is running: None when it is held, else why it cannot be."""
-        # While it waits, the call does not run: two calls that wait for each other must not wait for ever.
-        self._running -= 1
+        reservation = Reservation(self, need, claim)
+        reservation.waits_to_be_sent = reservation.must_be_covered = True
+        self._live.add(reservation)
         try:
-            admitted = await self._admitted(_Sum.of(need))
-        except asyncio.CancelledError:
-            self._running += 1
-            raise
-        if admitted:
-            return None
-        self._running += 1
-        return self._refusal(need)
+            # A ceiling may be raised between the admission and the moment at which this goes on.
+            while reservation.must_be_covered:
+                if not await self._admitted(reservation):
+                    return self._refusal(reservation.need or need)
+        finally:
+            if not reservation.held:
+                self._live.discard(reservation)
+        reservation.waits_to_be_sent = False
+        return reservation
 
-    def settle(self, reservation: Reservation, actual: Amount) -> None:
-        """Count what a call has cost in the place of what was reserved for it; only once."""
+    async def reserve_again(self, reservation: Reservation) -> Failure | None:
+        """Hold the worst case of a running call once more: None when it is held, else why it cannot be."""
+        # While it waits, the call does not run: two calls that wait for each other must not wait for ever.
+        self._run(reservation, False)
+        try:
+            admitted = await self._admitted(reservation)
+        finally:
+            self._run(reservation, True)
+        return None if admitted else self._refusal(reservation.need or Amount())
+
+    def settle(self, reservation: Reservation, actual: Amount, usage: Usage | None = None) -> None:
+        """Count what a call has cost instead of what was reserved for it; only once.
+
+        Args:
+            reservation: of the call.
+            actual: the most that the call can have cost, all of its attempts together.
+            usage: tokens of its reply, which may show that the model's ceiling is wrong.
+        """
         if reservation.settled or reservation.need is None:
             return
         reservation.settled = True
-        self._release(_Sum.of(reservation.need).times(1 + reservation.resends))
+        if usage is not None and reservation.claim is not None:
+            self._learn(reservation.claim, usage)
+        self._live.discard(reservation)
+        self._release(reservation, reservation.held)
+        self._run(reservation, False)
         self._spent = self._spent.plus(_Sum.of(actual))
         self._calls += 1
+        if not self._overrun_logged and not self._spent.within(self._limit):
+            self._overrun_logged = True
+            _log.warning("the budget is overrun: %s", self._refusal(reservation.need).message)
         self._admit_waiting()
+
+    def ceiling(self, claim: Claim) -> Usage:
+        """The most tokens of one attempt: what the model states, raised by what its replies have shown."""
+        return claim.stated + self._excess.get(id(claim.model), Usage())
 
     def spent(self) -> Amount:
         """What is spent so far, all sessions together, worst cases included."""
@@ -168,22 +166,24 @@ class Budget:
         """What calls in flight may still cost."""
         return Amount(int(self._reserved.tokens), self._reserved.pico / _PICO)
 
-    async def _admitted(self, need: _Sum) -> bool:
+    async def _admitted(self, reservation: Reservation) -> bool:
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._queue.append((need, place))
+        self._queue.append((reservation, place))
         self._admit_waiting()
         try:
             return await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled() and place.result():
-                self._release(need)
+                self._release(reservation, 1)
+                self._run(reservation, False)
             self._admit_waiting()
             raise
 
     def _admit_waiting(self) -> None:
         """Admit or refuse those who wait, in their order, until one has to go on waiting."""
         while self._queue:
-            need, place = self._queue[0]
+            reservation, place = self._queue[0]
+            need = _Sum.of(reservation.need or Amount())
             fits = self._spent.plus(self._reserved).plus(need).within(self._limit)
             if not fits and self._running and not place.done():
                 return
@@ -192,12 +192,64 @@ class Budget:
                 continue
             if fits:
                 self._reserved = self._reserved.plus(need)
-                self._running += 1
+                reservation.held += 1
+                reservation.must_be_covered = False
+                self._run(reservation, True)
             place.set_result(fits)
 
-    def _release(self, held: _Sum) -> None:
-        self._reserved = self._reserved.plus(held.times(-1))
-        self._running -= 1
+    def _release(self, reservation: Reservation, attempts: int) -> None:
+        """Give back what is held for some attempts of a call."""
+        self._reserved = self._reserved.plus(_Sum.of(reservation.need or Amount()).times(-attempts))
+        reservation.held -= attempts
+
+    def _run(self, reservation: Reservation, runs: bool) -> None:
+        """Note whether a call runs, so that others may wait for what it leaves."""
+        self._running += runs - reservation.runs
+        reservation.runs = runs
+
+    def _need(self, claim: Claim) -> Amount:
+        ceiling = self.ceiling(claim)
+        cost = claim.model.cost(ceiling)
+        if self.usd is not None and cost is None:
+            raise ConfigError(
+                f"model '{claim.model.name}' has no known price; "
+                "a budget in dollars needs one: give it (--prices FILE, LLMConfig.prices), or give the budget in "
+                "tokens (--budget-tokens)"
+            )
+        return Amount(ceiling.total_tokens, cost or 0.0)
+
+    def _learn(self, claim: Claim, usage: Usage) -> None:
+        """Raise the ceiling of a model whose reply exceeds it, for all that is reserved as well."""
+        known = self._excess.get(id(claim.model), Usage())
+        prompt = 2 * (usage.prompt_tokens - claim.stated.prompt_tokens)
+        completion = 2 * (usage.completion_tokens - claim.stated.completion_tokens)
+        raised = Usage(max(known.prompt_tokens, prompt), max(known.completion_tokens, completion))
+        if raised == known:
+            return
+        self._excess[id(claim.model)] = raised
+        if known == Usage():
+            _log.warning(
+                "%s: a reply took %s tokens (%s of the prompt) where at most %s + %s were allowed, so the endpoint "
+                "ignores max_tokens or adds to the prompt. The budget reserves more for its calls from now on, but "
+                "those already in flight may overrun it.",
+                claim.model.name,
+                f"{usage.total_tokens:,}",
+                f"{usage.prompt_tokens:,}",
+                f"{claim.stated.prompt_tokens:,}",
+                f"{claim.stated.completion_tokens:,}",
+            )
+        for held in self._live:
+            if held.claim is None or held.claim.model is not claim.model:
+                continue
+            attempts = held.held
+            self._release(held, attempts)
+            held.need = self._need(held.claim)
+            if held.waits_to_be_sent:
+                held.must_be_covered = True  # it is not in flight yet, and need not overrun the limit
+                self._run(held, False)
+            else:
+                held.held = attempts
+                self._reserved = self._reserved.plus(_Sum.of(held.need).times(attempts))
 
     def _refusal(self, need: Amount) -> Failure:
         calls = f"{self._calls:,} call" + ("" if self._calls == 1 else "s")
@@ -207,31 +259,19 @@ class Budget:
             limit, used, more = f"{self.tokens:,} tokens", f"{spent.tokens:,}", f"{need.tokens:,}"
         else:
             limit, used, more = _dollars(self.usd or 0.0), _dollars(spent.cost), _dollars(need.cost)
-        words = f"{used} spent, and the next call may cost {more}; a higher budget goes on from here"
+        over = "" if self._spent.within(self._limit) else " (overrun by replies longer than max_tokens)"
+        words = f"{used} spent{over}, and the next call may cost {more}; a higher budget goes on from here"
         return Failure("budget", f"budget of {limit} reached after {calls}: {words}")
 
 
-async def cover_resend() -> None:
-    """Reserve the worst case of the current call once more; nothing happens outside of a call.
-
-    A transport awaits this before it sends a request again whose last attempt may have been billed without
-    a word (a timeout, a reset, a body cut off), and holds no slot or limit meanwhile.
-
-    Raises:
-        CallError: the budget does not cover another attempt.
-
-    Example:
-        >>> import asyncio
-        >>> asyncio.run(cover_resend())
-    """
-    reservation = current_reservation.get()
-    if reservation is not None:
-        refused = await reservation.extend()
-        if refused is not None:
-            raise CallError(refused)
-
-
-current_reservation: ContextVar[Reservation | None] = ContextVar("current_reservation", default=None)
+def _claim(model: Model, request: Request) -> Claim:
+    stated = model.ceiling(request)
+    if stated is None:
+        raise ConfigError(
+            f"model '{model.name}' puts no bound on the length of its replies; "
+            "a budget needs one, so set its max_tokens"
+        )
+    return Claim(model, stated)
 
 
 class _Sum(NamedTuple):

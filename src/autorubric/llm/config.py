@@ -15,6 +15,9 @@ from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import read_text
 from autorubric.llm.http.secrets import HIDDEN, is_secret_header, without_secrets
 
+DEFAULT_CEILING = 32_768
+"""Completion tokens that no limit is raised beyond unless a user says so."""
+
 
 class ThinkingLevel(StrEnum):
     """How hard a reasoning model should think."""
@@ -108,6 +111,10 @@ class LLMConfig:
         tokens_per_minute: most tokens in any minute, as far as they can be known beforehand.
         prices: dollars per million tokens, `{"input": 1.25, "output": 10, "cached": 0.125}`, where the
             built-in table has no price or another one.
+        max_tokens_ceiling: the highest limit that a reply which was cut off is asked for again with; each time
+            the limit is doubled.
+        max_tokens_fixed: whether requests start with `max_tokens` as it is; False lets those whose prompt asks for
+            a longer reply start higher. It has no part in how replies are found again.
 
     Example:
         >>> LLMConfig("openai/gpt-5.1", temperature=0.0, api_key="sk-planted-key")
@@ -142,6 +149,8 @@ class LLMConfig:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     prices: dict[str, float] | None = None
+    max_tokens_ceiling: int = DEFAULT_CEILING
+    max_tokens_fixed: bool = True
 
     def __post_init__(self) -> None:
         if problems := [f"model {self.model!r} {problem}" for problem in _problems(self)]:
@@ -265,7 +274,6 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("tokens_per_minute", 1, math.inf),
 )
 _HIGHEST = 1e12
-_LEAST = {"max_tokens": 0, "max_retries": 0, "max_parallel_requests": 1, "cache_ttl": 0}
 _OPTIONAL = frozenset({"temperature", "top_p", "requests_per_minute", "tokens_per_minute"})
 
 
@@ -276,12 +284,13 @@ def _number_problems(config: LLMConfig) -> Iterator[str]:
             yield f"has {name}={value!r}; expected a {_range_in_words(low, high)}"
     for name, least in (
         ("max_tokens", 0),
+        ("max_tokens_ceiling", 1),
         ("max_retries", 0),
         ("max_parallel_requests", 1),
         ("cache_ttl", 0),
     ):
         value = getattr(config, name)
-        if value is None and name != "max_retries":
+        if value is None and name not in {"max_retries", "max_tokens_ceiling"}:
             continue
         if problem := _count_problem(name, value, least):
             yield f"has {problem}"

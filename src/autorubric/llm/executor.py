@@ -6,15 +6,18 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from autorubric.errors import LedgerError
 from autorubric.llm.billing import bill, priced
-from autorubric.llm.budget import Budget, Reservation, current_reservation
+from autorubric.llm.budget import Budget
+from autorubric.llm.limits import ReplyLimits, limit_of
 from autorubric.llm.model import Model
+from autorubric.llm.records.kept import Records
 from autorubric.llm.records.keys import request_key
 from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Request, Unreadable
+from autorubric.llm.reservations import Reservation, current_reservation
 from autorubric.llm.tally import Activity, Tally
 
 T = TypeVar("T")
@@ -22,22 +25,7 @@ FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
 
 # Failures that every later call of the same model would meet again.
 _ENDS_MODEL = frozenset({"auth", "quota", "no_model", "unreachable"})
-
-
-class Records(Protocol):
-    """Where replies are kept and found: a `Ledger`, or `NoRecords` for callers without a run directory."""
-
-    def find(self, key: bytes) -> Reply | None:
-        """The reply under `key`, or None."""
-        ...
-
-    async def record(self, row: CallRow) -> None:
-        """Return when `row` is kept."""
-        ...
-
-    def record_late(self, row: CallRow) -> None:
-        """Keep `row` without waiting, for a caller that is being cancelled."""
-        ...
+_CUT_OFF = Unreadable("truncated", "the reply was cut off")
 
 
 class Executor:
@@ -92,6 +80,7 @@ class Executor:
         # By object, not by identity: two models may differ in nothing but their key, and one key be wrong.
         self._ended: dict[int, tuple[Model, Failure]] = {}
         self._tally = Tally()
+        self._limits = ReplyLimits(ledger)
 
     async def ask(self, model: Model, request: Request) -> Reply | Failure:
         """The reply to `request`, paid for at most once in the life of the ledger, or why there is none.
@@ -117,6 +106,7 @@ class Executor:
         if refusal is not None:
             self._tally.refused(request.role)
             return refusal
+        self._limits.note_sent(model, request)
         flight = asyncio.create_task(self._call(key, model, request))
         self._flights[key] = flight
         flight.add_done_callback(lambda done: self._land(key, done))
@@ -149,8 +139,10 @@ class Executor:
     ) -> Answer[Any] | Failure:
         """What `read` finds in the reply, asking again a bounded number of times where it finds nothing.
 
-        Unreadable replies of earlier sessions do not count: to run again is to try again, under the next
-        re-ask. A failed call is returned as it is; the last unreadable reply becomes a failure and is kept.
+        A reply that was cut off is asked for again under a larger limit, up to the model's ceiling, and never
+        twice under the same one. Other unreadable replies of earlier sessions do not count: to run again is to try
+        again, under the next re-ask. A failed call is returned as it is; the last unreadable reply becomes a
+        failure and is kept.
 
         Args:
             model: who is asked.
@@ -160,24 +152,51 @@ class Executor:
                 the first one again.
         """
         asked_now = 0
-        asking = request
+        asking = self._limits.placed(model, request)
         while True:
             outcome = await self.ask(model, asking)
             if isinstance(outcome, Failure):
                 return outcome
             found = read(outcome)
-            if isinstance(found, Answer):
-                return found
             if not isinstance(found, Unreadable):
-                return Answer(found, outcome)
+                self._limits.note_worked(model, asking)
+                return found if isinstance(found, Answer) else Answer(found, outcome)
+            again = replace(follow_up(request, outcome, found), reask=asking.reask + 1)
+            if found.kind == "truncated":
+                following = self._after_cut_off(model, asking, outcome, found, again)
+                if isinstance(following, Failure):
+                    return following
+                asking = following
+                continue
             asked_now += outcome.fresh
             if outcome.fresh and (not found.again or asked_now > self.max_reasks):
-                return Failure(found.kind, found.message, attempts=outcome.attempts, reply=outcome)
-            asking = replace(follow_up(request, outcome, found), reask=asking.reask + 1)
+                return Failure(found.kind, _quoting(found, outcome), attempts=outcome.attempts, reply=outcome)
+            asking = self._limits.placed(model, again)
+
+    def _after_cut_off(
+        self, model: Model, asked: Request, reply: Reply, problem: Unreadable, again: Request
+    ) -> Request | Failure:
+        """What to ask after a reply that was cut off, or why nothing more is asked."""
+        if reply.limit is None and self.ledger.find(request_key(model, again)) is not None:
+            return again  # an earlier version asked once more under the same limit
+        if not problem.again:
+            return Failure(problem.kind, problem.message, attempts=reply.attempts, reply=reply)
+        return self._limits.longer(model, asked, reply, problem)
 
     def find(self, model: Model, request: Request) -> Reply | None:
-        """The recorded reply to `request`, or None where asking would make a call: for dry runs."""
-        return self.ledger.find(request_key(model, request))
+        """The recorded reply to `request`, or None where asking would make a call: for dry runs.
+
+        Of several under different limits the last; it may be one that was cut off.
+        """
+        placed = self._limits.placed(model, request)
+        found = self.ledger.find(request_key(model, placed))
+        while found is not None and found.finish_reason == "length":
+            longer = self._limits.longer(model, placed, found, _CUT_OFF)
+            reply = None if isinstance(longer, Failure) else self.ledger.find(request_key(model, longer))
+            if reply is None or isinstance(longer, Failure):
+                return found
+            placed, found = longer, reply
+        return found
 
     def stop(self, reason: str) -> None:
         """From now on make no new call: asks that are not hits fail with `reason`; calls in flight go on."""
@@ -247,12 +266,12 @@ class Executor:
     async def _reserve(self, model: Model, request: Request) -> Reservation | Failure:
         if self.budget is None:
             return Reservation()
-        return await self.budget.reserve(self.budget.worst_case(model, request))
+        return await self.budget.reserve_for(model, request)
 
     async def _complete(self, model: Model, request: Request, reservation: Reservation) -> Reply | Failure:
         current_reservation.set(reservation)
         try:
-            return priced(model, await model.complete(request))
+            return priced(model, _with_limit(model, request, await model.complete(request)))
         except CallError as error:
             if error.failure.kind in _ENDS_MODEL:
                 self._ended[id(model)] = (model, error.failure)
@@ -265,8 +284,27 @@ class Executor:
         charged = bill(model, request, outcome, reservation)
         self._tally.ended(request.role, outcome, charged)
         if self.budget is not None:
-            self.budget.settle(reservation, charged.most)
+            self.budget.settle(reservation, charged.most, charged.usage)
         row = CallRow.of(key, model.name, request, outcome)
         if charged.token_bound is None:
             return row
         return replace(row, cost_bound=charged.cost_bound, token_bound=charged.token_bound)
+
+
+def _with_limit(model: Model, request: Request, reply: Reply) -> Reply:
+    """The reply; one that was cut off says how many tokens it was allowed."""
+    if reply.finish_reason != "length" or reply.limit is not None:
+        return reply
+    counted = reply.usage.completion_tokens if reply.usage else 0
+    return replace(reply, limit=request.max_tokens or limit_of(model).own or counted)
+
+
+_LONGEST_QUOTE = 120  # characters of a reply that a message repeats
+
+
+def _quoting(problem: Unreadable, reply: Reply) -> str:
+    """What is wrong with a reply, and how the reply begins: a message that says only the first helps nobody."""
+    if problem.kind != "unreadable":
+        return problem.message
+    text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())
+    return f"{problem.message}; the reply begins: {text[:_LONGEST_QUOTE]!r}"

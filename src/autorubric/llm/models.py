@@ -48,6 +48,23 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
                 await model.close()
 
 
+def negotiated(models: Iterable[Model], before: object = None) -> list[str]:
+    """What endpoints turned out not to take and what was sent instead, each once, for summaries and manifests.
+
+    Args:
+        models: the models of a run.
+        before: what the manifest holds of earlier sessions; comes first. Anything but a list of texts is left out.
+
+    Example:
+        >>> from autorubric.llm.offline import OfflineModel
+        >>> negotiated([OfflineModel()], before=["http://h/v1 does not take seed for m; left out"])
+        ['http://h/v1 does not take seed for m; left out']
+    """
+    now = (note for model in models if isinstance(model, ChatModel) for note in model.notes())
+    kept = [note for note in before if isinstance(note, str)] if isinstance(before, list) else []
+    return list(dict.fromkeys((*kept, *now)))
+
+
 def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
     """What has to be said where a model of these names only stands in for a real one, before anything else.
 

@@ -62,6 +62,12 @@ class Request:
         reask: how often the same draw was asked before because its reply could not be read, from 0.
         item: the id of the record or dataset row that this is for.
         inputs: the values the prompt was made from; never sent. Models that read no prose use them.
+        max_tokens: completion tokens allowed instead of the model's own limit; None for the model's own. It is
+            part of the ledger's key only where it is set.
+        room: completion tokens that the reply needs, as far as the prompt tells; 0 where it does not.
+        cut_off: how often the request was asked before under a lower limit.
+        constrained: whether the endpoint is asked to keep the reply to `schema`; False where a user's prompt asks
+            for another shape.
         seat: which of several judges that ask the same question about one item this is, from 0.
         copy: which of several equal items this is for, from 0.
     """
@@ -73,18 +79,31 @@ class Request:
     reask: int = 0
     item: str = ""
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    max_tokens: int | None = None
+    room: int = 0
+    cut_off: int = 0
     seat: int = 0
     copy: int = 0
+    constrained: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more calls, as the endpoint counted them."""
+    """Tokens of one or more calls, as the endpoint counted them.
+
+    Attributes:
+        prompt_tokens: of the prompts, cached tokens included.
+        completion_tokens: of the replies, reasoning included.
+        cached_tokens: of the prompts, those read from a cache.
+        reasoning_tokens: of the replies, those of reasoning.
+        cache_write_tokens: of the prompts, those written to a cache.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -97,6 +116,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
 
@@ -118,6 +138,8 @@ class Reply:
         latency: seconds from sending the successful attempt to its last byte.
         attempts: HTTP requests this reply took, the failed ones included.
         fresh: True when this session paid for it, False when an earlier one did.
+        limit: completion tokens that the reply was allowed, if it was cut off; 0 where nobody knows. None for
+            replies that were not cut off, and for those that earlier versions recorded.
     """
 
     text: str
@@ -130,6 +152,7 @@ class Reply:
     latency: float = 0.0
     attempts: int = 1
     fresh: bool = True
+    limit: int | None = None
 
 
 FailureKind: TypeAlias = Literal[

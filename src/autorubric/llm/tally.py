@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from autorubric.llm.billing import Bill
@@ -13,7 +16,7 @@ class Activity:
     """The calls of one role in this session.
 
     Attributes:
-        in_flight: calls that models work on now.
+        open: calls that have begun and not ended.
         paid: calls that brought a reply.
         hits: asks that were answered without a call of their own.
         failures: calls that brought no reply.
@@ -21,9 +24,12 @@ class Activity:
         usage: tokens as counted by the endpoint.
         cost: dollars of the calls whose price is known.
         unpriced: replies whose price is not known.
+        waiting: open calls that wait for a place, for a rate limit or for a retry.
+        retries: attempts that were followed by another one.
+        rate_limited: those of them that were refused for a rate limit.
     """
 
-    in_flight: int = 0
+    open: int = 0
     paid: int = 0
     hits: int = 0
     failures: int = 0
@@ -31,6 +37,58 @@ class Activity:
     usage: Usage = Usage()  # noqa: RUF009 - frozen
     cost: float = 0.0
     unpriced: int = 0
+    waiting: int = 0
+    retries: int = 0
+    rate_limited: int = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that models work on now."""
+        return self.open - self.waiting
+
+
+_current: ContextVar[Activity | None] = ContextVar("activity", default=None)
+
+
+def waiting() -> AbstractContextManager[None]:
+    """Count the call of this task as waiting, not in flight, while the context is open.
+
+    Example:
+        >>> tally = Tally()
+        >>> tally.started("judge")
+        >>> with waiting():
+        ...     before = tally.snapshot()["judge"].in_flight
+        ...     with at_work():
+        ...         before, tally.snapshot()["judge"].in_flight
+        (0, 1)
+    """
+    return _shifted(1)
+
+
+def at_work() -> AbstractContextManager[None]:
+    """Count a waiting call as in flight while the context is open."""
+    return _shifted(-1)
+
+
+@contextmanager
+def _shifted(waiting: int) -> Iterator[None]:
+    activity = _current.get()
+    if activity is None:
+        yield
+        return
+    activity.waiting += waiting
+    try:
+        yield
+    finally:
+        activity.waiting -= waiting
+
+
+def count_retry(*, rate_limited: bool) -> None:
+    """Count an attempt of this task's call that is followed by another one."""
+    activity = _current.get()
+    if activity is not None:
+        activity.retries += 1
+        activity.rate_limited += rate_limited
 
 
 class Tally:
@@ -55,13 +113,15 @@ class Tally:
         self._of(role).refused += 1
 
     def started(self, role: str) -> None:
-        """Count a call in."""
-        self._of(role).in_flight += 1
+        """Count the call of this task in."""
+        activity = self._of(role)
+        activity.open += 1
+        _current.set(activity)
 
     def ended(self, role: str, outcome: Reply | Failure, bill: Bill) -> None:
         """Count a call out, with what came of it."""
         now = self._of(role)
-        now.in_flight -= 1
+        now.open -= 1
         now.usage += bill.usage
         now.cost += bill.cost or 0.0
         if isinstance(outcome, Reply):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from autorubric.errors import InputError
 from autorubric.prompts.fences import fence, section_code, texts_in
-from autorubric.prompts.template import Turn, source_fingerprint
+from autorubric.prompts.template import Turn, asks_for_list, source_fingerprint
 
 _PLACEHOLDER = re.compile(r"(<<[A-Za-z_]\w*>>|\{\|[A-Za-z_]\w*\|\})")
 
@@ -66,12 +66,13 @@ class PlaceholderTemplate:
         (('user', 'Q: why <<reference>>? R: because'),)
     """
 
-    __slots__ = ("_parts", "counts", "fingerprint", "name", "origin", "source", "variables")
+    __slots__ = ("_parts", "counts", "fingerprint", "name", "origin", "source", "variables", "wants_list")
 
     def __init__(self, file_name: str, source: str, origin: str) -> None:
         self.name, places = SEED_FILES[file_name]
         self.source, self.origin = source, origin
         self.fingerprint = source_fingerprint(self.name, source)
+        self.wants_list = asks_for_list(source)
         self.variables = frozenset(place.variable for place in places.values())
         self.counts = _entry_counts(places)
         pieces = _PLACEHOLDER.split(source)

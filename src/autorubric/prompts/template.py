@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
@@ -28,6 +29,26 @@ _CODE = "section_code"
 _JSON = json.JSONEncoder(ensure_ascii=False)
 _BLOCKS: tuple[Literal["system", "user"], ...] = ("system", "user")
 _TAIL = "criterion"
+
+
+_LIST = re.compile(
+    r"\bjson[ -]?(?:array|list)\b|\b(?:array|list) of (?:json )?(?:objects|dict)|"
+    r"\[\s*\{(?![{%#])|json ?(?:数组|列表)",
+    re.IGNORECASE,
+)
+_OBJECT = re.compile(r"\bjson object\b|\{\s*\"\w+\"\s*:\s*\[", re.IGNORECASE)
+
+
+def asks_for_list(source: str) -> bool:
+    """Whether a prompt asks for a JSON array that stands in no object.
+
+    Example:
+        >>> asks_for_list('Return a JSON array: [{"title": "..."}]'), asks_for_list('{"criteria": [{"title": ""}]}')
+        (True, False)
+        >>> asks_for_list("Name the criteria. Reply as JSON.")
+        False
+    """
+    return _LIST.search(source) is not None and _OBJECT.search(source) is None
 
 
 class Prompt(Protocol):
@@ -56,6 +77,11 @@ class Prompt(Protocol):
     @property
     def counts(self) -> dict[str, int]:
         """How many entries a list value must have, where the text fixes it."""
+        ...
+
+    @property
+    def wants_list(self) -> bool:
+        """Whether this is a user's prompt that asks for a JSON array, where ours ask for an object."""
         ...
 
     def render(self, **values: Any) -> tuple[Turn, ...]:
@@ -88,12 +114,13 @@ class Template:
 
     __slots__ = (
         *("_compiled", "_globals", "_parts", "_system", "_tail", "_varies"),
-        *("fingerprint", "name", "origin", "source", "variables"),
+        *("fingerprint", "name", "origin", "source", "variables", "wants_list"),
     )
 
     def __init__(self, name: str, source: str, origin: str = PACKAGED, varies: frozenset[str] = frozenset()) -> None:
         self.name, self.source, self.origin = name, source, origin
         self.fingerprint = source_fingerprint(name, source)
+        self.wants_list = origin != PACKAGED and asks_for_list(source)
         try:
             tree = _ENVIRONMENT.parse(source)
             self._compiled = _ENVIRONMENT.from_string(tree)

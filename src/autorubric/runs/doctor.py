@@ -6,50 +6,33 @@ import importlib.metadata
 import os
 import platform
 import re
+import shutil
 import sqlite3
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric import __version__
-from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.providers import PROVIDERS, resolve
+from autorubric.llm.http.providers import AZURE_KEY, PROVIDERS
 from autorubric.llm.records.directory import filesystem_of
-
-Verdict: TypeAlias = Literal["ok", "note", "problem"]
+from autorubric.runs.finding import Finding
+from autorubric.system.files import open_file_limits
 
 _OPTIONAL = {
     "opentelemetry-api": "spans of model calls",
 }
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
+DISTRIBUTION = "autorubric-hub"
+PACKAGE = "autorubric"
 _SYNCS = 40
 _BLOCK = 4096
 _SLOW_SYNC = 0.02  # seconds; a commit waits this long for the disk
 _FEW_FILES = 1024
 _MEGABYTES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at.
-
-    Attributes:
-        subject: what.
-        value: what was found.
-        verdict: `ok`, `note` (works, but worth knowing) or `problem`.
-        advice: what to do about it, or what it means.
-    """
-
-    subject: str
-    value: str
-    verdict: Verdict = "ok"
-    advice: str = ""
 
 
 def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
@@ -63,9 +46,10 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
     yield Finding("autorubric", __version__)
     yield Finding("python", f"{platform.python_version()} ({sys.executable})")
     yield Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores")
+    yield from _other_projects()
     yield from _packages()
     yield _open_files()
-    names = {name for provider in PROVIDERS.values() for name in provider.key_env}
+    names = {AZURE_KEY, *(name for provider in PROVIDERS.values() for name in provider.key_env)}
     keys = sorted(name for name in names if environ.get(name))
     if keys:
         yield Finding("keys", ", ".join(keys))
@@ -106,7 +90,7 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
     try:
         with tempfile.TemporaryDirectory(dir=directory, prefix=".autorubric-doctor-") as folder:
             speed, sync = _writing(Path(folder) / "block")
-        free = os.statvfs(directory)
+        free = shutil.disk_usage(directory).free
     except OSError as error:
         yield Finding(
             "disk", f"{directory}: {error.strerror}", "problem", "choose a run directory that can be written"
@@ -118,7 +102,7 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
         yield Finding("filesystem", kind or "", "problem", advice)
     else:
         yield Finding("filesystem", f"{kind or 'unknown'} at {directory.resolve()}")
-    yield Finding("free space", f"{free.f_bavail * free.f_frsize / 1e9:.1f} GB")
+    yield Finding("free space", f"{free / 1e9:.1f} GB")
     yield Finding("writing", f"{speed / 1e6:.0f} MB/s")
     value = f"{sync * 1e3:.1f} ms (median of {_SYNCS})"
     if sync > _SLOW_SYNC:
@@ -127,66 +111,40 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
         yield Finding("sync", value)
 
 
-async def endpoint_finding(base_url: str, key_env: str | None = None, timeout: float = 10.0) -> Finding:
-    """Whether an endpoint answers, asked for its list of models: nothing is generated and nothing is billed.
-
-    Raises:
-        ConfigError: the address is none that a model could have.
-
-    Example:
-        >>> import asyncio
-        >>> asyncio.run(endpoint_finding("http://127.0.0.1:9/v1")).verdict
-        'problem'
-    """
-    import aiohttp
-
-    endpoint = resolve(LLMConfig("doctor", api_base=base_url, api_key_env=key_env))
-    headers = {"Authorization": f"Bearer {endpoint.key.reveal()}"} if endpoint.key else {}
-    started = time.perf_counter()
-    limit = aiohttp.ClientTimeout(total=timeout)
-    try:
-        async with aiohttp.ClientSession(timeout=limit) as session:
-            url = f"{endpoint.base_url}/models"
-            async with session.get(url, headers=headers, allow_redirects=False) as answer:
-                status = answer.status
-    except (TimeoutError, aiohttp.ClientError, OSError) as error:
-        words = f"no answer within {timeout:g} s" if isinstance(error, TimeoutError) else _plain(error)
-        return Finding(
-            "endpoint", f"{endpoint.base_url}: {words}", "problem", "is the address right, and it running?"
+def _other_projects() -> Iterator[Finding]:
+    """Other distributions that install a package called autorubric: the one installed last replaced files of ours."""
+    found = {
+        name: found.version
+        for found in importlib.metadata.distributions()
+        if (name := re.sub(r"[-_.]+", "-", found.name or "").lower()) != DISTRIBUTION
+        and (name == PACKAGE or any(file.parts[0] == PACKAGE for file in found.files or ()))
+    }
+    for name, version in sorted(found.items()):
+        advice = (
+            f"another project that installs a package of the same name; run: pip uninstall {name}, "
+            f"then: pip install --force-reinstall --no-deps {DISTRIBUTION}"
         )
-    return _answered(endpoint.base_url, status, time.perf_counter() - started)
-
-
-def _answered(base_url: str, status: int, seconds: float) -> Finding:
-    value = f"{base_url}: HTTP {status} after {seconds * 1e3:.0f} ms"
-    if status in (401, 403):
-        return Finding(
-            "endpoint", value, "problem", "it wants a key, or another one; name its variable with --key-env"
-        )
-    if 200 <= status < 300 or status == 405:
-        return Finding("endpoint", value)
-    if status == 404:
-        return Finding("endpoint", value, "note", "it answers, but has no list of models; check the path, often /v1")
-    return Finding("endpoint", value, "problem", "it answers, but not well")
+        yield Finding(name, version, "problem", advice)
 
 
 def _packages() -> Iterator[Finding]:
-    for name in ("aiohttp", "pydantic", "pyarrow", "numpy", "zstandard"):
+    for name in ("aiohttp", "pydantic", "pyarrow", "numpy"):
         try:
             yield Finding(name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, "missing", "problem", "install autorubric again")
+            yield Finding(name, "missing", "problem", "run: pip install autorubric-hub")
     for name, purpose in _OPTIONAL.items():
         try:
             yield Finding(name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, "not installed", "note", f"only needed for {purpose}")
+            yield Finding(name, f"not installed (optional: {purpose})")
 
 
 def _open_files() -> Finding:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limits = open_file_limits()
+    if limits is None:
+        return Finding("open files", "no limit is known on this system")
+    soft, hard = limits
     if 0 <= soft < _FEW_FILES:
         return Finding("open files", str(soft), "note", f"`ulimit -n {hard}` before runs with a high --concurrency")
     return Finding("open files", "unlimited" if soft < 0 else str(soft))
@@ -208,7 +166,3 @@ def _writing(path: Path) -> tuple[float, float]:
         os.fsync(file.fileno())
         speed = (_MEGABYTES << 20) / (time.perf_counter() - started)
     return speed, statistics.median(waits)
-
-
-def _plain(error: Exception) -> str:
-    return str(error) or type(error).__name__

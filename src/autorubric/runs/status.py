@@ -15,8 +15,7 @@ from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import lock_holder
 from autorubric.llm.records.view import LedgerView, Pace, ledger_view, seconds_since
 from autorubric.runs.manifest import read_manifest
-
-LEDGER_FOLDER = "ledger"
+from autorubric.runs.run_ledger import LEDGER_FOLDER
 
 State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
 

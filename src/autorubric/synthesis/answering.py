@@ -90,8 +90,9 @@ class StageAnswerer:
         return Outcome(answer.value, model.name, notes=answer.notes)
 
     def is_recorded(self, slot: str, request: Request) -> bool:
-        """Whether the reply to what a slot would ask is there, so that asking makes no call."""
-        return self.executor.find(self.models[slot], self._of_its_generation(slot, request)) is not None
+        """Whether the reply to what a slot would ask is there and whole, so that asking makes no call."""
+        found = self.executor.find(self.models[slot], self._of_its_generation(slot, request))
+        return found is not None and found.finish_reason != "length"
 
     def _of_its_generation(self, slot: str, request: Request) -> Request:
         return replace(request, draw=request.draw + self.generations.get(slot, 0) * DRAWS_A_GENERATION)
@@ -137,6 +138,9 @@ class _RecordAccess:
     @property
     def models(self) -> Mapping[str, Model]:
         return self.answerer.models
+
+    def is_recorded(self, slot: str, request: Request) -> bool:
+        return self.answerer.is_recorded(slot, request)
 
     def ask_as(self, slot: str) -> Ask:
         their_own = self.answerer._of_its_generation

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
+from autorubric.llm.limits import started
 from autorubric.llm.model import Model
 from autorubric.llm.request import Request, Usage
 from autorubric.synthesis.answering import StageAnswerer
@@ -193,7 +194,7 @@ def _estimate(
 ) -> SlotEstimate:
     if not asked or not calls:
         return SlotEstimate(slot, model.name, calls, Usage(), 0.0, 0, 0.0)
-    ceilings = [model.ceiling(request) for request in asked]
+    ceilings = [model.ceiling(started(model, request)) for request in asked]
     prompt = sum(len(m.content) for request in asked for m in request.messages) / CHARS_A_TOKEN / len(asked)
     reply = lengths[asked[0].role]
     known = [c for c in ceilings if c is not None]

@@ -12,6 +12,18 @@ from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import checked_key
 from autorubric.synthesis.settings import RoleSettings, Slot, SynthesisSettings, slots_of
 
+_LIMITS = {
+    "reference": "ref_max_tokens",
+    "own": "ref_max_tokens",
+    "response": "response_max_tokens",
+    "rubric": "rubric_max_tokens",
+    "merge": "merge_max_tokens",
+    "augment": "augment_max_tokens",
+    "judge": "judge_max_tokens",
+    "licence": "licence_max_tokens",
+    "rewrite": "rewrite_max_tokens",
+}
+
 
 def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
     """The model configuration of every slot, keys included.
@@ -44,17 +56,10 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
 def _config(settings: SynthesisSettings, slot: Slot, role: RoleSettings, environ: Mapping[str, str]) -> LLMConfig:
     part = slot.name.split("_", maxsplit=1)[0]
     temperature = settings.response_temperature if part == "response" else settings.temperature
-    longest = {
-        "reference": settings.ref_max_tokens,
-        "own": settings.ref_max_tokens,
-        "response": settings.response_max_tokens,
-        "rubric": settings.rubric_max_tokens,
-        "merge": settings.merge_max_tokens,
-        "augment": settings.augment_max_tokens,
-        "judge": settings.judge_max_tokens,
-        "licence": settings.licence_max_tokens,
-        "rewrite": settings.rewrite_max_tokens,
-    }[part]
+    setting = _LIMITS[part]
+    longest: int = getattr(settings, setting)
+    # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
+    of_role = None if part == "own" else role.max_tokens
     variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
     key = environ.get(variable, "")
     return LLMConfig(
@@ -62,8 +67,9 @@ def _config(settings: SynthesisSettings, slot: Slot, role: RoleSettings, environ
         api_base=role.base_url or None,
         api_key=checked_key(key, variable).reveal() if key.strip() else None,
         temperature=temperature if role.temperature is None else role.temperature,
-        # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
-        max_tokens=longest if role.max_tokens is None or part == "own" else role.max_tokens,
+        max_tokens=longest if of_role is None else of_role,
+        max_tokens_ceiling=settings.max_tokens_ceiling,
+        max_tokens_fixed=of_role is not None or setting in settings.model_fields_set,
         top_p=role.top_p,
         seed=role.seed,
         requests_per_minute=role.requests_per_minute,

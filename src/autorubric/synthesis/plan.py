@@ -56,6 +56,10 @@ class ModelAccess(Protocol):
         """The model of every slot."""
         ...
 
+    def is_recorded(self, slot: str, request: Request) -> bool:
+        """Whether a whole reply to a request of a slot is recorded."""
+        ...
+
     def ask_as(self, slot: str) -> Ask:
         """How the model of a slot is asked: `Executor.ask_for` for this record."""
         ...

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from autorubric.errors import ConfigError
 from autorubric.files import nearest, read_document
+from autorubric.llm.config import DEFAULT_CEILING
 from autorubric.synthesis.domains import with_domain
 from autorubric.synthesis.full.settings import FullSettings
 from autorubric.synthesis.plan import letters
@@ -103,7 +104,10 @@ class SynthesisSettings(Strict):
         timeout: seconds one attempt may take.
         temperature: for reference, rubric, merge and augment.
         response_temperature: for the responses.
-        ref_max_tokens: the longest reference; likewise for the other roles.
+        ref_max_tokens: completion tokens that a reference is first asked for with; likewise for the other roles.
+            Where it is not set, a reply that needs more room starts higher: a merge by what it merges, a judgment
+            of a whole rubric and licences by the number of criteria.
+        max_tokens_ceiling: the highest limit that a reply which was cut off is asked for again with.
         save_every: rows between two writes of the step files and the manifest. Every reply is saved at once.
         max_criteria: the most criteria of a final rubric, kept by points; 0 for no cap.
         license: of the data, for the dataset card of the full method, as Hugging Face writes it.
@@ -139,6 +143,7 @@ class SynthesisSettings(Strict):
     judge_max_tokens: int = Field(4096, gt=0, le=10_000_000)
     licence_max_tokens: int = Field(4096, gt=0, le=10_000_000)
     rewrite_max_tokens: int = Field(2048, gt=0, le=10_000_000)
+    max_tokens_ceiling: int = Field(DEFAULT_CEILING, gt=0, le=10_000_000)
     save_every: int = Field(200, gt=0, le=1_000_000_000)
     max_criteria: int = Field(0, ge=0, le=1_000_000)
     license: str = Field("unknown", min_length=1)

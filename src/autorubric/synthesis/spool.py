@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
-import orjson
+from pydantic_core import PydanticSerializationError, to_json
 
 from autorubric.synthesis.plan import Plan
 from autorubric.synthesis.runner import NO_CALL_MADE, Row
@@ -87,6 +87,6 @@ def _pieces(plan: Plan, row: Row) -> Iterator[str]:
 
 def _members(fields: dict[str, Any]) -> str:
     try:
-        return orjson.dumps(fields)[1:-1].decode()
-    except orjson.JSONEncodeError:  # a number beyond 64 bits
+        return to_json(fields, inf_nan_mode="null")[1:-1].decode()
+    except PydanticSerializationError:  # half characters
         return json.dumps(fields, ensure_ascii=False)[1:-1]

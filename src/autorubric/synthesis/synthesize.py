@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from autorubric import __version__
 from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
-from autorubric.llm.models import stand_ins
+from autorubric.llm.models import negotiated, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure
 from autorubric.prompts import PromptSet, load_prompts, package_prompts
@@ -116,13 +116,20 @@ class SynthesisRun:
     refused: bool = False
     summary: Summary = field(init=False)
     answer: StageAnswerer = field(init=False)
+    _negotiated_before: list[str] = field(init=False)
     _next_checkpoint: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         settings = self.prepared.settings
+        self._negotiated_before = negotiated((), (read_manifest(settings.out) or {}).get("negotiated"))
         gates = GateTally(settings.full.gates.order) if settings.profile == "full" else None
         self.summary = Summary(self.prepared.report.rows, skipped=self.prepared.report.skipped, gates=gates)
         self.answer = self._answerer()
+
+    @property
+    def negotiated(self) -> list[str]:
+        """What endpoints turned out not to take, earlier sessions included."""
+        return negotiated(self.models.values(), self._negotiated_before)
 
     def stop(self, reason: str) -> None:
         """Open no further record and make no further call; what is in flight ends by itself."""
@@ -232,10 +239,12 @@ class SynthesisRun:
             "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
             "stand_ins": list(stand_ins(model.name for model in self.models.values())),
             "models": {slot: model.name for slot, model in self.models.items()},
+            "negotiated": self.negotiated,
             "templates": prepared.prompts.fingerprints(),
             "steps": list(STEPS[: prepared.plan.last_step + 1]),
             "counts": self.summary.as_dict(),
             "usage": totals,
+            "calls": self.ledger.count,
         }
         write_manifest(prepared.settings.out, content)
 

@@ -1,7 +1,15 @@
 """Models and endpoints to test with: no network, no key, every fault on demand."""
 
 from autorubric.testing.completion import Completion
-from autorubric.testing.endpoint import Counts, LoopbackEndpoint, LoopbackProcess, Received, sized_replies
+from autorubric.testing.endpoint import (
+    Counts,
+    LoopbackEndpoint,
+    LoopbackProcess,
+    RateWindow,
+    Received,
+    TokenLimits,
+    sized_replies,
+)
 from autorubric.testing.faults import FAULTS, Fault, FaultPlan
 from autorubric.testing.latency import Latency
 from autorubric.testing.scripted import ScriptedModel
@@ -15,7 +23,9 @@ __all__ = [
     "Latency",
     "LoopbackEndpoint",
     "LoopbackProcess",
+    "RateWindow",
     "Received",
     "ScriptedModel",
+    "TokenLimits",
     "sized_replies",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The part of a chat completion that varies: content, why it ended, and a refusal.
+    """The part of a chat completion that varies: content, why it ended, a refusal, and reasoning before it.
 
     Example:
         >>> Completion("Yes.").content
@@ -19,6 +19,10 @@ class Completion:
     content: str | None
     finish_reason: str = "stop"
     refusal: str | None = None
+    reasoning: str | None = None
+
+
+CHARS_A_TOKEN = 4
 
 
 def estimated_tokens(characters: int) -> int:
@@ -28,7 +32,7 @@ def estimated_tokens(characters: int) -> int:
         >>> estimated_tokens(9)
         3
     """
-    return (characters + 3) // 4
+    return -(-characters // CHARS_A_TOKEN)
 
 
 def prompt_text(body: dict[str, Any]) -> str:
@@ -58,7 +62,8 @@ def envelope(completion: Completion, model: str, prompt_tokens: int, cached_toke
         >>> json.loads(envelope(Completion("Yes."), "m", 7))["usage"]
         {'prompt_tokens': 7, 'completion_tokens': 1, 'total_tokens': 8}
     """
-    spoken = estimated_tokens(len(completion.content or completion.refusal or ""))
+    thought = estimated_tokens(len(completion.reasoning or ""))
+    spoken = thought + estimated_tokens(len(completion.content or completion.refusal or ""))
     usage: dict[str, Any] = {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": spoken,
@@ -66,7 +71,11 @@ def envelope(completion: Completion, model: str, prompt_tokens: int, cached_toke
     }
     if cached_tokens is not None:
         usage["prompt_tokens_details"] = {"cached_tokens": cached_tokens}
+    if thought:
+        usage["completion_tokens_details"] = {"reasoning_tokens": thought}
     message = {"role": "assistant", "content": completion.content, "refusal": completion.refusal}
+    if thought:
+        message["reasoning_content"] = completion.reasoning
     choice = {"index": 0, "message": message, "finish_reason": completion.finish_reason, "logprobs": None}
     whole = {
         "id": "chatcmpl-loopback",

@@ -131,7 +131,7 @@ _ALL: tuple[Fault, ...] = (
         for p in ("max_tokens", "max_completion_tokens", "temperature", "response_format")
     ),
     # the server's trouble
-    _error(500, "The server had an error while processing your request.", None),
+    _error(500, "The server had an error while processing your request. You can retry your request.", None),
     Fault("502", 502, (("Content-Type", "text/html"),), b"<html><body><h1>502 Bad Gateway</h1></body></html>"),
     _error(503, "The engine is currently overloaded.", None),
     _error(529, "Overloaded.", "overloaded_error"),

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from autorubric.errors import InputError
+from autorubric.llm.limits import Limit
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 from autorubric.testing.completion import estimated_tokens
 
@@ -64,11 +65,15 @@ class ScriptedModel:
         """Its name: two scripted models of one name count as the same model."""
         return ("scripted", self._name)
 
+    @property
+    def limit(self) -> Limit:
+        """How long a reply may be; the script decides how long it is."""
+        return Limit(self._max_tokens)
+
     def ceiling(self, request: Request) -> Usage | None:
-        """The request's own tokens and `max_tokens`; None where that was not set."""
-        if self._max_tokens is None:
-            return None
-        return Usage(_prompt_tokens(request), self._max_tokens)
+        """The request's own tokens, and the request's or the model's `max_tokens`; None where neither is set."""
+        most = request.max_tokens or self._max_tokens
+        return None if most is None else Usage(_prompt_tokens(request), most)
 
     def cost(self, usage: Usage) -> float | None:
         """Dollars at the price it was given."""

@@ -201,7 +201,9 @@ def rewarder_of(
     if judge is None:
         return Rewarder(CriterionGrader.of_checks(), rule)
     if isinstance(judge, str):
-        judge = LLMConfig(judge, temperature=0.0, max_tokens=2048, api_base=base_url, timeout=300.0)
+        judge = LLMConfig(
+            judge, temperature=0.0, max_tokens=2048, max_tokens_fixed=False, api_base=base_url, timeout=300.0
+        )
     elif base_url is not None:
         raise ConfigError("the judge's configuration has its own api_base; leave base_url out")
     grader = CriterionGrader(judge_model_config=judge, run_dir=run_dir, max_in_flight=max_in_flight)

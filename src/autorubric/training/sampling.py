@@ -146,7 +146,8 @@ class SamplingRun:
 def read_answer(reply: Reply) -> Answer[str] | Unreadable:
     """The answer in a reply.
 
-    One that was cut off is nothing to learn from, and asking again for the same money seldom helps.
+    One that was cut off is nothing to learn from. A larger limit would change what is sampled, so that is the
+    user's choice.
 
     Example:
         >>> read_answer(Reply("<think>Hm.</think> Because.")).value
@@ -156,5 +157,5 @@ def read_answer(reply: Reply) -> Answer[str] | Unreadable:
     """
     found = read_text(reply)
     if isinstance(found, Unreadable) and found.kind == "truncated":
-        return replace(found, again=False)
+        return replace(found, again=False, message=f"{found.message}; raise --sample-max-tokens")
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autorubric.evaluation.estimate import CHARS_A_TOKEN, ModelEstimate
-from autorubric.llm.request import Answer
+from autorubric.llm.request import Answer, Unreadable
 from autorubric.training.candidates import CandidateAnswer
 from autorubric.training.sampling import SamplingRun, read_answer
 
@@ -31,6 +31,8 @@ def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[Mode
             row.recorded += 1
             candidates.append(run.candidate(place, answer.value))
             continue
+        if isinstance(answer, Unreadable) and answer.kind == "truncated":
+            continue  # it is not asked for again
         ceiling = row.model.ceiling(request)
         row.calls += 1
         row.prompt_tokens += sum(len(turn.content) for turn in request.messages) / CHARS_A_TOKEN

@@ -146,40 +146,6 @@ def test_a_request_larger_than_the_limit_is_late_and_not_stuck() -> None:
     assert bucket.delay(1, now=1.0) > 60
 
 
-def test_only_rate_limits_cut_and_not_twice_within_the_cooldown() -> None:
-    async def main(loop: JumpingLoop) -> None:
-        limiter = limiter_on(loop, Allowance(100))
-        limiter.refused(0.0, None)
-        assert limiter.limit == 80
-        await asyncio.sleep(5)
-        limiter.refused(4.0, None)
-        assert limiter.limit == 80
-        await asyncio.sleep(12)
-        limiter.refused(16.0, None)
-        assert limiter.limit == 64
-
-    run(main)
-
-
-def test_the_limit_grows_back_only_while_it_is_used() -> None:
-    async def main(loop: JumpingLoop) -> None:
-        limiter = limiter_on(loop, Allowance(100))
-        limiter.refused(0.0, None)
-        for _ in range(1000):
-            limiter.accepted()  # nothing in flight: not busy
-        assert limiter.limit == 80
-        limiter.in_flight = 64  # 80 % of 80
-        for _ in range(80):
-            limiter.accepted()
-        assert limiter.limit == 84
-        limiter.in_flight = 100
-        for _ in range(2000):
-            limiter.accepted()
-        assert limiter.limit == 100
-
-    run(main)
-
-
 def test_the_strictest_limit_counts_until_its_owner_leaves() -> None:
     limiter, one, two = Limiter(lambda: 0.0), _Owner(), _Owner()
     limiter.join(one, Allowance(64))

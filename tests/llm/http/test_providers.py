@@ -6,7 +6,8 @@ import pytest
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.providers import PROVIDERS, checked_base_url, resolve
+from autorubric.llm.http.addresses import checked_base_url
+from autorubric.llm.http.providers import PROVIDERS, resolve
 
 KEYS = {f"{name.upper()}_API_KEY": f"{name}-key-123" for name in PROVIDERS}
 
@@ -180,3 +181,33 @@ def test_addresses_that_must_not_get_a_key_are_refused(url: str, reason: str) ->
 
 def test_a_pasted_full_address_is_cut_to_its_base() -> None:
     assert checked_base_url("https://host/v1/chat/completions/") == "https://host/v1"
+
+
+AZURE = "https://mine.openai.azure.com/openai/deployments/gpt"
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        (f"{AZURE}?api-version=1", f"{AZURE}/chat/completions?api-version=1"),
+        (f"{AZURE}/chat/completions?api-version=1", f"{AZURE}/chat/completions?api-version=1"),
+        (f"{AZURE}/?api-version=1&x=2", f"{AZURE}/chat/completions?api-version=1&x=2"),
+        (f"{AZURE}?", f"{AZURE}/chat/completions"),
+        ("http://localhost:8000/v1", "http://localhost:8000/v1/chat/completions"),
+    ],
+)
+def test_the_query_of_an_address_stays_at_its_end(written: str, url: str) -> None:
+    assert resolve(LLMConfig("m", api_base=written, api_key="k-123456"), {}).url("/chat/completions") == url
+
+
+@pytest.mark.parametrize("query", ["api-key=k", "key=k", "x=1&access_token=k", "sig=k", "code=k"])
+def test_a_key_in_the_query_of_an_address_is_refused(query: str) -> None:
+    with pytest.raises(ConfigError, match="in its query, which looks like a key") as caught:
+        checked_base_url(f"https://host/v1?{query}")
+    assert "=k" not in str(caught.value)
+
+
+def test_azure_has_a_variable_of_its_own_for_its_key() -> None:
+    keys = {"AZURE_OPENAI_API_KEY": "azure-key-1", "OPENAI_API_KEY": "openai-key-1"}
+    assert found("gpt", keys, api_base=f"{AZURE}?api-version=1")[3] == "azure-key-1"
+    assert found("gpt", keys, api_base="https://elsewhere.example/v1")[3] == "openai-key-1"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autorubric.llm.http.retry import LONGEST_RETRY_AFTER, Backoff, http_fault, retry_after_seconds
+from autorubric.llm.http.retry import LONGEST_RETRY_AFTER, Backoff, error_fault, http_fault, retry_after_seconds
 from autorubric.llm.http.transport import HttpReply
 
 
@@ -113,6 +113,46 @@ def test_hostile_error_bodies_are_quoted_in_text_that_can_be_stored(body: str) -
     found = fault(400, body)
     assert found.kind == "rejected"
     assert len(found.message.encode()) < 1000
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message", "kind"),
+    [
+        # Alibaba
+        (400, "Throttling.RateQuota", "Requests rate limit exceeded, please try again later.", "rate_limit"),
+        (400, "Throttling", "Requests throttling triggered.", "rate_limit"),
+        (429, "Throttling.AllocationQuota", "Allocated quota exceeded, please increase your quota.", "rate_limit"),
+        (429, "limit_requests", "You exceeded your current requests list.", "rate_limit"),
+        (400, "Arrearage", "Access denied, please make sure your account is in good standing.", "quota"),
+        # Volcengine
+        (429, "ModelAccountRpmRateLimitExceeded", "RPM limit of the model is exceeded.", "rate_limit"),
+        (429, "ServerOverloaded", "The service is currently unable to handle requests.", "rate_limit"),
+        (403, "AccountOverdueError", "The account has an overdue balance.", "quota"),
+        # Azure
+        (429, "429", "Requests have exceeded call rate limit. Please retry after 20 seconds.", "rate_limit"),
+        (403, "403", "Out of call volume quota. Quota will be replenished in 8 days.", "quota"),
+        # Bedrock behind a gateway, Zhipu, SiliconFlow
+        (400, "ThrottlingException", "Too many tokens, please wait before trying again.", "rate_limit"),
+        (403, "1113", "账户余额不足", "quota"),
+        (400, "1302", "已达到速率限制", "rate_limit"),
+        (403, "30001", "Sorry, your account balance is insufficient", "quota"),
+        # `transformers serve` with one model
+        (400, "", "Server is pinned to 'a/b'; requested 'c'.", "no_model"),
+        # Further on, an error quotes the request, which may speak of limits.
+        (400, "", "messages: invalid. " + "x" * 300 + " rate limit", "rejected"),
+        (401, "", "rate limit", "auth"),
+    ],
+)
+def test_providers_own_words_for_limits_and_empty_accounts_are_known(
+    status: int, code: str, message: str, kind: str
+) -> None:
+    found = fault(status, {"error": {"code": code, "message": message}})
+    assert (found.kind, found.again) == (kind, kind == "rate_limit")
+
+
+def test_a_limit_that_a_200_reports_is_a_rate_limit() -> None:
+    found = error_fault({"message": "Throttling.BurstRate: slow down", "code": "Throttling"})
+    assert (found.kind, found.again, found.maybe_billed) == ("rate_limit", True, True)
 
 
 def test_what_may_have_been_billed_is_told() -> None:

@@ -130,7 +130,7 @@ NOT_READ: list[tuple[str, str, str]] = [
     ("a stray quote that hides the end", '[{"d": "Uses a 6" pipe", "weight": 3}]', "never closed"),
     ("a stray quote among brackets", '[{"d": "Uses [a 6" pipe]", "weight": 3}]', "never closed"),
     ("cut in Python literals", str([DOSE, RISK])[:-2], "never closed"),
-    ("only a draft in thoughts that do not end", f"<think>maybe {BOTH}", "nothing but thinking"),
+    ("only a draft in thoughts that do not end", f"<think>maybe {BOTH}", "reasoning and no answer"),
     ("a draft in thoughts, a broken answer", f"<think>maybe [{D}]</think>[{R[:-5]}", "never closed"),
     ("an object where entries were left out", f"[{D}, ...]", "no JSON array"),
     ("a comment where entries were left out", f"[{D}, // ... and so on\n]", "no JSON array"),

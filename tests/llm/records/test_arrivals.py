@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from autorubric.errors import LedgerError
 from autorubric.llm.records import arrivals
 from autorubric.llm.records.arrivals import FILE_NAMES, Arrival, Arrivals, take_over
 from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import WriteTurn
 from autorubric.llm.records.rows import CallRow, SealedRow
 from autorubric.llm.request import Failure, Reply
 
@@ -36,18 +38,26 @@ def missing(directory: Path, rows: Iterable[CallRow]) -> list[str]:
     return [row.item for row, reply in found if reply is None or reply.text != row.outcome.text]  # type: ignore[union-attr]
 
 
+@contextlib.contextmanager
+def turn_of_another(directory: Path) -> Iterator[None]:
+    turn = WriteTurn(directory)
+    with turn:
+        yield
+    turn.close()
+
+
 async def left_by_a_kill(rows: list[CallRow], folder: Path, *, committed: int = 0) -> Path:
     """A copy of the files of a ledger that has acknowledged `committed` of the rows and got them all."""
     run, killed = folder / "run", folder / "killed"
     for row in rows[:committed]:
         with Ledger.open(run) as ledger:
             await ledger.record(row)
-    with Ledger.open(run, linger=60.0) as ledger:
-        waiting = [asyncio.ensure_future(ledger.record(row)) for row in rows[committed:]]
-        await asyncio.sleep(0)
-        assert not any(task.done() for task in waiting)
-        shutil.copytree(run, killed)
-        ledger.close()
+    with Ledger.open(run) as ledger:
+        with turn_of_another(run):  # nothing can be committed
+            waiting = [asyncio.ensure_future(ledger.record(row)) for row in rows[committed:]]
+            await asyncio.sleep(0)
+            assert not any(task.done() for task in waiting)
+            shutil.copytree(run, killed)
         await asyncio.gather(*waiting)
     return killed
 
@@ -56,7 +66,7 @@ async def test_what_had_arrived_is_found_though_it_was_never_committed(tmp_path:
     rows = [a_row(number) for number in range(20)]
     killed = await left_by_a_kill(rows, tmp_path, committed=3)
     assert missing(killed, rows) == []
-    assert [path.name for path in killed.iterdir()] == ["ledger.sqlite"]
+    assert {path.name for path in killed.iterdir()} == {"ledger.sqlite", "write.lock"}
     assert missing(killed, rows) == []
 
 
@@ -186,7 +196,7 @@ async def main(ledger):
     os.write(1, b"arrived\\n")
     await asyncio.gather(*waiting)
 
-asyncio.run(main(Ledger.open(Path(sys.argv[1]), linger=60.0)))
+asyncio.run(main(Ledger.open(Path(sys.argv[1]))))
 """
 
 
@@ -227,7 +237,7 @@ def test_a_file_that_never_had_its_mark_holds_nothing(tmp_path: Path, content: b
     (tmp_path / FILE_NAMES[0]).write_bytes(content)
     with Ledger.open(tmp_path) as ledger:
         assert ledger.count == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["ledger.sqlite"]
+    assert {path.name for path in tmp_path.iterdir()} == {"ledger.sqlite", "write.lock"}
 
 
 def test_an_error_while_rows_are_taken_over_leaves_them_where_they_are(tmp_path: Path) -> None:

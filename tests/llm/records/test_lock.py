@@ -53,11 +53,11 @@ def test_a_killed_process_lets_go_of_the_directory(tmp_path: Path) -> None:
     child = hold(tmp_path)
     child.send_signal(signal.SIGKILL)
     child.communicate()
-    left_behind = (tmp_path / "run.lock").read_text()
+    left_behind = (tmp_path / "run.holder").read_text()
     assert f"process {child.pid}," in left_behind
-    (tmp_path / "run.lock").write_text(left_behind + " on a machine with a long name")
+    (tmp_path / "run.holder").write_text(left_behind + " on a machine with a long name")
     with run_lock(tmp_path):
-        held = (tmp_path / "run.lock").read_text()
+        held = (tmp_path / "run.holder").read_text()
         assert f"process {os.getpid()}," in held
         assert "long name" not in held
 
@@ -84,7 +84,7 @@ def test_an_error_in_the_block_lets_go_and_passes_through(tmp_path: Path) -> Non
         raise ZeroDivisionError
     with run_lock(tmp_path):
         pass
-    assert (tmp_path / "run.lock").read_text() == ""
+    assert (tmp_path / "run.holder").read_text() == ""
 
 
 def test_the_lock_file_is_for_the_owner_only(tmp_path: Path) -> None:

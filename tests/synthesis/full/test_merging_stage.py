@@ -45,6 +45,9 @@ class Table:
     def __post_init__(self) -> None:
         self.models = {"merge": self.model}
 
+    def is_recorded(self, slot: str, request: Request) -> bool:
+        return False
+
     def ask_as(self, slot: str) -> Any:
         async def ask(model: Any, request: Request, read: Any, follow_up: Any) -> Any:
             if self.failing:

@@ -5,37 +5,56 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import random
+import logging
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from autorubric.errors import ConfigError
 from autorubric.llm import attempts, spans
-from autorubric.llm.budget import cover_resend
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.advice import final_if_same, not_found, unreachable, wrong_address
 from autorubric.llm.http.allowance import Allowance
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.negotiation import Terms
-from autorubric.llm.http.prices import Price, price_of
-from autorubric.llm.http.providers import resolve
+from autorubric.llm.http.limits import Place
+from autorubric.llm.http.negotiation import Terms, sent_limit, shortened
+from autorubric.llm.http.prices import price_of, stated_price
+from autorubric.llm.http.providers import Endpoint, resolve
 from autorubric.llm.http.proxies import proxy_for
-from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
-from autorubric.llm.http.secrets import HiddenHeaders, without_secrets
+from autorubric.llm.http.quota import readings
+from autorubric.llm.http.retry import Backoff, Fault, Retries, http_fault, transport_fault
+from autorubric.llm.http.secrets import HiddenHeaders, redacted, without_secrets
 from autorubric.llm.http.transport import TransportError
-from autorubric.llm.http.wire import WEB_PAGE, encoded, prompt_ceiling, read_reply, request_body, sampling
+from autorubric.llm.http.usage import is_believable, quoted_usage
+from autorubric.llm.http.wire import (
+    WEB_PAGE,
+    asked_limit,
+    encoded,
+    prompt_ceiling,
+    read_reply,
+    request_body,
+    sampling,
+)
+from autorubric.llm.limits import Limit
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
+from autorubric.llm.reservations import Reservation, cover_resend, current_reservation
+from autorubric.llm.tally import at_work, count_retry, waiting
+
+_log = logging.getLogger("autorubric.llm")
 
 _GUESSED_COMPLETION = 1024  # tokens, where a tokens-per-minute limit has to be kept without knowing
+
+
+_Attempted: TypeAlias = tuple[Terms, Mapping[str, Any], "Reply | Fault"]
 
 
 class ChatModel:
     """One model at one HTTP endpoint: the owner of its retries, limits and negotiation.
 
-    One call of `complete` makes at most `max_retries + 1` HTTP requests; a request that is sent again in
-    another form, after the endpoint refused the first, comes on top, at most once for each parameter
-    of a model. While a call waits for its retry it takes no place from others.
+    One call of `complete` makes at most `max_retries + 1` HTTP requests. Two kinds come on top: a request that is
+    sent again in another form after the endpoint refused the first, at most once for each parameter of a model,
+    and requests that are refused for a rate limit. While a call waits it takes no place from others.
 
     Example:
         >>> model = ChatModel(LLMConfig("vllm/Qwen/Qwen3-8B", temperature=0.0), environ={})
@@ -71,13 +90,13 @@ class ChatModel:
         self._gate = self._endpoints.gate(self.endpoint)
         self._dialect = self._endpoints.dialect(self.endpoint)
         self._key = self.endpoint.key.reveal() if self.endpoint.key else None
-        self._url = f"{self.endpoint.base_url}/chat/completions"
+        self._url = self.endpoint.url("/chat/completions")
         proxy_for(self._url)
-        self._headers = _headers(config, self._key)
+        self._headers = _headers(config, self.endpoint)
         self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
-        self._price = Price(**config.prices) if config.prices else price_of(self.endpoint, self._endpoints.prices)
+        known = price_of(self.endpoint, self._endpoints.prices)
+        self._price = stated_price(config.prices) if config.prices else known
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
-        self._rng = random.Random()
         self._limiter.join(self, self._allowance())
         self._endpoints.model_opened()
         self._closed = False
@@ -95,17 +114,23 @@ class ChatModel:
         """Address, served name and everything that is sent with each request, keys and the like excepted."""
         return self._identity
 
+    @property
+    def limit(self) -> Limit:
+        """How long a reply may be, and how far that can be raised."""
+        config = self._config
+        return Limit(asked_limit(self._parameters), config.max_tokens_ceiling, config.max_tokens_fixed)
+
     def notes(self) -> tuple[str, ...]:
         """What the endpoint turned out not to take, one sentence each."""
         return tuple(self._dialect.notes)
 
     def ceiling(self, request: Request) -> Usage | None:
-        """The most tokens of `request`: bytes of the prompt and the set `max_tokens`.
+        """The most tokens of `request`: bytes of the prompt, and the request's or the model's `max_tokens`.
 
-        None where no `max_tokens` is set.
+        None where neither is set.
         """
-        most = self._parameters.get("max_tokens", self._parameters.get("max_completion_tokens"))
-        if not isinstance(most, int):
+        most = request.max_tokens or asked_limit(self._parameters)
+        if most is None:
             return None
         return Usage(prompt_ceiling(request.messages, request.schema), most)
 
@@ -119,32 +144,43 @@ class ChatModel:
         Raises:
             CallError: the endpoint's last word, or why there was none.
         """
+        with waiting():
+            return await self._complete(request)
+
+    async def _complete(self, request: Request) -> Reply:
         gates = (self._dialect.gates[request.schema is not None], self._gate)
         ahead: list[Gate] = []
-        tries = retries = 0
+        reservation = current_reservation.get() or Reservation()
+        reservation.waits_to_be_sent = True
+        retries, tries = Retries(self._config.max_retries, self._backoff), 0
+        asking = request
+        before: Fault | None = None
         try:
             while True:
                 if not (gates[0].is_open and gates[1].is_open):
                     await _enter(gates, ahead)
+                terms, body, outcome = await self._attempt(asking, reservation, ahead)
                 tries += 1
-                terms, body, outcome = await self._attempt(request)
                 if isinstance(outcome, Reply):
                     _open(ahead)
-                    reply = self._billed(outcome, tries)
+                    reply = self._billed(_with_limit(outcome, body), tries)
                     self._tell(request, tries, reply)
                     return reply
-                if _may_be_negotiable(outcome) and self._dialect.learn(terms, body, outcome):
+                other = self._in_other_form(request, asking, terms, body, outcome)
+                if other is not None:
                     self._tell(request, tries, outcome, 0.0)
+                    asking = other
                     continue
+                before = outcome = final_if_same(before, outcome)
                 self._pass_on(outcome, gates, ahead)
-                wait = self._wait(outcome, retries)
+                wait = retries.wait(outcome, time.monotonic())
                 self._tell(request, tries, outcome, wait)
                 if wait is None:
                     raise CallError(self._failure(outcome, tries))
                 if outcome.maybe_billed:
                     await cover_resend()
+                count_retry(rate_limited=outcome.kind == "rate_limit")
                 await asyncio.sleep(wait)
-                retries += 1
         finally:
             for gate in ahead:
                 gate.leave()
@@ -156,38 +192,61 @@ class ChatModel:
             self._limiter.leave(self)
             await self._endpoints.model_closed()
 
-    async def _attempt(self, request: Request) -> tuple[Terms, Mapping[str, Any], Reply | Fault]:
+    async def _attempt(self, request: Request, reservation: Reservation, ahead: list[Gate]) -> _Attempted:
         """One HTTP request under the present terms, and what came of it."""
+        while (attempted := await self._try(request, reservation)) is None:
+            _open(ahead)  # nobody may wait for a call that waits for the budget
+            refused = await reservation.cover()
+            if refused is not None:
+                raise CallError(refused)
+        return attempted
+
+    async def _try(self, request: Request, reservation: Reservation) -> _Attempted | None:
+        """One attempt; None where the budget has to cover it once more before it can be sent."""
         estimate = self._estimate(request)
         off = 0
-        sent_at = await self._limiter.acquire(estimate)
+        place = await self._limiter.acquire(estimate)
         try:
             terms = self._dialect.terms
             body = request_body(self.endpoint.model, self._parameters, request, terms)
             async with self._endpoints.slots:
-                outcome = await self._send(encoded(body))
+                if reservation.must_be_covered:
+                    return None
+                reservation.waits_to_be_sent = False
+                with at_work():
+                    outcome = await self._send(request, encoded(body), place)
             outcome = self._judged(outcome)
-            if isinstance(outcome, Reply):
-                self._limiter.accepted()
-                off = estimate - outcome.usage.total_tokens if outcome.usage and estimate else 0
-            elif outcome.kind == "rate_limit":
-                self._limiter.refused(sent_at, outcome.retry_after)
+            if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
+                self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
+            else:
+                self._limiter.passed(place)
+            if isinstance(outcome, Reply) and outcome.usage and estimate:
+                off = estimate - outcome.usage.total_tokens
             return terms, body, outcome
         finally:
             self._limiter.release(off)
+
+    def _in_other_form(
+        self, request: Request, asked: Request, terms: Terms, body: Mapping[str, Any], fault: Fault
+    ) -> Request | None:
+        """What to send at once, after the endpoint refused the form of what was asked; None where nothing helps."""
+        if not _may_be_negotiable(fault):
+            return None
+        shorter = shortened(asked, body, fault) if asked is request else None
+        return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
     def _judged(self, outcome: Reply | Fault) -> Reply | Fault:
         """The outcome; where nothing that speaks this protocol has answered yet, the address is what is wrong."""
         if not self._limiter.answered and isinstance(outcome, Fault):
             if outcome.message == WEB_PAGE:
-                return _wrong_address(outcome)
+                return wrong_address(outcome)
             if outcome.status is None and not outcome.maybe_billed:
-                return _unreachable(outcome)
+                return unreachable(outcome)
         if isinstance(outcome, Reply) or outcome.status is not None:
             self._limiter.answered = True
         return outcome
 
-    async def _send(self, body: bytes) -> Reply | Fault:
+    async def _send(self, request: Request, body: bytes, place: Place) -> Reply | Fault:
         started = time.perf_counter()
         try:
             answer = await self._endpoints.transport.post(self._url, self._headers, body, self._config.timeout)
@@ -195,14 +254,26 @@ class ChatModel:
             fault = transport_fault(error, *self._secrets)
             return dataclasses.replace(fault, latency=time.perf_counter() - started)
         latency = time.perf_counter() - started
+        self._limiter.heard(place, readings(answer.headers))
         outcome = http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
-        return outcome if isinstance(outcome, Reply) else dataclasses.replace(outcome, latency=latency)
+        if isinstance(outcome, Fault):
+            if outcome.status == 404:
+                outcome = not_found(outcome, self.endpoint)
+            return dataclasses.replace(outcome, latency=latency)
+        return outcome if is_believable(outcome, request) else self._without_usage(outcome, answer.body)
 
-    def _wait(self, fault: Fault, retries: int) -> float | None:
-        """Seconds until the next attempt; None where there is none."""
-        if not fault.again or retries >= self._config.max_retries:
-            return None
-        return self._backoff.wait(retries, fault.retry_after, self._rng)
+    def _without_usage(self, reply: Reply, body: bytes) -> Reply:
+        """The reply without token counts that cannot be right; the first one is reported."""
+        if not self._dialect.miscounts:
+            self._dialect.miscounts = True
+            stated = redacted(quoted_usage(body), *self._secrets)
+            _log.warning(
+                "%s: a reply has no token counts that can be right (usage: %s). Such replies are charged at their "
+                "worst case: a token for each byte of the prompt, and max_tokens.",
+                self.name,
+                stated,
+            )
+        return dataclasses.replace(reply, usage=None)
 
     def _tell(self, request: Request, number: int, outcome: Reply | Fault, retry_in: float | None = None) -> None:
         if not attempts.watchers:
@@ -236,9 +307,11 @@ class ChatModel:
         return dataclasses.replace(reply, attempts=tries, cost=cost)
 
     def _cost_of(self, reply: Reply) -> float | None:
-        """Our price of the reply; where we have none, what the one that bills by the reply says."""
-        if self._price is None:
-            return reply.cost if self.endpoint.provider == "openrouter" else None
+        """What the endpoint says it charged where it bills by the reply (OpenRouter does), else our price."""
+        charged = reply.cost if self.endpoint.provider == "openrouter" and not self._config.prices else None
+        # A charge of 0 may mean that somebody else bills the call, such as the user's own provider.
+        if self._price is None or charged:
+            return charged
         return None if reply.usage is None else self._price.dollars(reply.usage)
 
     def _estimate(self, request: Request) -> int:
@@ -278,11 +351,9 @@ class ChatModel:
         return identity
 
 
-def _headers(config: LLMConfig, key: str | None) -> HiddenHeaders:
+def _headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-    return HiddenHeaders({**headers, **config.extra_headers})
+    return HiddenHeaders({**headers, **endpoint.authorization(), **config.extra_headers})
 
 
 async def _enter(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
@@ -305,14 +376,11 @@ def _open(ahead: list[Gate]) -> None:
     ahead.clear()
 
 
-def _unreachable(fault: Fault) -> Fault:
-    message = f"{fault.message}; nothing has answered there yet: is the address right, and the server running?"
-    return dataclasses.replace(fault, kind="unreachable", message=message, again=False)
-
-
-def _wrong_address(fault: Fault) -> Fault:
-    message = f"{fault.message}: is the base URL right? It usually ends in /v1"
-    return dataclasses.replace(fault, kind="unreachable", message=message, again=False, maybe_billed=False)
+def _with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
+    """The reply; one that was cut off says under which limit."""
+    if reply.finish_reason != "length" or not sent_limit(body):
+        return reply
+    return dataclasses.replace(reply, limit=sent_limit(body))
 
 
 def _may_be_negotiable(fault: Fault) -> bool:

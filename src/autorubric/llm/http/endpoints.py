@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from types import TracebackType
 from typing import Any
 
+from autorubric.files.descriptors import connections_left
 from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.limits import Limiter
 from autorubric.llm.http.negotiation import Dialect
@@ -27,7 +28,8 @@ class Endpoints:
 
     Args:
         max_in_flight: most calls in flight to an endpoint, where a model's configuration says nothing.
-        total: most calls in flight to all endpoints together; None for no such limit. Needs one event loop.
+        total: most calls in flight to all endpoints together, fewer where the process may not open as many files;
+            None for no such limit. Needs one event loop.
         prices: dollars per million tokens by `provider/model`; the built-in table by default.
 
     Attributes:
@@ -51,6 +53,9 @@ class Endpoints:
         prices: Mapping[str, Price] | None = None,
     ) -> None:
         self.max_in_flight = max_in_flight
+        most = connections_left()
+        if total is not None and most is not None:
+            total = min(total, most)
         self.slots: AbstractAsyncContextManager[Any] = nullcontext() if total is None else asyncio.Semaphore(total)
         self.prices = price_table() if prices is None else prices
         self.transport = Transport()

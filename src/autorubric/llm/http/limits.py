@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from autorubric.files.descriptors import connections_left
 from autorubric.llm.http.allowance import Allowance, Bucket
-from autorubric.llm.http.pace import Pace
+from autorubric.llm.http.pace import Pace, Sent
+from autorubric.llm.http.quota import Quota, Reading, Unit
+from autorubric.llm.request import CallError, Failure
 
-CUT = 0.8
-"""What a rate limit leaves of the calls in flight."""
-
-CUT_COOLDOWN = 15.0
-"""Seconds in which a second rate limit does not cut again."""
-
-GROWTH = 1.05
-"""Growth of the calls in flight after as many successes as there are calls in flight."""
-
-SATURATION = 0.8
-"""Share of the allowed calls that must be in flight for more to be allowed."""
+PATIENCE = 300.0
+"""Seconds without an accepted request after which those who wait are sent away."""
 
 _INSTANT = 1e-6  # seconds; rounding errors are no reason to wait
+
+
+class Place(NamedTuple):
+    """A place in flight: the request that takes it, and the tokens that were ever taken, its own included."""
+
+    sent: Sent
+    tokens: float
 
 
 class Limiter:
@@ -35,6 +36,7 @@ class Limiter:
 
     Attributes:
         pace: the rate the endpoint has shown to accept.
+        limit: most calls in flight.
         in_flight: calls that hold a place now.
         answered: whether anything ever answered there.
     """
@@ -44,28 +46,22 @@ class Limiter:
         self.in_flight = 0
         self.answered = False
         self._clock = clock
-        self._limit = math.inf
-        self._ceiling = 1
+        self.limit = 1
         self._requests: Bucket | None = None
         self._tokens: Bucket | None = None
         self._allowance: Allowance | None = None
         self._allowances: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
-        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
+        self._quotas: dict[Unit, Quota] = {"requests": Quota(), "tokens": Quota()}
+        self._heard_tokens = False
+        self._waiting: deque[tuple[asyncio.Future[Place], int]] = deque()
         self._timer: asyncio.Handle | None = None
-        self._timer_due = math.inf
+        self._timer_due = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._cut_at = -math.inf
-        self._successes = 0
-
-    @property
-    def limit(self) -> int:
-        """Most calls in flight at present."""
-        return int(min(self._limit, self._ceiling))
 
     @property
     def counts_tokens(self) -> bool:
         """Whether the number of tokens given to `acquire` matters."""
-        return self._tokens is not None
+        return self._tokens is not None or self._heard_tokens
 
     def join(self, owner: object, allowance: Allowance) -> None:
         """Count `owner`'s limits from now on, until it leaves or is forgotten."""
@@ -77,10 +73,13 @@ class Limiter:
         self._allowances.pop(owner, None)
         self._recompute()
 
-    async def acquire(self, tokens: int = 0) -> float:
-        """Wait for a place, and return the time at which it was given.
+    async def acquire(self, tokens: int = 0) -> Place:
+        """Wait for a place.
 
         Every `acquire` that returns is followed by one `release`.
+
+        Raises:
+            CallError: the endpoint has refused everything for `PATIENCE` seconds.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
@@ -88,20 +87,18 @@ class Limiter:
         if not self._waiting and self.in_flight < self.limit:
             now = self._clock()
             if self._delay(tokens, now) <= _INSTANT:
-                self._admit(tokens, now)
-                return now
-        place: asyncio.Future[None] = loop.create_future()
+                return self._admit(tokens, now)
+        place: asyncio.Future[Place] = loop.create_future()
         self._waiting.append((place, tokens))
         self._pump()
         try:
-            await place
+            return await place
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if place.done() and not place.cancelled() and place.exception() is None:
                 self.release()  # the place came in the moment of the cancellation
             else:
                 self._pump()
             raise
-        return self._clock()
 
     def release(self, tokens_off: int = 0) -> None:
         """Give the place back; `tokens_off` is how many tokens more were taken than used."""
@@ -111,23 +108,27 @@ class Limiter:
         if self._waiting:
             self._pump()
 
-    def accepted(self) -> None:
-        """A call was answered; where the endpoint is kept busy, more calls may be allowed."""
-        if self._limit >= self._ceiling:
-            return
-        self._successes += 1
-        if self._successes >= self._limit and self.in_flight >= SATURATION * self.limit:
-            self._limit = max(self._limit * GROWTH, self._limit + 1)
-            self._successes = 0
-
-    def refused(self, sent_at: float, retry_after: float | None) -> None:
-        """A call was turned away for a rate limit; nothing else cuts."""
+    def heard(self, place: Place, said: Iterable[Reading]) -> None:
+        """Believe what the response to a request says of the endpoint's limits."""
         now = self._clock()
-        self.pace.refused(sent_at, now, retry_after)
-        if now - self._cut_at >= CUT_COOLDOWN and sent_at > self._cut_at:
-            self._limit = max(1.0, min(self._limit, self._ceiling) * CUT)
-            self._cut_at = now
-            self._successes = 0
+        for reading in said:
+            taken = place.sent.number if reading.unit == "requests" else place.tokens
+            self._quotas[reading.unit].hear(reading, taken, now)
+            self._heard_tokens |= reading.unit == "tokens"
+
+    def passed(self, place: Place) -> None:
+        """A call was not refused."""
+        self.pace.passed(place.sent, self._clock())
+
+    def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
+        """A call was refused for a rate limit; where nothing passes any more, all who wait get `failure`."""
+        now = self._clock()
+        self.pace.refused(place.sent, now, retry_after)
+        if self.pace.closed_for(now) >= PATIENCE:
+            waiting, self._waiting = self._waiting, deque()
+            for one, _ in waiting:
+                if not one.done():
+                    one.set_exception(CallError(failure))
 
     def _recompute(self) -> None:
         found: Allowance | None = None
@@ -137,7 +138,8 @@ class Limiter:
             return
         now = self._clock()
         before, self._allowance = self._allowance, found
-        self._ceiling = found.in_flight
+        left = connections_left()
+        self.limit = found.in_flight if left is None else min(found.in_flight, left)
         if before is None or before.requests_per_minute != found.requests_per_minute:
             self._requests = _bucket(found.requests_per_minute, now)
         if before is None or before.tokens_per_minute != found.tokens_per_minute:
@@ -158,15 +160,17 @@ class Limiter:
             delay = max(delay, self._requests.delay(1, now))
         if self._tokens is not None:
             delay = max(delay, self._tokens.delay(tokens, now))
-        return delay
+        return max(delay, self._quotas["requests"].delay(1, now), self._quotas["tokens"].delay(tokens, now))
 
-    def _admit(self, tokens: int, now: float) -> None:
+    def _admit(self, tokens: int, now: float) -> Place:
         self.in_flight += 1
-        self.pace.sent(now)
+        self._quotas["requests"].take(1)
+        place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens))
         if self._requests is not None:
             self._requests.take(1, now)
         if self._tokens is not None:
             self._tokens.take(tokens, now)
+        return place
 
     def _pump(self) -> None:
         """Let the first waiters in as far as there is room, and come back when time alone holds them."""
@@ -184,8 +188,7 @@ class Limiter:
                 self._come_back(delay)
                 return
             waiting.popleft()
-            self._admit(tokens, now)
-            place.set_result(None)
+            place.set_result(self._admit(tokens, now))
 
     def _come_back(self, delay: float) -> None:
         assert self._loop is not None

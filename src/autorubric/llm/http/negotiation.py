@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from autorubric.llm.http.allowed import allowed_tokens
 from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.retry import Fault
+from autorubric.llm.request import Request
 
 TokenField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 SchemaForm: TypeAlias = Literal["json_schema", "json_object", "none"]
@@ -32,12 +34,23 @@ class Terms:
         swapped: whether the other name was refused before.
         left_out: parameters that are not sent.
         schema_form: how a reply's schema is sent; `none` leaves it to the prompt.
+        most_tokens: the highest limit on completion tokens that the endpoint takes; None where it refused none.
     """
 
     token_field: TokenField = "max_tokens"
     swapped: bool = False
     left_out: frozenset[str] = frozenset()
     schema_form: SchemaForm = "json_schema"
+    most_tokens: int | None = None
+
+    def limit_of(self, wanted: int | None) -> int | None:
+        """The limit that is sent where `wanted` is: the endpoint's own highest if that is lower.
+
+        Example:
+            >>> Terms(most_tokens=4096).limit_of(8192), Terms(most_tokens=4096).limit_of(None)
+            (4096, None)
+        """
+        return wanted if wanted is None or self.most_tokens is None else min(wanted, self.most_tokens)
 
 
 _REASONING_NAME = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![0-9])")
@@ -88,6 +101,9 @@ def revised(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None
         >>> revised(Terms(), {"max_tokens": 99999}, too_many) is None
         True
     """
+    allowed = allowed_tokens(fault.text, sent_limit(body))
+    if allowed is not None:
+        return replace(terms, most_tokens=allowed.tokens) if allowed.always else None
     refused = _NOT_TAKEN.search(fault.text) is not None
     if refused and terms.token_field in body and not terms.swapped and _names(fault, terms.token_field):
         return replace(terms, token_field=_OTHER_FIELD[terms.token_field], swapped=True)
@@ -96,6 +112,29 @@ def revised(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None
     if "response_format" in body and terms.schema_form in _NEXT_FORM and _is_about_format(fault, refused):
         return replace(terms, schema_form=_NEXT_FORM[terms.schema_form])
     return None
+
+
+def sent_limit(body: Mapping[str, Any]) -> int:
+    """The limit on completion tokens in a request's body; 0 where there is none.
+
+    Example:
+        >>> sent_limit({"max_completion_tokens": 500})
+        500
+    """
+    found = body.get("max_completion_tokens", body.get("max_tokens"))
+    return found if isinstance(found, int) else 0
+
+
+def shortened(request: Request, body: Mapping[str, Any], fault: Fault) -> Request | None:
+    """The request with the limit that its prompt leaves of the context; None where the refusal names no such.
+
+    Example:
+        >>> words = "maximum context length is 4096 tokens and your request has 96 input tokens"
+        >>> shortened(Request((), "judge"), {"max_tokens": 8192}, Fault("rejected", "", 400, text=words)).max_tokens
+        4000
+    """
+    allowed = allowed_tokens(fault.text, sent_limit(body))
+    return None if allowed is None or allowed.always else replace(request, max_tokens=allowed.tokens)
 
 
 def _names(fault: Fault, parameter: str) -> bool:
@@ -122,14 +161,16 @@ class Dialect:
     Attributes:
         terms: the present terms.
         notes: one sentence for each thing that was given up.
+        miscounts: whether a reply had no token counts that can be right.
         gates: one for plain requests, one for those with a schema.
     """
 
     def __init__(self, base_url: str, model: str) -> None:
         self.terms = first_terms(base_url, model)
         self.notes: list[str] = []
+        self.miscounts = False
         self.gates = (Gate(), Gate())
-        self._subject = f"{base_url} does not take {{}} for {model}; "
+        self._subject = (base_url, model)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:
         """Whether the refused request should be sent again, under the present terms.
@@ -146,9 +187,14 @@ class Dialect:
         return True
 
     def _note(self, before: Terms, after: Terms) -> str:
+        what, instead = f"a {before.schema_form} response_format", "asked for JSON without a schema"
         for name in after.left_out - before.left_out:
-            return self._subject.format(name) + "left out"
+            what, instead = name, "left out"
         if after.token_field != before.token_field:
-            return self._subject.format(before.token_field) + f"sent as {after.token_field}"
-        instead = "the prompt alone asks for the format" if after.schema_form == "none" else "asked for JSON"
-        return self._subject.format(f"a {before.schema_form} response_format") + instead
+            what, instead = before.token_field, f"sent as {after.token_field}"
+        elif after.schema_form != before.schema_form and after.schema_form == "none":
+            instead = "only the prompt asks for the format"
+        if after.most_tokens != before.most_tokens:
+            what, instead = "so large a limit on tokens", f"asked for at most {after.most_tokens:,}"
+        base_url, model = self._subject
+        return f"{base_url} does not take {what} for {model}; {instead}"

@@ -1,183 +1,308 @@
-"""How fast an endpoint may be asked once it has said that it was asked too fast."""
+"""How fast an endpoint may be asked once it has refused requests for coming too fast.
+
+Providers limit requests by fixed windows (3,600 in each minute), by sliding windows, or by buckets that refill
+steadily. A steady rate of the limit divided by its window suits all three, and one measurement finds it: what the
+endpoint accepts from one moment at which it opens again to the next, divided by the time between them. So:
+
+- A limit closes the endpoint: `IN_A_ROW` requests that were sent in a row are refused. Then all requests wait but
+  one at a time, which is sent at growing intervals, or when a `Retry-After` says so. A request that is not refused
+  as quickly as the others were opens the endpoint again, and gives the rate.
+- Requests then leave evenly, slightly below the measured rate. The rate is raised in growing steps while the share
+  of refused requests stays below `SPENDS`: that is the price of noticing a higher limit. Refusals above that share
+  lower the rate to what was accepted, for limits that refuse a few requests rather than close.
+- Refusals between requests that are accepted do not slow others down as long as cuts do not make them fewer: an
+  endpoint that refuses one request in ten at random does so at any rate. That share becomes the background.
+"""
 
 from __future__ import annotations
 
 import math
-
-from autorubric.llm.http.traffic import WINDOW, Traffic
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
 
 EVIDENCE = 1.0
-"""Seconds of sending at one rate before what was accepted counts as a measurement."""
+"""Seconds over which a rate is measured, at least."""
 
-MARGIN = 0.98
+LEAST = 10
+"""Requests over which a rate is measured, at least."""
+
+MARGIN = 0.97
 """Share of the measured rate that is used."""
 
-DEEPEST_CUT = 0.5
-"""Least share of the rate that one rate limit leaves, once there is a rate."""
+SPENDS = 0.015
+"""Share of requests that may be refused in order to find out whether the limit is higher than measured."""
 
-HOLD = 15.0
-"""Seconds without a rate limit before a rate near the known limit is raised; doubled each time that fails."""
+PURSE = 5.0
+"""Refusals that can be saved up for, and that can be owed."""
 
-LONGEST_HOLD = 240.0
-SHORTEST_HOLD = 5.0
+OWED = 4.0
+"""Refusals that are owed when an endpoint has closed and opened again."""
 
-PAUSE = 0.1
-"""Seconds that all requests wait when too many were turned away at a known rate; doubled while that goes on."""
+FIRST_STEP = 0.02
+"""First raise of the rate; each further one is twice as large, up to doubling the rate."""
+
+ROUGH_STEP = 0.08
+"""The same after the first measurement, which may come from requests that waited for their retries."""
+
+STEPS = 6
+"""Raises in the time of one window."""
+
+IN_A_ROW = 3
+"""Requests sent in a row that are all refused where an endpoint is closed; more where many are refused by chance."""
+
+CHANCE = 1e-4
+"""How likely so many in a row may be where refusals come by chance."""
+
+FIRST_GAP = 0.05
+"""Seconds between the first requests that try whether an endpoint is open again, for windows of a few seconds."""
+
+WIDENING = 1.15
+"""Factor from one such gap to the next."""
 
 LONG_STOP = 2.0
 """Seconds of a `Retry-After` from which on it holds for all requests. A shorter one is mostly a fraction of a
-second that was rounded up: the request itself waits that long, and the others go on at the lower rate."""
+second that was rounded up: the request itself waits that long, and the endpoint is tried earlier."""
 
-STILL = 0.5
-"""Share of the refusals that a cut must leave to show that they have nothing to do with the rate."""
+MOST_BACKGROUND = 0.3
+"""Share of refusals above which they are a limit, whatever cuts change."""
 
-UNEXPLAINED = 0.03
-"""Share of refusals, beyond twice what the known limit explains, that shows the same."""
+LONGEST_WINDOW = 60.0
+"""Seconds that are remembered while no window has been measured."""
 
-FORGETS = 0.99
-"""What one raise of the rate leaves of the refusals that are taken for granted."""
-
-FIRST_RATE = 2.0
-"""Least requests per second after the first rate limit, which may come before anything was accepted."""
-
-NEAR = 0.97
-"""Share of a rate known to be too high from which on it is approached only after a hold."""
-
-_CONFIRMS = 0.05  # two refused rates this close together mean the same limit
-_LEAST_RATE = 1 / 60
+_MARKS = 32  # points in a window from which the rate can be measured
 _LATE_TIMER = 0.02  # seconds of lateness that are made up for
+_PATIENCE = 3.0  # times the slowest refusal, after which a request counts as accepted
+
+
+class Sent(NamedTuple):
+    """A request that left: its number and when."""
+
+    number: int
+    at: float
+
+
+@dataclass(slots=True)
+class _Mark:
+    """What had been sent by a moment, and what of that was refused until now."""
+
+    at: float
+    sent: int
+    refused: int
+    idle: float  # seconds in which fewer requests came than the pace allowed
 
 
 class Pace:
-    """A cap on requests per second, learned from what an endpoint accepts and what it turns away.
+    """A cap on requests per second, learned from what an endpoint accepts and what it refuses.
 
-    There is no cap before the first rate limit. That one stops all requests for a moment; what had
-    passed until the end of the stop gives the first rate. From then on the rate is raised in quiet
-    times, quickly while it is far from a rate known to be too high and carefully near it. A refusal now
-    and then is no limit, and cuts that leave as many refusals as before are taken back: an endpoint may
-    turn requests away for reasons of its own. All times are seconds on one clock that only goes forward;
-    nothing here waits.
+    All times are seconds on one clock that only goes forward; nothing here waits.
+
+    Attributes:
+        rate: requests per second; infinite until a limit shows.
 
     Example:
         >>> pace = Pace()
-        >>> pace.delay(0.0)
-        0.0
-        >>> for _ in range(100):
-        ...     pace.sent(0.0)
-        >>> for _ in range(40):  # 60 of 100 pass
-        ...     pace.refused(0.0, 0.1)
-        >>> pace.delay(0.1)  # a stop of one second
-        1.0
-        >>> pace.delay(1.1), round(pace.rate)
-        (0.0, 53)
+        >>> sent = [pace.sent(0.0) for _ in range(100)]
+        >>> for one in sent[60:]:
+        ...     pace.refused(one, now=0.1)
+        >>> round(pace.delay(0.1), 3), pace.rate  # closed; one request goes when the first gap is over
+        (0.05, inf)
     """
 
     def __init__(self) -> None:
         self.rate = math.inf
-        self._traffic = Traffic()
         self._next = -math.inf
-        self._stopped_until = -math.inf
-        self._since = -math.inf  # the first request that was sent at the present rate
-        self._changed_at = -math.inf
-        self._limited_at = -math.inf
-        self._asked_to_stop = False
-        self._cut_share = self._cut_accepted = 0.0  # turned away and accepted when the rate was cut last
-        self._uncut = math.inf  # the rate before cuts that changed nothing
-        self._cuts_in_vain = 0
-        self._background = 0.0  # turned away whatever the rate
-        self._pause = PAUSE
-        self._known_bad = math.inf
-        self._hold = HOLD
-        self._raised = False  # since the last cut
+        self._so_far = _Mark(-math.inf, 0, 0, 0.0)
+        self._marks: deque[_Mark] = deque(maxlen=3 * _MARKS)
+        self._opened = self._changed = self._mark(-math.inf)
+        self._window = 0.0  # seconds; 0 while no limit has closed the endpoint
+        self._refusals: deque[int] = deque(maxlen=256)
+        self._passed = 0  # the last request that is known not to have been refused
+        self._slowest = 0.0  # seconds that refusals take
+        # Closed or open, and the request that tries which.
+        self._closed = self._confirmed = False
+        self._gap = FIRST_GAP
+        self._closed_at = self._try_at = self._stop = -math.inf
+        self._tried: Sent | None = None
+        self._before = self.rate, self._window, self._opened
+        # Raising and cutting.
+        self._purse = 0.0
+        self._step = FIRST_STEP
+        self._raised_from = 0.0  # the rate before the last change, where that was a raise
+        self._held = False  # whether the rate has held a request back since it changed
+        self._background = 0.0
+        self._cut_share = 0.0
+        self._uncut = math.inf
+        self._in_vain = 0
 
     def delay(self, now: float) -> float:
         """Seconds until the next request may be sent; 0 when it may be sent now."""
-        if now < self._stopped_until:
-            return self._stopped_until - now
-        if self.rate == math.inf:
-            if not self._asked_to_stop:
-                return 0.0
-            self._start(now)
+        if self._closed:
+            wait = self._closed_for(now)
+            if self._closed:
+                return wait
         self._raise(now)
+        self._held |= self._next > now
         return max(0.0, self._next - now)
 
-    def sent(self, now: float) -> None:
+    def sent(self, now: float) -> Sent:
         """One request leaves."""
-        self._traffic.sent(now)
-        self._since = min(self._since, now)
-        if self.rate != math.inf:
+        if not self._marks or now - self._marks[-1].at >= (self._window or LONGEST_WINDOW) / _MARKS:
+            self._marks.append(self._mark(now))
+            if self._so_far.sent == 0:
+                self._opened = self._changed = self._marks[0]
+        self._so_far.sent += 1
+        sent = Sent(self._so_far.sent, now)
+        self._purse = min(self._purse + SPENDS + self._background, PURSE)
+        if self._closed:
+            self._tried = sent
+        elif self.rate != math.inf:
             late = max(_LATE_TIMER, 0.5 / self.rate)
+            self._so_far.idle += max(0.0, now - late - self._next)
             self._next = max(self._next, now - late) + 1.0 / self.rate
+        return sent
 
-    def refused(self, sent_at: float, now: float, retry_after: float | None = None) -> None:
-        """The request that left at `sent_at` was turned away for coming too fast.
+    def refused(self, sent: Sent, now: float, retry_after: float | None = None) -> None:
+        """The request was turned away for coming too fast.
 
-        A `retry_after` of more than `LONG_STOP` seconds stops all requests for that long.
+        At a closed endpoint, a `retry_after` of more than `LONG_STOP` seconds stops all requests for that long.
         """
-        self._traffic.refused(sent_at, now)
-        self._asked_to_stop = True
-        first, long_stop = self.rate == math.inf, (retry_after or 0.0) > LONG_STOP
-        if first or long_stop:
-            self._stopped_until = max(self._stopped_until, now + max(retry_after or 0.0, EVIDENCE))
-        if first or sent_at < self._since:
+        self._slowest = max(now - sent.at, 0.9 * self._slowest)
+        if not self._refusals or sent.number > self._refusals[-1]:
+            self._refusals.append(sent.number)
+        else:
+            self._refusals.appendleft(sent.number)
+        for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
+            mark.refused += sent.number <= mark.sent
+        if self._tried is not None and sent.number == self._tried.number:
+            self._still_closed(now)
+        elif not self._closed and sent.number > self._opened.sent:
+            if self._is_one_of_many(sent.number):
+                self._close(now)
+            elif sent.number > self._changed.sent:
+                self._weigh(now)
+        if self._closed:
+            hint = retry_after or 0.0
+            self._stop = max(self._stop, sent.at + hint if hint > LONG_STOP else sent.at)
+
+    def passed(self, sent: Sent, now: float) -> None:
+        """The request was not refused; what left after the last refused one shows that the endpoint is open."""
+        self._passed = max(self._passed, sent.number)
+        if self._closed and self._passed > self._refusals[-1]:
+            self._open(now)
+
+    def closed_for(self, now: float) -> float:
+        """Seconds since the endpoint closed; 0 while it is open."""
+        return now - self._closed_at if self._closed else 0.0
+
+    def _mark(self, now: float) -> _Mark:
+        return _Mark(now, self._so_far.sent, self._so_far.refused, self._so_far.idle)
+
+    def _accepted_rate(self, since: _Mark, until: float) -> float:
+        accepted = (self._so_far.sent - since.sent) - (self._so_far.refused - since.refused)
+        seconds = until - since.at - (self._so_far.idle - since.idle)
+        return max(accepted, 1) / max(seconds, FIRST_GAP) / (1 - self._background)
+
+    # Closed
+
+    def _is_one_of_many(self, number: int) -> bool:
+        """Whether requests before and after it were refused too, more of them than by chance."""
+        needed = IN_A_ROW
+        if self._background:
+            needed = max(needed, math.ceil(math.log(CHANCE) / math.log(self._background)))
+        if self._passed > number:  # it is open
+            return False
+        first = last = number
+        while first - 1 in self._refusals and last - first < needed:
+            first -= 1
+        while last + 1 in self._refusals and last - first < needed:
+            last += 1
+        return last - first + 1 >= needed
+
+    def _close(self, now: float) -> None:
+        self._closed, self._confirmed, self._tried = True, False, None
+        self._closed_at, self._stop = now, -math.inf
+        self._gap = max(FIRST_GAP, self._window / 50)
+        self._try_at = now + self._gap
+
+    def _still_closed(self, now: float) -> None:
+        if not self._closed:  # this refusal was slower than others
+            self.rate, self._window, self._opened = self._before
+            self._closed = True
+        self._confirmed, self._tried = True, None
+        self._gap *= WIDENING
+        self._try_at = now + self._gap
+
+    def _closed_for(self, now: float) -> float:
+        if self._tried is None:
+            return max(0.0, self._try_at - now, self._stop - now)
+        patience = self._tried.at + max(FIRST_GAP, _PATIENCE * self._slowest)
+        if now < patience:
+            return patience - now
+        self._open(now)
+        return 0.0
+
+    def _open(self, now: float) -> None:
+        self._closed, self._next = False, now
+        self._before = self.rate, self._window, self._opened
+        # It opened between the last refusal and now. The earlier moment gives the higher rate, and only a
+        # rate that is too high is put right by the next measurement.
+        opened, since = self._stop, self._opened
+        if not self._confirmed and opened < self._closed_at:
             return
-        if long_stop:  # it leaves too little to measure
-            self._cut(now, 0.95 * self.rate)
-        elif self._traffic.shows_a_limit(now, self._since, self._background):
-            self._rest(sent_at, now, retry_after)
-            if sent_at >= self._since + EVIDENCE:
-                self._learn(now)
-
-    def _learn(self, now: float) -> None:
-        """Cut the rate to what was accepted, unless the last cuts have shown that this changes nothing."""
-        share, accepted = self._traffic.share(now, self._since), self._traffic.accepted_rate(now, self._since)
-        explained = max(0.0, 1 - self._cut_accepted / self.rate)  # by a limit where the last cut found one
-        in_vain = share >= max(2 * explained + UNEXPLAINED, STILL * self._cut_share)
-        if not in_vain:
-            self._uncut, self._cuts_in_vain = self.rate, 0
-        self._cuts_in_vain += 1
-        if self._cuts_in_vain > (1 if self._background else 2):
-            self.rate, self._background, self._cuts_in_vain = self._uncut, share, 0
-            self._since = math.inf
+        if opened - since.at < EVIDENCE and self.rate != math.inf:
             return
-        self._cut_share, self._cut_accepted = share, accepted
-        self._cut(now, accepted)
+        within_one = self._closed_at - since.at < 1.15 * self._window or opened - self._closed_at > self._window
+        if within_one or not self._window:
+            self._window = max(opened - since.at, EVIDENCE)
+        else:  # it was open for longer than a window
+            since = next((mark for mark in reversed(self._marks) if mark.at <= opened - self._window), since)
+        self._purse = 0.0 if self.rate == math.inf else -OWED
+        self._change(MARGIN * self._accepted_rate(since, opened), now)
+        self._opened = self._mark(opened)
 
-    def _rest(self, sent_at: float, now: float, retry_after: float | None) -> None:
-        """Hold everything for a moment, which is longer each time until nothing is turned away any more."""
-        if sent_at >= self._stopped_until:
-            again = now <= self._limited_at + WINDOW
-            self._pause = min(2 * self._pause, retry_after or EVIDENCE) if again else PAUSE
-            self._stopped_until = now + self._pause
-        self._limited_at = now
-
-    def _start(self, now: float) -> None:
-        self.rate = max(self._traffic.accepted_rate(now) * MARGIN, FIRST_RATE)
-        self._next = self._changed_at = now
-        self._since = math.inf
-
-    def _cut(self, now: float, measured: float) -> None:
-        known_bad, self._known_bad = self._known_bad, self.rate
-        self.rate = max(min(self.rate, measured) * MARGIN, DEEPEST_CUT * self.rate, _LEAST_RATE)
-        if not math.isfinite(known_bad) or abs(self._known_bad / known_bad - 1) >= _CONFIRMS:
-            self._hold = HOLD
-        elif self._raised:
-            self._hold = min(2 * self._hold, LONGEST_HOLD)
-        self._raised = False
-        self._changed_at = now
-        self._since = math.inf
+    # Open
 
     def _raise(self, now: float) -> None:
-        if self._known_bad == math.inf:
-            quiet, step = 1.0, 1.5
-        elif self.rate < NEAR * self._known_bad:
-            quiet, step = 1.0, 1.05 if self.rate < 0.9 * self._known_bad else 1.01
+        if self.rate == math.inf or self._purse < 0 or not self._held:
+            return
+        if now - self._changed.at >= max(EVIDENCE, self._window / STEPS) and self._sent_at_this_rate() >= LEAST:
+            step, before = self._step, self.rate
+            self._change(before * (1 + step), now)
+            self._raised_from, self._step = before, min(2 * step, 1.0)
+            self._cut_share, self._in_vain = 0.0, 0
+
+    def _weigh(self, now: float) -> None:
+        """Take one refusal into account, and lower the rate where there are too many."""
+        self._purse = max(self._purse - 1, -PURSE)
+        sent = self._sent_at_this_rate()
+        refused = self._so_far.refused - self._changed.refused
+        expected = self._background * sent
+        if self._purse >= 0 or refused <= expected + 2 * math.sqrt(expected):
+            return
+        if self._raised_from:
+            self._change(self._raised_from, now)
+        elif now - self._changed.at >= EVIDENCE and sent >= LEAST:
+            self._cut(refused / sent, now)
+
+    def _cut(self, share: float, now: float) -> None:
+        """Cut the rate to what was accepted, unless the last cuts have shown that this changes nothing."""
+        again = self._cut_share / 2 <= share <= min(2 * self._cut_share, MOST_BACKGROUND)
+        self._in_vain = self._in_vain + 1 if again else 0
+        if not self._cut_share:  # the first cut since the rate could be raised
+            self._uncut = self.rate
+        if self._in_vain < (1 if self._background else 2):
+            self._cut_share, self._purse = share, 0.0 if self.rate == math.inf else -1.0
+            self._change(MARGIN * self._accepted_rate(self._changed, now), now)
         else:
-            quiet, step = self._hold, 1.01
-        if now - max(self._changed_at, self._limited_at) >= quiet:
-            self.rate *= step
-            self._background *= FORGETS
-            self._raised = True
-            self._changed_at = now
-            if self.rate > self._known_bad:  # the limit is not there any more
-                self._hold = max(self._hold / 2, SHORTEST_HOLD)
+            self._background, self._cut_share, self._purse, self._in_vain = share, 0.0, 0.0, 0
+            self._change(self._uncut, now)
+
+    def _sent_at_this_rate(self) -> int:
+        return self._so_far.sent - self._changed.sent
+
+    def _change(self, rate: float, now: float) -> None:
+        self._step = ROUGH_STEP if self.rate == math.inf else FIRST_STEP
+        self.rate, self._raised_from, self._held = rate, 0.0, False
+        self._next = max(self._next, now)
+        self._changed = self._mark(now)

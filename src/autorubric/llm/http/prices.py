@@ -5,38 +5,55 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import read_document, unknown_key
+from autorubric.files.quick_json import json_value
 from autorubric.llm.http.providers import PROVIDERS, Endpoint
 from autorubric.llm.request import Usage
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens; `cached` is for prompt tokens read from a cache."""
+    """Dollars per million tokens.
+
+    Attributes:
+        input: of prompt tokens.
+        output: of completion tokens.
+        cached: of prompt tokens read from a cache; None where they cost as much as others.
+        cache_write: of prompt tokens written to a cache; None where they cost as much as others.
+        tiers: what all tokens of a call cost whose prompt has more tokens than a threshold, lowest threshold first.
+        batch: what a call costs in the provider's batch service, where that is known.
+    """
 
     input: float
     output: float
     cached: float | None = None
+    cache_write: float | None = None
+    tiers: tuple[tuple[int, Price], ...] = ()
+    batch: Price | None = None
 
     def dollars(self, usage: Usage) -> float:
-        """The price of `usage`.
+        """The price of `usage`, that of one call.
 
         Example:
             >>> Price(2.0, 8.0, 0.5).dollars(Usage(1000, 500, cached_tokens=400))
             0.0054
+            >>> Price(1.0, 2.0, tiers=((200_000, Price(3.0, 4.0)),)).dollars(Usage(1_000_000, 0))
+            3.0
         """
+        price = next((tier for above, tier in reversed(self.tiers) if usage.prompt_tokens > above), self)
         cached = min(usage.cached_tokens, usage.prompt_tokens)
-        cached_price = self.input if self.cached is None else self.cached
+        written = min(usage.cache_write_tokens, usage.prompt_tokens - cached)
         whole = (
-            (usage.prompt_tokens - cached) * self.input
-            + cached * cached_price
-            + usage.completion_tokens * self.output
+            (usage.prompt_tokens - cached - written) * price.input
+            + cached * (price.input if price.cached is None else price.cached)
+            + written * (price.input if price.cache_write is None else price.cache_write)
+            + usage.completion_tokens * price.output
         )
         return whole / 1_000_000
 
@@ -50,9 +67,9 @@ def price_table(path: str | Path | None = None) -> dict[str, Price]:
 
     Example:
         >>> price_table()["openai/gpt-4.1"]
-        Price(input=2.0, output=8.0, cached=None)
+        Price(input=2.0, output=8.0, cached=0.5, ...)
     """
-    table = dict(_builtin())
+    table = dict(builtin_prices(date.today()))
     if path is not None:
         table.update(_table(_rows(path)))
     return table
@@ -94,11 +111,29 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
 @cache
-def _builtin() -> Mapping[str, Price]:
-    from autorubric.files.strict_yaml import parse_yaml
+def builtin_prices(day: date) -> Mapping[str, Price]:
+    """The table that `make prices` writes, with the prices that hold on a day as far as they are announced.
 
-    text = files("autorubric.llm.http").joinpath("prices.yaml").read_text(encoding="utf-8")
-    return _table(_checked(parse_yaml(text, "prices.yaml"), "prices.yaml"))
+    Example:
+        >>> builtin_prices(date(2026, 12, 31))["gemini/gemini-3.8-flash"].output
+        3.75
+        >>> builtin_prices(date(2027, 1, 1))["gemini/gemini-3.8-flash"].output
+        7.5
+    """
+    file = json_value(Path(__file__).with_name("prices.json").read_bytes())
+    return {name: _price(_in_force(row, day.isoformat())) for name, row in file["prices"].items()}
+
+
+def _in_force(row: Mapping[str, Any], day: str) -> Mapping[str, Any]:
+    """A row, or what it says of the last change on or before a day."""
+    begun = [start for start in row.get("from", ()) if start <= day]
+    return row["from"][max(begun)] if begun else row
+
+
+def _price(row: Mapping[str, Any]) -> Price:
+    tiers = tuple((tier["above"], _price(tier)) for tier in row.get("tiers", ()))
+    batch = _price(row["batch"]) if "batch" in row else None
+    return Price(row["input"], row["output"], row.get("cached"), row.get("cache_write"), tiers, batch)
 
 
 def _rows(path: str | Path) -> dict[str, dict[str, Any]]:
@@ -122,14 +157,18 @@ def _checked(rows: Any, source: str) -> dict[str, dict[str, Any]]:
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Price]:
-    return {
-        name: Price(float(row["input"]), float(row["output"]), _optional(row.get("cached")))
-        for name, row in rows.items()
-    }
+    return {name: stated_price(row) for name, row in rows.items()}
 
 
-def _optional(value: float | None) -> float | None:
-    return None if value is None else float(value)
+def stated_price(row: Mapping[str, Any]) -> Price:
+    """The price that a user's file or configuration gives.
+
+    Example:
+        >>> stated_price({"input": 1, "output": 2}).dollars(Usage(1_000_000, 1_000_000))
+        3.0
+    """
+    cached = row.get("cached")
+    return Price(float(row["input"]), float(row["output"]), None if cached is None else float(cached))
 
 
 _PRICES = ("input", "output", "cached")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import ipaddress
 import os
 import re
-import socket
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.secrets import Secret
+from autorubric.llm.http.addresses import checked_base_url, is_loopback
+from autorubric.llm.http.secrets import HiddenHeaders, Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class Endpoint:
         provider: the entry of the provider table, None for any other address, `builtin` for models
             that need no endpoint.
         model: the name that is sent.
-        base_url: the address; empty for `builtin`.
+        base_url: the address, with its query where it has one; empty for `builtin`.
         key: what authorizes the calls, None where nothing does.
     """
 
@@ -107,6 +105,37 @@ class Endpoint:
     def is_loopback(self) -> bool:
         """True where calls stay on this machine."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
+
+    @property
+    def is_versioned(self) -> bool:
+        """True where the path or the query of the address names a version of the API."""
+        parts = urlsplit(self.base_url)
+        return bool(re.search(r"/v\d|/openai\b", parts.path) or _API_VERSION in parts.query)
+
+    def url(self, path: str) -> str:
+        """The URL of `path` under the address; its query stays at the end.
+
+        Example:
+            >>> Endpoint("m", None, "m", "https://h/openai/deployments/m?api-version=1").url("/models")
+            'https://h/openai/deployments/m/models?api-version=1'
+        """
+        address, mark, query = self.base_url.partition("?")
+        return f"{address}{path}{mark}{query}"
+
+    def authorization(self) -> HiddenHeaders:
+        """The header that carries the key: `api-key` for keys of Azure, `Authorization` otherwise.
+
+        Example:
+            >>> azure = Endpoint("m", None, "m", "https://h.openai.azure.com/openai/v1", Secret("planted"))
+            >>> list(azure.authorization())
+            ['api-key']
+        """
+        if self.key is None:
+            return HiddenHeaders()
+        key = self.key.reveal()
+        if _is_azure(self.base_url) and not key.startswith("eyJ"):  # a token of Entra ID is a JSON web token
+            return HiddenHeaders({"api-key": key})
+        return HiddenHeaders({"Authorization": f"Bearer {key}"})
 
 
 def canonical(model: str) -> str:
@@ -180,6 +209,8 @@ def _at_address(config: LLMConfig, name: str, base_url: str, environ: Mapping[st
     spelt_with_colon = name != config.model.strip()
     prefix, _, rest = name.partition("/")
     keys: tuple[str, ...] = PROVIDERS[provider].key_env if provider else ("OPENAI_API_KEY",)
+    if _is_azure(address):
+        keys = (AZURE_KEY, *keys)
     model = name
     if rest and prefix == _ANY_SERVICE:
         model = rest.partition("/")[2] or rest
@@ -234,6 +265,18 @@ def _provider_at(base_url: str) -> str | None:
     return next((name for name, p in PROVIDERS.items() if urlsplit(p.base_url).hostname == host), None)
 
 
+_API_VERSION = "api-version="
+_AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+AZURE_KEY = "AZURE_OPENAI_API_KEY"
+"""The variable that holds the key of addresses at Azure."""
+
+
+def _is_azure(base_url: str) -> bool:
+    """Whether an address takes keys in the header `api-key`: Azure's hosts, and gateways with its query."""
+    parts = urlsplit(base_url)
+    return (parts.hostname or "").endswith(_AZURE_HOSTS) or _API_VERSION in parts.query
+
+
 def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
     if config.api_key and config.api_key.strip():
         return checked_key(config.api_key, "api_key")
@@ -271,128 +314,3 @@ def _with_needed_key(endpoint: Endpoint, variables: tuple[str, ...]) -> Endpoint
         hint = "" if endpoint.provider else f" (or write 'vllm/{endpoint.model}' where none is needed)"
         raise ConfigError(f"no key for {endpoint.name}{where}: set {' or '.join(variables)}{hint}")
     return endpoint
-
-
-def checked_base_url(base_url: str, source: str = "base URL") -> str:
-    """`base_url` without a trailing slash or `/chat/completions`, if it is fit to send a key to.
-
-    Raises:
-        ConfigError: not http(s), credentials, a query or a fragment in it, or a link-local address
-            (where clouds serve their machines' credentials).
-
-    Example:
-        >>> checked_base_url(" http://localhost:8000/v1/ ")
-        'http://localhost:8000/v1'
-        >>> checked_base_url("http://169.254.169.254/latest", "OPENAI_BASE_URL")
-        Traceback (most recent call last):
-        autorubric.errors.ConfigError: OPENAI_BASE_URL 'http://169.254.169.254/latest' is a link-local...
-    """
-    url = base_url.strip()
-    problem = _url_problem(url)
-    if problem:
-        shown = re.sub(r"//[^/@]*@", "//<hidden>@", url.partition("?")[0])
-        raise ConfigError(f"{source} {shown!r} {problem}; expected something like https://host/v1")
-    return url.rstrip("/").removesuffix("/chat/completions").rstrip("/")
-
-
-def _url_problem(url: str) -> str | None:
-    from yarl import URL
-
-    if "," in url or url.count("://") > 1:
-        return "holds several addresses; one model has one"
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-        # The host as the HTTP library will read it, which knows more ways to write a dot.
-        called = URL(url).host if host else None
-    except ValueError as error:
-        return f"is not a URL ({error})"
-    if parts.scheme not in ("http", "https") or not host or "\\" in url or not url.isprintable() or " " in url:
-        return "is not an http or https URL"
-    if not _is_host(host):
-        return "names no host"
-    if port == 0:
-        return "names no port that can be called"
-    return _url_part_problem(parts, called or host)
-
-
-def _url_part_problem(parts: SplitResult, host: str) -> str | None:
-    if parts.username is not None or parts.password is not None:
-        return "has credentials in it; pass the key as api_key or in the environment"
-    if parts.query or parts.fragment:
-        return "has a query or a fragment; pass such things in extra_params or extra_headers"
-    if _is_link_local(host):
-        return "is a link-local address, where keys are never sent"
-    return None
-
-
-_EMBEDDING = tuple(
-    map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
-)
-"""IPv6 networks whose addresses end with the IPv4 address that is meant."""
-
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-def _addresses(host: str) -> tuple[_Address, ...]:
-    """The IP address that `host` is, in any spelling that resolvers accept (0xA9FEA9FE), and those inside of it."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        try:
-            return (ipaddress.IPv4Address(socket.inet_aton(host)),)
-        except OSError:
-            return ()
-    if isinstance(address, ipaddress.IPv4Address):
-        return (address,)
-    last = [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)] if any(address in n for n in _EMBEDDING) else []
-    return (address, *last, *filter(None, (address.sixtofour, *(address.teredo or ()))))
-
-
-def _is_host(host: str) -> bool:
-    """Whether `host` is an address, or a name as the domain name system has them."""
-    if _addresses(host):
-        return True
-    try:
-        name = host.rstrip(".").encode("idna").decode()
-    except UnicodeError:
-        return False
-    return len(name) <= 253 and all(re.fullmatch(r"[A-Za-z0-9_](?:[\w-]{0,62})", part) for part in name.split("."))
-
-
-_METADATA_NAMES = frozenset(
-    {"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal"}
-)
-_METADATA_ADDRESSES = frozenset(
-    map(
-        ipaddress.ip_address,
-        ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
-    )
-)
-"""Where clouds serve their machines' credentials, beyond the link-local addresses."""
-
-
-def _is_link_local(host: str) -> bool:
-    # Resolvers read full-width digits as digits, other scripts' dots as dots, and pass over one at the end.
-    name = unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
-    return name in _METADATA_NAMES or is_forbidden_address(name)
-
-
-def is_forbidden_address(host: str) -> bool:
-    """Whether `host` is an IP address that no key is ever sent to, in any spelling.
-
-    Example:
-        >>> is_forbidden_address("169.254.169.254"), is_forbidden_address("0xA9FEA9FE"), is_forbidden_address("::1")
-        (True, True, False)
-    """
-    return any(address.is_link_local or address in _METADATA_ADDRESSES for address in _addresses(host))
-
-
-def is_loopback(host: str) -> bool:
-    """True for this machine's own addresses.
-
-    Example:
-        >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("10.0.0.5")
-        (True, True, True, False)
-    """
-    return host == "localhost" or host.endswith(".localhost") or any(a.is_loopback for a in _addresses(host))

@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from autorubric.errors import ConfigError
-from autorubric.llm.http.providers import is_forbidden_address, is_loopback
+from autorubric.llm.http.addresses import is_forbidden_address, is_loopback
 
 
 def proxy_for(url: str) -> str | None:

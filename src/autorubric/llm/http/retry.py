@@ -20,8 +20,17 @@ from autorubric.llm.request import FailureKind
 LONGEST_RETRY_AFTER = 120.0
 """Seconds; an endpoint that asks for a longer wait is asked again after this one."""
 
+REFUSED_FOR = 300.0
+"""Seconds for which a call is sent again after rate limits, however often."""
+
+REFUSED_WAIT = 0.1
+"""Seconds of the first wait after a rate limit: when requests leave is decided for the whole endpoint."""
+
 LONGEST_QUOTE = 300
 """Characters of an endpoint's own words that a message repeats."""
+
+
+_RANDOM = random.Random()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,7 @@ def _status_fault(
     words, param, code = error
     words = redacted(words, *secrets)
     retry_after = retry_after_seconds(reply.headers, now)
-    if retry_after is None and reply.status == 429:
+    if retry_after is None and reply.status in _LIMITING:
         retry_after = _wait_in_words(words)
     kind, again = _kind(reply.status, f"{code} {words}".lower(), retry_after)
     message = f"HTTP {reply.status}" + (f": {words[:LONGEST_QUOTE]}" if words else "")
@@ -135,6 +144,23 @@ _SPENT = re.compile(
 )
 _SPENT_CODE = re.compile(r"insufficient_(?:quota|credit|balance)|billing_(?:hard|not)")
 _SHORT_TERM = re.compile(r"per[ _-]?(?:second|minute|day)|retry|try again|rate.?limit|rpm|tpm", re.IGNORECASE)
+_THROTTLED = re.compile(
+    r"throttl|rate.?limit|too.?many.?requests|limit_requests|limit_burst|call rate|"
+    r"\b[rtq]p[ms] limit|(?:requests|tokens) per (?:second|minute)|concurrency limit|serveroverloaded|"
+    r"限流|速率限制|频率超|请求过于频繁"
+)
+"""Rate limits that come under another status than 429 (Alibaba, Bedrock, Volcengine and gateways send them so)."""
+_UNPAID = re.compile(
+    r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
+    r"balance is (?:insufficient|too low)|credit balance|余额不足|欠费"
+)
+"""An account without money, under a status that says otherwise."""
+_PASSING = re.compile(
+    r"overload|busy|capacity|high demand|try again|try later|retry|temporar|unavailable|time.?out|timed out|"
+    r"connection|too many|throttl|rate.?limit|warming|loading",
+    re.IGNORECASE,
+)
+"""Words of a server whose trouble has nothing to do with the request."""
 _FILTERED = re.compile(
     r"content_filter|content_policy|content management policy|responsibleai|data_inspection|"
     r"input was flagged|requires moderation|safety system"
@@ -142,18 +168,25 @@ _FILTERED = re.compile(
 _NO_MODEL = re.compile(
     r"model_not_found|model_not_available|invalid_model|"
     r"model\b.{0,120}?\b(?:does not exist|not exist|not found|is not a valid|not available|decommissioned)|"
-    r"(?:unknown|invalid|no such|unsupported) model\b(?! parameter)|not a valid model",
+    r"(?:unknown|invalid|no such|unsupported) model\b(?! parameter)|not a valid model|"
+    r"\bpinned to\b.{0,300}?\brequested\b",  # `transformers serve` with one model
     re.DOTALL,
 )
 
 
+_LIMITING = (400, 403, 429, 500)
+"""Statuses under which servers announce a rate limit."""
+
+_OPENING = 200
+"""Characters of an error in which its reason stands; further on, validators quote the request."""
+
+
 def _kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
     if status == 429:
-        return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
-    if status in (400, 403, 422) and _FILTERED.search(words):
-        return "refusal", False
-    if status in (400, 422) and _NO_MODEL.search(words):
-        return "no_model", False
+        return _refused_kind(words, retry_after)
+    told = _kind_in_words(status, words)
+    if told is not None:
+        return told
     if status in _KINDS:
         return _KINDS[status]
     if status >= 500:
@@ -161,10 +194,31 @@ def _kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKi
     return ("no_model" if status < 400 else "rejected"), False
 
 
+def _refused_kind(words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
+    if "request too large" in words:  # larger than the limit of a whole minute
+        return "rejected", False
+    return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
+
+
+def _kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
+    """What an error's own words say, where they say more than its status."""
+    if status in _LIMITING and _THROTTLED.search(words[:_OPENING]):
+        return "rate_limit", True
+    if status in (400, 403) and _UNPAID.search(words[:_OPENING]):
+        return "quota", False
+    if status in (400, 403, 422) and _FILTERED.search(words):
+        return "refusal", False
+    if status in (400, 422) and _NO_MODEL.search(words):
+        return "no_model", False
+    return None
+
+
 def _is_spent(words: str, retry_after: float | None) -> bool:
     """A 429 that no waiting mends. Per-minute limits also speak of quota and billing (Gemini's do)."""
     if _SPENT_CODE.search(words):
         return True
+    if "throttling." in words:  # Alibaba calls tokens per minute an allocated quota
+        return False
     return retry_after is None and _SPENT.search(words) is not None and not _SHORT_TERM.search(words)
 
 
@@ -196,6 +250,25 @@ def _without_markup(text: str) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
+
+
+def same_refusal(first: Fault | None, second: Fault) -> bool:
+    """Whether an endpoint failed twice in the same way on one request, so that a third attempt would too.
+
+    Holds for HTTP 500 with equal words only: some servers report so that they cannot read what their model wrote.
+    Words about load, and the statuses of gateways, are no statement about the request.
+
+    Example:
+        >>> odd = Fault("server", "", 500, True, text="output does not match the expected format")
+        >>> same_refusal(odd, odd), same_refusal(None, odd)
+        (True, False)
+        >>> busy = Fault("server", "", 500, True, text="overloaded, try again later")
+        >>> same_refusal(busy, busy)
+        False
+    """
+    if first is None or (first.status, first.text) != (second.status, second.text):
+        return False
+    return second.status == 500 and second.kind == "server" and not _PASSING.search(second.text)
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
@@ -270,3 +343,35 @@ class Backoff:
             return drawn
         # The calls that were sent away together must not come back together.
         return max(drawn, retry_after + rng.uniform(0.0, min(self.least, 1.0)))
+
+
+class Retries:
+    """The retries of one call.
+
+    Faults of the endpoint use up `most`. Rate limits do not, since the call waits for its turn rather than fails:
+    they end it after `REFUSED_FOR` seconds and more than `most` of them. With `most` at 0 nothing is tried again.
+
+    Example:
+        >>> retries, refused = Retries(1, Backoff(0.0, 0.0)), Fault("rate_limit", "slow down", 429, again=True)
+        >>> [retries.wait(refused, now) for now in (0.0, 1.0, 299.0, 300.0)]
+        [0.0, 0.0, 0.0, None]
+    """
+
+    def __init__(self, most: int, backoff: Backoff) -> None:
+        self._most, self._backoff = most, backoff
+        self._again = Backoff(min(REFUSED_WAIT, backoff.least), backoff.most)
+        self._faults = self._refusals = 0
+        self._refused_at = math.inf
+
+    def wait(self, fault: Fault, now: float, rng: random.Random = _RANDOM) -> float | None:
+        """Seconds until the next attempt; None where there is none."""
+        if not fault.again or not self._most:
+            return None
+        if fault.kind != "rate_limit":
+            self._faults += 1
+            return None if self._faults > self._most else self._backoff.wait(self._faults - 1, fault.retry_after, rng)
+        self._refusals += 1
+        self._refused_at = min(self._refused_at, now)
+        if self._refusals > self._most and now - self._refused_at >= REFUSED_FOR:
+            return None
+        return self._again.wait(self._refusals - 1, fault.retry_after, rng)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from autorubric.llm.http.providers import is_forbidden_address
+from autorubric.llm.http.addresses import is_forbidden_address
 from autorubric.llm.http.proxies import proxy_for
 
 if TYPE_CHECKING:

@@ -11,10 +11,12 @@ from autorubric.files.numbers import is_finite
 from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.negotiation import Terms
+from autorubric.llm.http.reasoning import is_reasoning, reasoning_in
 from autorubric.llm.http.retry import Fault, error_fault
 from autorubric.llm.http.secrets import cleared, redacted
 from autorubric.llm.http.surrogates import clean
-from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request, Usage
+from autorubric.llm.http.usage import read_usage
+from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request
 
 SEED_PER_DRAW = 1000
 
@@ -69,13 +71,27 @@ def request_body(model: str, parameters: Mapping[str, Any], request: Request, te
     for name, value in parameters.items():
         if name not in terms.left_out:
             body[terms.token_field if name == "max_tokens" else name] = value
+    limit = terms.limit_of(request.max_tokens or asked_limit(parameters))
+    if limit is not None:
+        body["max_completion_tokens" if "max_completion_tokens" in body else terms.token_field] = limit
     if "seed" in body and isinstance(body["seed"], int):
         body["seed"] += _seed_step(request)
-    if request.schema is not None and "response_format" not in body:
+    if request.schema is not None and request.constrained and "response_format" not in body:
         form = _response_format(request.schema, terms)
         if form:
             body["response_format"] = form
     return body
+
+
+def asked_limit(parameters: Mapping[str, Any]) -> int | None:
+    """The limit on completion tokens that a model's parameters name, under either of its names.
+
+    Example:
+        >>> asked_limit({"temperature": 0.0, "max_completion_tokens": 500})
+        500
+    """
+    most = parameters.get("max_tokens", parameters.get("max_completion_tokens"))
+    return most if isinstance(most, int) else None
 
 
 def _seed_step(request: Request) -> int:
@@ -130,7 +146,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     Example:
         >>> read_reply(b'{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}', 0.1)
         Reply(text='', finish_reason='length', refusal=None, reasoning=None, model=None, usage=None,
-            cost=None, latency=0.1, attempts=1, fresh=True)
+            cost=None, latency=0.1, attempts=1, fresh=True, limit=None)
         >>> read_reply(b'Hello', 0.1).message
         'the answer is not JSON: Hello'
     """
@@ -150,15 +166,14 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         return error_fault(choice["error"], *secrets)
     message = choice.get("message")
     message = message if isinstance(message, dict) else {"content": choice.get("text")}
-    usage = data.get("usage")
     return Reply(
         text=cleared(_content(message.get("content")), *secrets),
         finish_reason=_FINISHES.get(str(choice.get("finish_reason")).lower(), "other"),
         refusal=_text_or_none(message.get("refusal"), *secrets),
-        reasoning=_text_or_none(message.get("reasoning_content") or message.get("reasoning"), *secrets),
+        reasoning=_text_or_none(reasoning_in(message), *secrets),
         model=_text_or_none(data.get("model"), *secrets),
-        usage=_usage(usage) if isinstance(usage, dict) and usage else None,
-        cost=_stated_cost(usage),
+        usage=read_usage(data),
+        cost=_stated_cost(data.get("usage")),
         latency=latency,
     )
 
@@ -179,7 +194,7 @@ def _content(content: object) -> str:
         return clean(content)
     if not isinstance(content, list):
         return ""
-    texts = (part.get("text") if isinstance(part, dict) else part for part in content)
+    texts = (part.get("text") if isinstance(part, dict) else part for part in content if not is_reasoning(part))
     return clean("".join(text for text in texts if isinstance(text, str)))
 
 
@@ -187,31 +202,10 @@ def _text_or_none(value: object, *secrets: str | None) -> str | None:
     return cleared(clean(value), *secrets) if isinstance(value, str) and value else None
 
 
-def _usage(raw: Mapping[str, Any]) -> Usage:
-    """Tokens as the endpoint counted them.
-
-    Some endpoints keep reasoning tokens out of `completion_tokens` and bill them all the same; the total
-    has them.
-    """
-    prompt, completion = _count(raw, "prompt_tokens"), _count(raw, "completion_tokens")
-    completion = max(completion, _count(raw, "total_tokens") - prompt)
-    cached = _count(raw.get("prompt_tokens_details"), "cached_tokens") or _count(raw, "prompt_cache_hit_tokens")
-    reasoning = _count(raw.get("completion_tokens_details"), "reasoning_tokens")
-    return Usage(prompt, completion, cached, reasoning)
-
-
 def _stated_cost(usage: object) -> float | None:
     """Dollars where the endpoint says what it charges (OpenRouter does)."""
     cost = usage.get("cost") if isinstance(usage, dict) else None
     return float(cost) if is_finite(cost) and cost >= 0 else None
-
-
-_MOST_TOKENS = 10**12  # more is no count, and sums of it would be too large for the ledger
-
-
-def _count(raw: object, name: str) -> int:
-    value = raw.get(name) if isinstance(raw, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_TOKENS else 0
 
 
 _TOKENS_PER_MESSAGE = 16

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from autorubric.llm.reading.json_scan import MOST_NESTED, Scan, Span, scan_json
 from autorubric.llm.reading.json_value import NotFiniteError, Want, parse_json, strict_json, unwrap
 from autorubric.llm.reading.thinking import without_thinking
-from autorubric.llm.request import Answer, Reply, Unreadable
+from autorubric.llm.request import Answer, Reply, Unreadable, Usage
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
@@ -43,11 +43,23 @@ def unusable(reply: Reply, *, whole: bool = True) -> Unreadable | None:
     if reply.finish_reason == "content_filter":
         return Unreadable("refusal", "the endpoint's content filter stopped the reply", again=False)
     if whole and reply.finish_reason == "length":
-        return Unreadable("truncated", "the reply was cut off at the token limit")
+        if not without_thinking(reply.text):
+            return Unreadable("truncated", _no_answer(reply))
+        tokens = reply.limit or (reply.usage.completion_tokens if reply.usage else 0)
+        where = f"{tokens:,} tokens" if tokens else "the token limit"
+        return Unreadable("truncated", f"the reply was cut off at {where}")
     if not reply.text.strip():
-        cause = " but thinking" if reply.reasoning else ""
-        return Unreadable("empty", f"the reply holds nothing{cause}")
+        return Unreadable("empty", _no_answer(reply))
     return None
+
+
+def _no_answer(reply: Reply) -> str:
+    """What a reply without an answer is instead."""
+    usage = reply.usage or Usage()
+    if not (reply.reasoning or reply.text.strip() or usage.reasoning_tokens):
+        return "the reply is empty"
+    tokens = usage.reasoning_tokens or usage.completion_tokens
+    return f"{tokens:,} tokens of reasoning and no answer" if tokens else "the reply is reasoning and no answer"
 
 
 def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
@@ -66,7 +78,7 @@ def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
     text, notes = _well_formed(reply.text)
     text = without_thinking(text)
     if not text:
-        return Unreadable("empty", "the reply holds nothing but thinking")
+        return Unreadable("empty", _no_answer(reply))
     if reply.finish_reason == "length":
         notes.append("the text is cut off at the token limit")
     return Answer(text, reply, tuple(notes))
@@ -94,7 +106,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = ()) -> Answer[An
     text, notes = _well_formed(reply.text)
     text = without_thinking(text.strip(_INVISIBLE)).strip(_INVISIBLE).strip()
     if not text:
-        return Unreadable("empty", "the reply holds nothing but thinking")
+        return Unreadable("empty", _no_answer(reply))
     text = _unescaped(text, notes)
     value = _whole(text, (want, keys), notes)
     if value is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from autorubric.errors import LedgerError
 from autorubric.llm.records.rows import unpacked_failure, unseal
 from autorubric.llm.request import Failure, Usage
 
@@ -23,6 +24,7 @@ class Totals:
         usage: tokens as counted by the endpoint.
         cost: dollars of the calls whose price is known.
         unpriced: replies whose price is not known.
+        unmetered: replies without token counts that can be right, charged at their worst case where it is known.
     """
 
     role: str
@@ -32,6 +34,7 @@ class Totals:
     usage: Usage
     cost: float
     unpriced: int
+    unmetered: int = 0
 
 
 class Spent(NamedTuple):
@@ -54,7 +57,8 @@ class FailedCall(NamedTuple):
 
 _TOTALS = """
     SELECT role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
-        total(cached_tokens), total(reasoning_tokens), total(cost), sum(status = 'ok' AND cost IS NULL)
+        total(cached_tokens), total(reasoning_tokens), total(cost),
+        sum(status = 'ok' AND cost IS NULL), sum(status = 'ok' AND prompt_tokens IS NULL)
     FROM calls GROUP BY role, model ORDER BY role, model"""
 _SPENT = """
     SELECT count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),
@@ -63,14 +67,14 @@ _SPENT = """
     FROM calls"""
 _FAILED = """
     SELECT id, key, item, role, model, status, http_status, attempts, data, digest
-    FROM calls JOIN payloads USING (id) WHERE status != 'ok' AND id > ? ORDER BY id LIMIT 500"""
+    FROM calls JOIN payloads USING (id) WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
 
 
 def totals(connection: sqlite3.Connection) -> list[Totals]:
     """Calls, tokens and cost by role and model."""
     return [
-        Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced)
-        for role, model, calls, failed, *tokens, cost, unpriced in connection.execute(_TOTALS).fetchall()
+        Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
+        for role, model, calls, failed, *tokens, cost, unpriced, unmetered in connection.execute(_TOTALS).fetchall()
     ]
 
 
@@ -86,6 +90,9 @@ def failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
     # Each page is fetched whole: an open cursor would keep the write-ahead log from being folded in.
     while page := connection.execute(_FAILED, (last,)).fetchall():
         for call, key, item, role, model, status, http_status, attempts, data, digest in page:
-            failure = unpacked_failure(unseal(key, data, digest), status, http_status, attempts)
+            try:
+                failure = unpacked_failure(unseal(key, data, digest), status, http_status, attempts)
+            except LedgerError:
+                failure = Failure(status, "what the endpoint said is damaged in the ledger", http_status, attempts)
             yield FailedCall(item, role, model, failure)
             last = call

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from autorubric.errors import LedgerError
+from autorubric.errors import InputError, LedgerError
+from autorubric.llm.records.lock import claimed, given_up
 from autorubric.llm.records.rows import SealedRow
+from autorubric.system.files import opened, written_at
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 FILE_NAMES = ("arrivals.0", "arrivals.1")
+LOCK_NAME = "arrivals.lock"
 
 VERSION = 1
 _MARK = b"autorubric arrivals %d\n" % VERSION
@@ -54,6 +59,8 @@ class Arrivals:
 
     def __init__(self, directory: Path) -> None:
         self._paths = [directory / name for name in FILE_NAMES]
+        self._lock_path = directory / LOCK_NAME
+        self._lock: BaseFileLock | None = None
         self._files: list[int] = []
         self._size = 0
         self._put = 0
@@ -70,14 +77,14 @@ class Arrivals:
             return
         try:
             if not self._files:
-                self._files = [_owned(path) for path in self._paths]
+                self._open()
             if self._size >= _FULL and self._committed >= self._filled_at:
                 self._turn(self._files)
             framed = _framed(row) if self._size else _MARK + _framed(row)
             # What was written in part is overwritten by the next row.
-            if os.pwrite(self._files[0], framed, self._size) == len(framed):
+            if written_at(self._files[0], framed, self._size) == len(framed):
                 self._size += len(framed)
-        except OSError:
+        except (OSError, InputError):
             self._closed = not self._files  # where there is no room now, it is not looked for at every call
 
     def committed(self, count: int) -> None:
@@ -87,11 +94,23 @@ class Arrivals:
     def close(self, *, remove: bool) -> None:
         """Close the files; where all that was put is committed, they can go."""
         self._closed = True
-        for path in self._paths if remove and self._files else ():
-            path.unlink(missing_ok=True)
+        opened_here = bool(self._files)
         for file in self._files:
             os.close(file)
         self._files = []
+        for path in self._paths if remove and opened_here else ():
+            path.unlink(missing_ok=True)
+        if self._lock is not None:
+            given_up(self._lock)
+            self._lock = None
+
+    def _open(self) -> None:
+        """Empty files that are known as ours for as long as this process lives."""
+        self._lock = claimed(self._lock_path)
+        if self._lock is None:
+            raise BlockingIOError(errno.EAGAIN, "another process keeps its arrivals here", str(self._lock_path))
+        for path in self._paths:
+            self._files.append(opened(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
 
     def _turn(self, files: list[int]) -> None:
         files.reverse()
@@ -119,26 +138,17 @@ def take_over(directory: Path, keep: Callable[[list[Arrival]], None]) -> None:
     Raises:
         LedgerError: another version of this package made a file, or its first bytes are damaged; it stays.
     """
-    for path in (directory / name for name in FILE_NAMES):
-        if not path.exists():
-            continue
-        with path.open("rb") as file, suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if found := list(_arrivals(_unmarked(file.read(), path))):
+    left = [path for path in (directory / name for name in FILE_NAMES) if path.exists()]
+    lock = claimed(directory / LOCK_NAME) if left else None
+    if lock is None:
+        return
+    try:
+        for path in left:
+            if found := list(_arrivals(_unmarked(path.read_bytes(), path))):
                 keep(found)
             path.unlink(missing_ok=True)
-
-
-def _owned(path: Path) -> int:
-    """An empty file that is known as ours for as long as this process lives."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(file, 0)
-    except BaseException:
-        os.close(file)
-        raise
-    return file
+    finally:
+        given_up(lock)
 
 
 def _framed(row: SealedRow) -> bytes:

@@ -9,6 +9,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
 
 from autorubric.errors import LedgerError
@@ -20,17 +21,19 @@ _Waiter: TypeAlias = "asyncio.Future[Any] | Future[Any]"
 class GroupCommit:
     """Writes batches on its own thread, and answers for each thing once it is on the disk.
 
-    The first write of a batch waits `linger` seconds for company, or until `rows` writes are there; writes
-    that come during a commit form the next batch. When a batch fails, every write of it and every later one
-    gets a `LedgerError`: after a full disk nothing may look recorded that is not.
+    An idle thread commits a write at once; writes that come during a commit form the next batch. After a batch of
+    several the next one waits up to `linger` seconds for more, which saves commits when writes are frequent. When a
+    batch fails, every write of it and every later one gets a `LedgerError`: after a full disk nothing may look
+    recorded that is not.
 
     Args:
         connection: the one connection that writes; used by the thread only, until `close` returns.
         write: puts what was submitted into the tables, and returns a result for each.
         after_commit: called on the thread with the results of each committed batch, before they are
             acknowledged.
+        turn: entered around each transaction, so that no other process writes at the same time.
         rows: the largest batch.
-        linger: seconds that a write waits for others at most.
+        linger: the longest wait, in seconds, for more writes after a batch of several.
     """
 
     def __init__(
@@ -38,15 +41,18 @@ class GroupCommit:
         connection: sqlite3.Connection,
         write: Callable[[list[Any]], list[Any]],
         after_commit: Callable[[list[Any]], None],
+        turn: AbstractContextManager[object],
         *,
         rows: int = 256,
-        linger: float = 0.05,
+        linger: float = 0.005,
     ) -> None:
         self._connection = connection
         self._write = write
         self._after_commit = after_commit
+        self._turn = turn
         self._rows = rows
         self._linger = linger
+        self._crowded = False
         self._changed = threading.Condition()
         self._queue: list[tuple[Any, _Waiter]] = []
         self._closing = False
@@ -110,14 +116,15 @@ class GroupCommit:
 
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._queue)
-            if not full():
+            if self._crowded and not full():
                 self._changed.wait_for(full, self._linger)
             batch, self._queue = self._queue[: self._rows], self._queue[self._rows :]
+            self._crowded = len(batch) > 1
         return batch
 
     def _commit(self, batch: list[tuple[Any, _Waiter]]) -> tuple[list[Any], str | None]:
         try:
-            with unwritten_named(self._connection):
+            with unwritten_named(self._connection), self._turn:
                 results = together(self._connection, lambda: self._write([thing for thing, _ in batch]))
                 self._after_commit(results)
         except LedgerError as error:

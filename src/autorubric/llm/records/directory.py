@@ -7,9 +7,9 @@ from pathlib import Path
 
 from autorubric.errors import InputError
 from autorubric.files.descriptors import is_out_of_files
+from autorubric.system.files import MOUNTS, opened
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
-_MOUNTS = Path("/proc/self/mounts")
 
 
 def private_file(directory: Path, name: str) -> Path:
@@ -31,7 +31,7 @@ def private_file(directory: Path, name: str) -> Path:
     path = directory / name
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(opened(path, os.O_RDWR | os.O_CREAT))
     except OSError as error:
         if is_out_of_files(error):
             raise
@@ -45,7 +45,7 @@ def private_file(directory: Path, name: str) -> Path:
     return path
 
 
-def filesystem_of(directory: Path, mounts: Path = _MOUNTS) -> str | None:
+def filesystem_of(directory: Path, mounts: Path = MOUNTS) -> str | None:
     """The type of the filesystem that holds `directory`, or None where the system does not say.
 
     Args:

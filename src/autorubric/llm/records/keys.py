@@ -20,9 +20,10 @@ def request_key(model: Model, request: Request) -> bytes:
     """The 16 bytes that stand for this request to this model.
 
     Two requests share a key exactly when nothing tells their replies apart: the model's identity, the
-    messages, the schema, the draw, the re-ask, the seat and the copy. The role, the item's id and what the
-    prompt was made from (`inputs`) do not count. Parameters of the model count in any order; the keys of a
-    schema count in theirs, because models fill in fields in the order they are shown.
+    messages, the schema, the draw, the re-ask, the seat, the copy and a limit of the request's own. The role,
+    the item's id, what the prompt was made from (`inputs`) and how much room the reply needs do not count.
+    Parameters of the model count in any order; the keys of a schema count in theirs, because models fill in fields
+    in the order they are shown.
 
     Example:
         >>> from autorubric.llm.request import Message
@@ -51,6 +52,9 @@ def request_key(model: Model, request: Request) -> bytes:
     # the one that ledgers written before seats and copies have.
     if request.seat or request.copy:
         parts.append(b"%d.%d" % (request.seat, request.copy))
+    if request.max_tokens is not None:
+        # Last, and only where it is set: requests under the model's own limit keep the keys they always had.
+        parts.append(b"max_tokens=%d" % request.max_tokens)
     # The length in front keeps "ab" + "c" apart from "a" + "bc".
     framed = [piece for part in parts for piece in (len(part).to_bytes(8, "little"), part)]
     return blake2b(b"".join(framed), digest_size=KEY_BYTES).digest()

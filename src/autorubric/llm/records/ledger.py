@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,21 +20,21 @@ from autorubric.llm.records.arrivals import Arrival, Arrivals, take_over
 from autorubric.llm.records.commits import GroupCommit, together, unwritten_named
 from autorubric.llm.records.directory import private_file
 from autorubric.llm.records.inserts import insert_rows
-from autorubric.llm.records.rows import CallRow, SealedRow, seal, unpacked_reply, unseal
+from autorubric.llm.records.key_index import Inserted, KeyIndex
+from autorubric.llm.records.lock import WriteTurn
+from autorubric.llm.records.recovery import MARK, corruption_marked, recover
+from autorubric.llm.records.rows import DAMAGED, CallRow, SealedRow, seal, unpacked_reply, unseal
 from autorubric.llm.records.tables import connect, damage_named, prepare
 from autorubric.llm.request import Reply
 
 Write: TypeAlias = Callable[[sqlite3.Connection], None]
 
 FILE_NAME = "ledger.sqlite"
+_LOG = logging.getLogger("autorubric.ledger")
 
-_UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id DESC"
-_INDEX = """INSERT OR IGNORE INTO replies
-    SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY key, id"""
-_FIND = "SELECT call, data, digest FROM replies LEFT JOIN payloads ON id = call WHERE key = ?"
-_FIND_CALL = "SELECT id, data, digest FROM payloads WHERE id = ?"
 _SINCE = "SELECT key, at FROM calls WHERE at >= ?"
-_MOST_UNINDEXED = 4096
+LINGER = 0.005
+"""Seconds that a commit waits for more calls when calls are frequent."""
 
 
 class ImportRow(NamedTuple):
@@ -62,71 +64,78 @@ class Ledger:
 
     def __init__(
         self,
-        place: str,
-        writing: sqlite3.Connection,
-        reading: sqlite3.Connection,
-        linger: float,
+        connections: _Connections,
         directory: Path | None = None,
+        *,
+        linger: float = LINGER,
+        shared: bool = False,
     ) -> None:
-        self._place = place
-        self._writing = writing
-        self._reading = reading
-        self._arrivals = None if directory is None else Arrivals(directory)
-        with damage_named(place):
-            prepare(writing, place)
+        self._place, self._writing, self._reading, self._turn = connections
+        self._shared, self._folder = shared, directory
+        self._opened = ExitStack()
+        self._arrivals = None if shared or directory is None else Arrivals(directory)
+        with self._damage_named(), self._turn:
+            prepare(self._writing, self._place)
             if directory is not None:
                 take_over(directory, self._take_in)
-            self._indexed: int = writing.execute("SELECT value FROM meta WHERE name = 'indexed'").fetchall()[0][0]
-            # An index by hash costs a page a key; so keys wait here, and are indexed thousands at a time.
-            self._unindexed: dict[bytes, int] = dict(writing.execute(_UNINDEXED, (self._indexed,)).fetchall())
-        self._first_fresh = self.count + 1
-        self._commits = GroupCommit(writing, self._write, self._make_findable, linger=linger)
+            self._keys = KeyIndex(self._writing)
+        self._commits = GroupCommit(self._writing, self._write, self._make_findable, self._turn, linger=linger)
 
     @classmethod
-    def open(cls, directory: Path, *, linger: float = 0.05) -> Ledger:
+    def open(cls, directory: Path, *, linger: float = LINGER, shared: bool = False) -> Ledger:
         """The ledger of a run directory; both are made where there is none, for the owner's eyes only.
 
         Args:
             directory: the run directory; on a local disk, because network filesystems lose locks and syncs.
-            linger: seconds that a finished call waits for others to share its commit.
+            linger: the longest wait, in seconds, for more calls to share a commit when calls are frequent.
+            shared: other processes may have the ledger open; what they record is found.
 
         Raises:
             InputError: the directory cannot be made or written, or lies on a network filesystem.
             LedgerError: the ledger is damaged, or was written by another version.
         """
         path = private_file(directory, FILE_NAME)
-        with damage_named(str(path)):
-            writing = connect(path)
-        reading = None
+        if (directory / MARK).exists():
+            _recover(path)
         try:
-            with damage_named(str(path)):
-                reading = connect(path)
-            return cls(str(path), writing, reading, linger, directory)
-        except BaseException:
-            if reading is not None:
-                reading.close()
-            writing.close()
-            raise
+            return cls._opened_in(directory, linger=linger, shared=shared)
+        except LedgerError:
+            if not (directory / MARK).exists():
+                raise
+        _recover(path)
+        return cls._opened_in(directory, linger=linger, shared=shared)
+
+    @classmethod
+    def _opened_in(cls, directory: Path, *, linger: float, shared: bool) -> Ledger:
+        with ExitStack() as opened:
+            connections = _connected(directory, opened)
+            ledger = cls(connections, directory, linger=linger, shared=shared)
+            ledger._opened = opened.pop_all()
+        return ledger
 
     @classmethod
     def in_memory(cls) -> Ledger:
         """A ledger that is gone when it is closed, for callers who have no run directory."""
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        return cls("the ledger in memory", connection, connection, 0.0)
+        ledger = cls(_Connections("the ledger in memory", connection, connection, nullcontext()), linger=0.0)
+        ledger._opened.callback(connection.close)
+        return ledger
 
     def find(self, key: bytes) -> Reply | None:
         """The recorded reply under `key`, or None; it is `fresh` where this session paid for it."""
         self._commits.check()
-        call = self._unindexed.get(key)
-        with damage_named(self._place):
-            query, name = (_FIND, key) if call is None else (_FIND_CALL, call)
-            found = self._reading.execute(query, (name,)).fetchall()
-        if not found and call is None:
+        with self._damage_named():
+            found = self._keys.find(self._reading, key)
+            if found is None and self._shared and self._keys.catch_up(self._reading):
+                found = self._keys.find(self._reading, key)
+        if found is None:
             return None
-        if not found or found[0][1] is None:
-            raise LedgerError(f"{self._place} is damaged: call {call or found[0][0]} has lost its reply")
-        recorded, data, digest = found[0]
-        return unpacked_reply(unseal(key, data, digest), fresh=recorded >= self._first_fresh)
+        try:
+            value = unseal(key, found.data, found.digest)
+        except LedgerError:
+            self._set_aside(key, found.call)
+            return None
+        return unpacked_reply(value, fresh=self._keys.is_fresh(found.call))
 
     async def record(self, row: CallRow) -> None:
         """Return when `row` is on the disk.
@@ -156,12 +165,16 @@ class Ledger:
         """The digest of the inputs and the value that were imported for a record's slot, or None."""
         self._commits.check()
         query = "SELECT inputs, data, digest FROM imports WHERE record = ? AND slot = ?"
-        with damage_named(self._place):
+        with self._damage_named():
             found = self._reading.execute(query, (record, slot)).fetchall()
         if not found:
             return None
         inputs, data, digest = found[0]
-        return inputs, unseal(_import_name(record, slot, inputs), data, digest)
+        try:
+            return inputs, unseal(_import_name(record, slot, inputs), data, digest)
+        except LedgerError:
+            _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
+            return None
 
     def keep_note(self, name: str, value: Any) -> None:
         """Keep a JSON value under a name, durably, in place of the one before.
@@ -176,7 +189,7 @@ class Ledger:
 
     def find_note(self, name: str) -> Any:
         """The value kept under a name, or None."""
-        with damage_named(self._place):
+        with self._damage_named():
             found = self._reading.execute("SELECT value FROM meta WHERE name = ?", (f"note:{name}",)).fetchall()
         return json.loads(found[0][0]) if found else None
 
@@ -201,7 +214,7 @@ class Ledger:
     @property
     def count(self) -> int:
         """Calls recorded by all sessions, the failed ones included."""
-        with damage_named(self._place):
+        with self._damage_named():
             number: int = self._reading.execute("SELECT coalesce(max(id), 0) FROM calls").fetchall()[0][0]
         return number
 
@@ -216,7 +229,7 @@ class Ledger:
             ...     [(total.role, total.calls, total.cost) for total in ledger.totals()]
             [('judge', 1, 0.5)]
         """
-        with damage_named(self._place):
+        with self._damage_named():
             return totals(self._reading)
 
     def spent(self) -> Spent:
@@ -227,7 +240,7 @@ class Ledger:
             ...     ledger.spent()
             Spent(calls=0, tokens=0, cost=0.0, unpriced=0)
         """
-        with damage_named(self._place):
+        with self._damage_named():
             return spent(self._reading)
 
     def failures(self) -> Iterator[FailedCall]:
@@ -243,7 +256,7 @@ class Ledger:
             ...     [f"{call.item}: {call.failure}" for call in ledger.failures()]
             ['q1: server: HTTP 503: overloaded']
         """
-        with damage_named(self._place):
+        with self._damage_named():
             yield from failed_calls(self._reading)
 
     def close(self) -> None:
@@ -251,9 +264,7 @@ class Ledger:
         self._commits.close()
         if self._arrivals is not None:
             self._arrivals.close(remove=not self._commits.is_broken)
-        # The writer goes last: the last connection to close folds the write-ahead log into the file.
-        self._reading.close()
-        self._writing.close()
+        self._opened.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -272,6 +283,21 @@ class Ledger:
             self._arrivals.put(sealed)
             return self._commits.submit(sealed)
 
+    def _set_aside(self, key: bytes, call: int) -> None:
+        """Take a reply that is damaged out, and say so; what it cost still counts."""
+        with self._damage_named():
+            query = "SELECT item, role, model FROM calls WHERE id = ?"
+            whose = self._reading.execute(query, (call,)).fetchall() or [("?", "?", "?")]
+        self._commits.write(partial(_mark_damaged, key, call))
+        self._keys.forget(key)
+        words = "%s: the reply of call %d (item %r, %s, %s) is damaged; it is set aside and requested again"
+        _LOG.warning(words, self._place, call, *whose[0])
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
+        with damage_named(self._place), corruption_marked(self._folder):
+            yield
+
     def _take_in(self, left: list[Arrival]) -> None:
         """Record what a killed process had not committed, or what damage has taken out of its last commits."""
         connection = self._writing
@@ -281,43 +307,73 @@ class Ledger:
             with unwritten_named(connection):
                 together(connection, lambda: insert_rows(connection, missing))
 
-    def _write(self, things: list[SealedRow | Write]) -> list[_Inserted | None]:
+    def _write(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
         """Put a batch into the tables; on the writing thread."""
+        with corruption_marked(self._folder):
+            return self._written(things)
+
+    def _written(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
         rows = [thing for thing in things if isinstance(thing, SealedRow)]
         calls = iter(insert_rows(self._writing, rows))
-        results: list[_Inserted | None] = []
+        results: list[Inserted | None] = []
         for thing in things:
             if isinstance(thing, SealedRow):
-                results.append(_Inserted(thing.key, next(calls), thing.is_reply))
+                results.append(Inserted(thing.key, next(calls), thing.is_reply))
             else:
                 thing(self._writing)
                 results.append(None)
         return results
 
-    def _make_findable(self, results: list[_Inserted | None]) -> None:
+    def _make_findable(self, results: list[Inserted | None]) -> None:
         """Take the keys of a committed batch in; on the writing thread."""
         calls = [result for result in results if result is not None]
-        self._unindexed.update((key, call) for key, call, is_reply in calls if is_reply)
         if self._arrivals is not None:
             self._arrivals.committed(len(calls))
-        if len(self._unindexed) < _MOST_UNINDEXED:
-            return
-        connection = self._writing
-        connection.execute("BEGIN IMMEDIATE")
-        last: int = connection.execute("SELECT max(id) FROM calls").fetchall()[0][0]
-        connection.execute(_INDEX, (self._indexed,))
-        connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
-        connection.execute("COMMIT")
-        self._indexed = last
-        self._unindexed.clear()
+        self._keys.add(self._writing, calls)
 
 
-class _Inserted(NamedTuple):
-    """A call that was written: its key, its number, and whether it brought a reply."""
+class _Connections(NamedTuple):
+    """An open file: its name, a connection that writes, one that reads, and what is held while it is written."""
 
-    key: bytes
-    call: int
-    is_reply: bool
+    place: str
+    writing: sqlite3.Connection
+    reading: sqlite3.Connection
+    turn: AbstractContextManager[object]
+
+
+def _connected(directory: Path, opened: ExitStack) -> _Connections:
+    path = directory / FILE_NAME
+    turn = WriteTurn(directory)
+    opened.callback(turn.close)
+    with damage_named(str(path)), corruption_marked(directory):
+        with turn:
+            writing = connect(path)
+        opened.callback(_folded, writing, turn)
+        reading = connect(path)
+        opened.callback(reading.close)
+    return _Connections(str(path), writing, reading, turn)
+
+
+def _recover(path: Path) -> None:
+    turn = WriteTurn(path.parent)
+    try:
+        with damage_named(str(path)), turn:
+            if path.with_name(MARK).exists():  # nobody else has done it meanwhile
+                recover(path)
+    finally:
+        turn.close()
+
+
+def _folded(writing: sqlite3.Connection, turn: WriteTurn) -> None:
+    # The last connection to close folds the write-ahead log into the file.
+    with turn:
+        writing.close()
+
+
+def _mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM replies WHERE key = ? AND call = ?", (key, call))
+    # Where the index is what is damaged, the call belongs to another key, and is sound.
+    connection.execute("UPDATE calls SET status = ? WHERE id = ? AND key = ?", (DAMAGED, call, key))
 
 
 def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from autorubric.errors import RunLockedError
+from autorubric.errors import InputError, RunLockedError
+from autorubric.files.descriptors import is_out_of_files
 from autorubric.llm.records.directory import private_file
 
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
 FILE_NAME = "run.lock"
+WRITE_LOCK = "write.lock"
+_TURN_POLL = 0.002  # seconds; a commit takes about one millisecond
+HOLDER_NAME = "run.holder"
+"""Names the holder. A file of its own, because Windows lets nobody read a locked file."""
 
 
 @contextlib.contextmanager
 def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold the run directory for the length of a `with` block.
 
-    The system lets go of the lock when the process ends, however it ends. The lock's file stays: removing it
+    The operating system releases the lock when the process ends, however it ends. The lock file stays: removing it
     would let two processes hold a lock of the same name.
 
     Args:
@@ -38,22 +46,23 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         Traceback (most recent call last):
         autorubric.errors.RunLockedError: ... is in use by process ...
     """
-    path = private_file(directory, FILE_NAME)
-    with path.open("r+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = file.read().strip() or "another process"
-            raise RunLockedError(f"{directory} is in use by {holder}; stop it, or wait for it with --wait") from None
-        file.truncate(0)
-        file.write(f"process {os.getpid()}, which took it at {_now()}")
-        file.flush()
-        try:
-            yield
-        finally:
-            # The name goes before the lock does, so that nobody reads of a holder who has gone.
-            file.seek(0)
-            file.truncate(0)
+    named = private_file(directory, HOLDER_NAME)
+    lock = claimed(directory / FILE_NAME, wait=wait)
+    if lock is None:
+        holder = named.read_text(encoding="utf-8").strip() or "another process"
+        advice = (
+            "stop it, or wait for it (--wait on the command line), or use another directory "
+            "(--out; in Python another experiment_name or experiments_dir)"
+        )
+        raise RunLockedError(f"{directory} is in use by {holder}; {advice}")
+    try:
+        named.write_text(f"process {os.getpid()}, which took it at {_now()}", encoding="utf-8")
+        yield
+    finally:
+        # The name goes before the lock does, so that nobody reads of a holder who has gone.
+        with contextlib.suppress(OSError):
+            named.write_text("", encoding="utf-8")
+        lock.release()
 
 
 def lock_holder(directory: Path) -> str | None:
@@ -70,17 +79,95 @@ def lock_holder(directory: Path) -> str | None:
         (True, None)
     """
     try:
-        with (directory / FILE_NAME).open(encoding="utf-8") as file:
-            words = file.read().strip()
-            if not words:  # it was left in good order; do not touch the lock
-                return None
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return words
-    except OSError:
+        words = (directory / HOLDER_NAME).read_text(encoding="utf-8").strip()
+        if not words or not (directory / FILE_NAME).exists():  # it was left in good order; do not touch the lock
+            return None
+        lock = claimed(directory / FILE_NAME)
+    except (OSError, InputError):
         return None
+    if lock is None:
+        return words
+    lock.release()
     return None
+
+
+class WriteTurn:
+    """Held while a ledger is written, so that the processes that share it write one after the other.
+
+    SQLite's own locks are not enough: versions before 3.51.3 can corrupt a file when two connections write and
+    reset its write-ahead log at the same moment.
+
+    Args:
+        directory: the folder of the ledger.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     turn = WriteTurn(Path(folder))
+        ...     with turn:
+        ...         pass
+        ...     turn.close()
+    """
+
+    def __init__(self, directory: Path) -> None:
+        from filelock import FileLock
+
+        path = private_file(directory, WRITE_LOCK)
+        self._lock = FileLock(path, mode=0o600, thread_local=False)
+
+    def __enter__(self) -> None:
+        self._lock.acquire(poll_interval=_TURN_POLL)
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def close(self) -> None:
+        """Let go of the lock, whoever holds it here."""
+        self._lock.release(force=True)
+
+
+def claimed(path: Path, *, wait: bool = False) -> BaseFileLock | None:
+    """The lock of that name, held until it is released or the process ends; None where another holder has it.
+
+    Raises:
+        InputError: the lock file cannot be made or opened.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lock = claimed(Path(folder) / "x.lock")
+        ...     second = claimed(Path(folder) / "x.lock")
+        ...     lock.release()
+        >>> second is None
+        True
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, timeout=-1 if wait else 0, mode=0o600, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return None
+    except OSError as error:
+        if is_out_of_files(error):
+            raise
+        raise InputError(f"cannot lock {path}: {error.strerror or error}; choose another run directory") from error
+    return lock
+
+
+def given_up(lock: BaseFileLock) -> None:
+    """Release a lock and remove its file, for a lock that nobody waits for.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     given_up(claimed(Path(folder) / "x.lock"))
+        ...     list(Path(folder).iterdir())
+        []
+    """
+    with contextlib.suppress(OSError):  # Windows removes it on release, and not before
+        Path(lock.lock_file).unlink()
+    lock.release()
 
 
 def _now() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Reply
 
@@ -17,6 +19,9 @@ class NoRecords:
         True
     """
 
+    def __init__(self) -> None:
+        self._notes: dict[str, Any] = {}
+
     def find(self, key: bytes) -> Reply | None:
         """None: no reply is kept."""
         return None
@@ -26,3 +31,11 @@ class NoRecords:
 
     def record_late(self, row: CallRow) -> None:
         """Keep nothing."""
+
+    def keep_note(self, name: str, value: Any) -> None:
+        """Keep a value under a name while the process lives."""
+        self._notes[name] = value
+
+    def find_note(self, name: str) -> Any:
+        """The value kept under a name, or None."""
+        return self._notes.get(name)

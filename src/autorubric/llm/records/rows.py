@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
+import zlib
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
-
-import zstandard
 
 from autorubric.errors import LedgerError
 from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
 
 _INT64_MAX = 2**63 - 1
+_ZSTD = b"\x28\xb5\x2f\xfd"
+"""Starts what earlier versions compressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class CallRow:
     @classmethod
     def of(cls, key: bytes, model: str, request: Request, outcome: Reply | Failure) -> CallRow:
         """The row of `request`, answered by the model called `model` with `outcome`."""
-        return cls(key, request.item, request.role, model, request.draw, request.reask, outcome)
+        asked_before = request.reask + request.cut_off
+        return cls(key, request.item, request.role, model, request.draw, asked_before, outcome)
 
 
 CALL_COLUMNS = (
@@ -57,6 +58,8 @@ CALL_COLUMNS = (
 )
 _STATUS = CALL_COLUMNS.split(", ").index("status")
 _OK = "ok"
+DAMAGED = "damaged"
+"""Status of a call whose reply was damaged later; what it cost still counts."""
 
 
 class SealedRow(NamedTuple):
@@ -107,7 +110,7 @@ class SealedRow(NamedTuple):
     def from_bytes(cls, key: bytes, content: bytes) -> SealedRow:
         """The row whose bytes `to_bytes` gave."""
         line, _, data = content.partition(b"\n")
-        return cls((key, *json_value(line)), data, _digest(key, data))
+        return cls((key, *json_value(line)), data, digest_of(key, data))
 
 
 def columns(row: CallRow) -> tuple[Any, ...]:
@@ -115,7 +118,7 @@ def columns(row: CallRow) -> tuple[Any, ...]:
     outcome = row.outcome
     reply = outcome.reply if isinstance(outcome, Failure) else outcome
     usage = reply.usage if reply is not None else None
-    tokens = (None,) * 4 if usage is None else tuple(_int64(count) for count in _counts(usage))
+    tokens = (None,) * 4 if usage is None else tuple(_int64(count) for count in _counts(usage)[:4])
     return (
         row.key,
         _text(row.item),
@@ -146,18 +149,15 @@ def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
         Traceback (most recent call last):
         autorubric.errors.LedgerError: ...
     """
-    data = _codec.pack(json_bytes(value))
-    return data, _digest(name, data)
+    data = zlib.compress(json_bytes(value), level=1)
+    return data, digest_of(name, data)
 
 
-def unseal(name: bytes, data: bytes, digest: bytes) -> Any:
+def unseal(name: bytes, data: bytes | None, digest: bytes | None) -> Any:
     """The value that `seal` was given, once the digest shows that not a bit of it has changed."""
-    if _digest(name, data) != digest:
-        raise LedgerError(
-            "the ledger is damaged: a recorded value does not match its digest; "
-            "restore the run directory from a copy, or start again in a new one"
-        )
-    return json_value(_codec.unpack(data))
+    if data is None or digest_of(name, data) != digest:
+        raise LedgerError("a recorded value is damaged: it does not match its digest")
+    return json_value(_expanded(data))
 
 
 def packed(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
@@ -165,7 +165,7 @@ def packed(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
     if isinstance(outcome, Failure):
         reply = None if outcome.reply is None else packed(outcome.reply)
         return {"message": outcome.message, "reply": reply}
-    return [
+    fields = [
         outcome.text,
         outcome.finish_reason,
         outcome.refusal,
@@ -176,13 +176,15 @@ def packed(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
         outcome.latency,
         outcome.attempts,
     ]
+    return fields if outcome.limit is None else [*fields, outcome.limit]
 
 
 def unpacked_reply(value: list[Any], *, fresh: bool) -> Reply:
     """The reply that `packed` was given."""
-    text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts = value
+    text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, *rest = value
     usage = None if usage is None else Usage(*usage)
-    return Reply(text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, fresh)
+    limit = rest[0] if rest else None
+    return Reply(text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, fresh, limit)
 
 
 def unpacked_failure(value: dict[str, Any], kind: FailureKind, status: int | None, attempts: int) -> Failure:
@@ -191,8 +193,10 @@ def unpacked_failure(value: dict[str, Any], kind: FailureKind, status: int | Non
     return Failure(kind, value["message"], status, attempts, reply)
 
 
-def _counts(usage: Usage) -> tuple[int, int, int, int]:
-    return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+def _counts(usage: Usage) -> tuple[int, ...]:
+    """The counts in the order of the fields; the first four have columns of their own."""
+    counts = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+    return (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
 
 
 def _int64(number: int) -> int:
@@ -205,16 +209,16 @@ def _text(value: str) -> str:
     return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _digest(name: bytes, data: bytes) -> bytes:
+def digest_of(name: bytes, data: bytes) -> bytes:
+    """What shows that `data` are those that were sealed under `name`."""
     return blake2b(len(name).to_bytes(8, "little") + name + data, digest_size=16).digest()
 
 
-class _Codec(threading.local):
-    """Compressors are dear to make and not safe to share between threads: one pair for each."""
+def _expanded(data: bytes) -> bytes:
+    if not data.startswith(_ZSTD):
+        return zlib.decompress(data)
+    import pyarrow as pa
 
-    def __init__(self) -> None:
-        self.pack = zstandard.ZstdCompressor(level=1).compress
-        self.unpack = zstandard.ZstdDecompressor().decompress
-
-
-_codec = _Codec()
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        expanded: bytes = stream.read()
+    return expanded

@@ -9,6 +9,9 @@ from autorubric.errors import LedgerError
 from autorubric.files.descriptors import TOO_MANY_FILES, can_open_more
 
 VERSION = 1
+CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+"""What SQLite says of a file whose content is damaged."""
+
 _FILES = 8
 """Most files that two connections open: each the database, its log and the log's index, and a journal."""
 
@@ -102,5 +105,7 @@ class damage_named:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says more of the same kind
         if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
             raise LedgerError(f"{self._place} cannot be opened: {TOO_MANY_FILES}") from error
-        advice = "restore the run directory from a copy, or start again in a new one"
+        advice = "check the disk and run the same command again"
+        if code in CORRUPT:
+            advice = "run the same command again: it recovers what can be read and requests the rest"
         raise LedgerError(f"{self._place} cannot be read: {error}; {advice}") from error

@@ -3,7 +3,7 @@
 from autorubric.synthesis.aggregation.accounting import Account, DroppedSource, Merged, account
 from autorubric.synthesis.aggregation.deduplicating import Deduplicated, Fate, pre_deduplicate
 from autorubric.synthesis.aggregation.folding import Fold, fits, fold_order
-from autorubric.synthesis.aggregation.merging import MergeReply, merge_request, read_merge
+from autorubric.synthesis.aggregation.merging import MergeReply, merge_request, merge_room, read_merge
 from autorubric.synthesis.aggregation.sameness import lost_numbers, sameness_key
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "fold_order",
     "lost_numbers",
     "merge_request",
+    "merge_room",
     "pre_deduplicate",
     "read_merge",
     "sameness_key",

@@ -9,6 +9,7 @@ from typing import Any
 
 from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.room import room_for
 from autorubric.prompts import Prompt, load_schema
 from autorubric.synthesis.aggregation.accounting import DroppedSource, Merged
 from autorubric.synthesis.candidate import Candidate
@@ -45,7 +46,17 @@ def merge_request(template: Prompt, query: Any, sets: Sequence[Sequence[Candidat
         "sets": [[_shown(criterion) for criterion in one] for one in sets],
         "pitfalls": pitfalls,
     }
-    return request_from(template, inputs, role="merge", draw=draw, schema=merge_schema())
+    return request_from(template, inputs, role="merge", draw=draw, schema=merge_schema(), room=merge_room(sets))
+
+
+def merge_room(sets: Sequence[Sequence[Candidate]]) -> int:
+    """The completion tokens that a merge of these sets can take: every criterion may stay as it is.
+
+    Example:
+        >>> merge_room([[Candidate("a1", "Dose", "Names the dose.", 5)], [Candidate("b1", "", "Names 4 g.", 9)]])
+        2136
+    """
+    return room_for(copied=[criterion.description for one in sets for criterion in one])
 
 
 @cache

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autorubric.checks import validate_check
-from autorubric.errors import InputError
+from autorubric.errors import InputError, MissingPackageError
 from autorubric.synthesis.compiling.answers import number_check
 from autorubric.synthesis.compiling.counts import count_check
 from autorubric.synthesis.compiling.grammar import Found
@@ -73,6 +73,8 @@ def recognise(text: str, query: str = "") -> Recognised | None:
         name, parameters = found
         try:
             return Recognised(name, validate_check(name, parameters), kind)
+        except MissingPackageError:
+            raise
         except InputError:
             continue
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from autorubric.llm.request import Answer, Failure, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.room import MOST_CRITERIA, room_for
 from autorubric.prompts import PromptSet
 from autorubric.prompts.library import load_schema
 from autorubric.synthesis.full.pool import read_answer
@@ -32,7 +33,8 @@ def rubric_stage(prompts: PromptSet, letter: str, ground: str, *, draw: int) -> 
         if not has_text(fields.get(ground)):
             return missing(ground)
         inputs = {"query": query_in(fields), "reference": fields[ground]}
-        return request_from(prompts.rubric, inputs, role="rubric", draw=draw, schema=rubric_schema())
+        room = room_for(entries=MOST_CRITERIA)
+        return request_from(prompts.rubric, inputs, role="rubric", draw=draw, schema=rubric_schema(), room=room)
 
     def read(reply: Reply) -> Answer[list[Item]] | Unreadable:
         return read_rubric(reply, LOWEST)
@@ -48,7 +50,8 @@ def pitfall_stage(prompts: PromptSet, letter: str, ground: str, *, draw: int) ->
             return missing(ground)
         inputs = {"query": query_in(fields), "reference": fields[ground]}
         schema = ReplySchema("pitfall_items", load_schema("pitfall_items"))
-        return request_from(prompts.pitfalls, inputs, role="pitfall", draw=draw, schema=schema)
+        room = room_for(entries=MOST_CRITERIA)
+        return request_from(prompts.pitfalls, inputs, role="pitfall", draw=draw, schema=schema, room=room)
 
     reads = ("question", ground)
     return Stage(f"pitfalls_{letter}", f"rubric_{letter}", 2, reads, build, read_pitfalls, _is_list, empty=[])

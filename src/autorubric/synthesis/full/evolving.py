@@ -9,6 +9,7 @@ from typing import Any
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.request import Failure, Request
+from autorubric.llm.room import MOST_CRITERIA, room_for
 from autorubric.prompts import Prompt
 from autorubric.synthesis.aggregation import sameness_key
 from autorubric.synthesis.candidate import Candidate
@@ -67,7 +68,8 @@ class Round:
             "responses": [texts[slot] for slot in pair],
         }
         # The same pair under the same rubric is another question in another round.
-        return request_from(self.template, inputs, role="augment", draw=self.number - 1, schema=rubric_schema())
+        draw, room = self.number - 1, room_for(entries=MOST_CRITERIA)
+        return request_from(self.template, inputs, role="augment", draw=draw, schema=rubric_schema(), room=room)
 
     def value(self, fields: Fields, pair: tuple[str, str], items: Sequence[Item], model: str) -> dict[str, Any]:
         """The value of the round: what was compared, what is new, and what was dropped of it."""

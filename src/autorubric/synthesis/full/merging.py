@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from autorubric.llm.executor import FollowUp
+from autorubric.llm.limits import most_room
 from autorubric.llm.model import Model
 from autorubric.llm.request import Failure, Request
 from autorubric.prompts import Prompt
@@ -19,6 +20,7 @@ from autorubric.synthesis.aggregation import (
     fits,
     fold_order,
     merge_request,
+    merge_room,
     pre_deduplicate,
     read_merge,
 )
@@ -74,8 +76,8 @@ def drafts_in(fields: Fields, names: Mapping[str, str], settings: FullSettings) 
 def merge_stage(template: Prompt, follow_up: FollowUp, names: Mapping[str, str], settings: FullSettings) -> Inquiry:
     """The stage that writes `merge`: the merged `criteria`, and the `fates` of all that went in.
 
-    Repetitions to the letter go first, without a call. What is left is merged in one call where it fits
-    `merge_characters`, else two sets at a time; a single set stands as it is.
+    Repetitions to the letter go first, without a call. What is left is merged in one call where the reply fits the
+    merge model and the criteria fit `merge_characters`, else two sets at a time; a single set stands as it is.
     """
 
     async def work(fields: Fields, access: ModelAccess) -> Settled | Failure:
@@ -99,7 +101,7 @@ def merge_stage(template: Prompt, follow_up: FollowUp, names: Mapping[str, str],
         if len(sets) < 2:
             return []
         query = query_in(fields)
-        if fits(sets, settings.merge_characters):
+        if fits(sets, settings.merge_characters) and merge_room(sets) <= most_room(models["merge"]):
             return [("merge", merge_request(template, query, sets))]
         pairs = pairwise(sets)
         return [("merge", merge_request(template, query, pair)) for pair in pairs]
@@ -128,6 +130,14 @@ class _Merging:
     query: Any
     access: ModelAccess
 
+    def at_once(self, sets: Sets, most_characters: int) -> bool:
+        """Whether all sets are merged in one call: the reply fits, or an earlier version asked for it and has it."""
+        if not fits(sets, most_characters):
+            return False
+        model = self.access.models["merge"]
+        request = merge_request(self.template, self.query, sets)
+        return merge_room(sets) <= most_room(model) or self.access.is_recorded("merge", request)
+
     async def of(self, sets: Sets, prefix: str) -> Account | Failure:
         """The account of one merge call."""
         request = merge_request(self.template, self.query, sets)
@@ -144,7 +154,7 @@ async def _merged(merging: _Merging, sets: Sets, settings: FullSettings, item: s
     if len(sets) == 1:
         outputs = [Merged(one.title, one.description, one.weight, (one.id,)) for one in sets[0]]
         return account(sets[0], outputs)
-    if fits(sets, settings.merge_characters):
+    if merging.at_once(sets, settings.merge_characters):
         return await merging.of(sets, "m")
     fold = fold_order(len(sets), f"{settings.seed}|{item}")
     last = len(sets) + len(fold.merges) - 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from autorubric.checks.packages import PACKAGES
+from autorubric.extras import require
 from autorubric.graders.asking import JudgeOptions
 from autorubric.synthesis.full.drafting import own_response_stage, pitfall_stage, rubric_stage
 from autorubric.synthesis.full.evidence import EvidenceFields
@@ -51,6 +53,9 @@ def full_plan(prompts: FullPrompts, shape: Shape, settings: FullSettings) -> Pla
 
     Stages that share a prompt differ in their draw, so that one model playing several parts is asked each time.
 
+    Raises:
+        MissingPackageError: criteria are to become checks, and the extra `checks` is not installed.
+
     Example:
         >>> from autorubric.synthesis.full.prompts import package_full_prompts
         >>> shape = Shape(("a", "b"), False, {"a": "reference"}, {"judge_a": "judge_a"})
@@ -59,6 +64,8 @@ def full_plan(prompts: FullPrompts, shape: Shape, settings: FullSettings) -> Pla
         'merged_verdicts', 'round_1', 'verdicts_1', 'augmented_rubrics', 'licences_1', 'rewriting',
         'rewritten_verdicts', 'rewritten_licences', 'gated']
     """
+    if settings.compile.on:
+        require(PACKAGES, "checks", "turning criteria into checks (`compile: {on: false}` leaves it out)")
     texts = shape.texts
     drafts = _draft_stages(prompts, shape, settings)
     follow_up = follow_up_with(prompts.drafts.reask)

@@ -43,7 +43,7 @@ def read_answer(reply: Reply) -> Answer[str] | Unreadable:
         >>> read_answer(Reply("4 g.")).value
         '4 g.'
     """
-    return read_text(reply, whole=False)
+    return read_text(reply, whole=reply.limit is not None)
 
 
 def _is_pool(value: Any) -> bool:

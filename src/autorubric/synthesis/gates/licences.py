@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.room import room_for
 from autorubric.prompts.gating import GatePrompts
 from autorubric.prompts.library import load_schema
 from autorubric.synthesis.candidate import Candidate, Licence
@@ -34,7 +35,9 @@ def licence_request(
     criteria = [{"id": one.id, "requirement": one.description, "pitfall": one.pitfall} for one in candidates]
     inputs = {"query": query, "criteria": criteria}
     messages = tuple(Message(role, text) for role, text in prompts.licence.render(**inputs))
-    return Request(messages, "licence", ReplySchema("licences", load_schema("licence")), draw, inputs=inputs)
+    schema, room = ReplySchema("licences", load_schema("licence")), room_for(entries=len(candidates))
+    constrained = not prompts.licence.wants_list
+    return Request(messages, "licence", schema, draw, inputs=inputs, room=room, constrained=constrained)
 
 
 def read_licences(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Licence]] | Unreadable:

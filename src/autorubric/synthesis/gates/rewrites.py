@@ -8,6 +8,7 @@ from typing import Any
 
 from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.room import room_for
 from autorubric.prompts.gating import GatePrompts
 from autorubric.prompts.library import load_schema
 from autorubric.synthesis.candidate import Candidate, Pool
@@ -68,7 +69,9 @@ def rewrite_request(
         "disputes": [_as_inputs(dispute, place) for dispute in disputes],
     }
     messages = tuple(Message(role, text) for role, text in prompts.rewrite.render(**inputs))
-    return Request(messages, "rewrite", ReplySchema("rewrites", load_schema("rewrite")), inputs=inputs)
+    schema, room = ReplySchema("rewrites", load_schema("rewrite")), room_for(entries=len(disputes))
+    constrained = not prompts.rewrite.wants_list
+    return Request(messages, "rewrite", schema, inputs=inputs, room=room, constrained=constrained)
 
 
 def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:

@@ -18,10 +18,12 @@ def request_from(
     role: str,
     draw: int = 0,
     schema: ReplySchema | None = None,
+    room: int = 0,
 ) -> Request:
-    """The request that a filled-in template asks."""
+    """The request that a filled-in template asks; `room` is the length of its reply, as far as it is known."""
     messages = tuple(Message(role, text) for role, text in template.render(**inputs))
-    return Request(messages, role, schema=schema, draw=draw, inputs=inputs)
+    constrained = not template.wants_list
+    return Request(messages, role, schema=schema, draw=draw, inputs=inputs, room=room, constrained=constrained)
 
 
 def query_in(fields: Mapping[str, Any]) -> Any:

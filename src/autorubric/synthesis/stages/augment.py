@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autorubric.llm.request import Failure, Request
+from autorubric.llm.room import MOST_CRITERIA, room_for
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.items import read_additions, rubric_schema
 from autorubric.synthesis.plan import NO_RESPONSES, Fields, Settled, Stage
@@ -31,7 +32,8 @@ def augment_stage(prompts: PromptSet, letters: Sequence[str]) -> Stage:
             "rubrics": fields["merged_rubrics"],
             "responses": responses,
         }
-        return request_from(prompts.augment, inputs, role="augment", schema=rubric_schema())
+        room = room_for(entries=MOST_CRITERIA)
+        return request_from(prompts.augment, inputs, role="augment", schema=rubric_schema(), room=room)
 
     reads = ("question", "merged_rubrics", *names)
     return Stage("augmented_rubrics", "augment", 4, reads, build, read_additions, _is_list, empty=[])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autorubric.llm.request import Failure, Request
+from autorubric.llm.room import MOST_CRITERIA, room_for
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.items import read_rubric, rubric_schema
 from autorubric.synthesis.plan import Fields, Stage
@@ -16,7 +17,8 @@ def candidate_stage(prompts: PromptSet, letter: str, *, draw: int) -> Stage:
         if not has_text(fields.get("reference")):
             return missing("reference")
         inputs = {"query": query_in(fields), "reference": fields["reference"]}
-        return request_from(prompts.rubric, inputs, role="rubric", draw=draw, schema=rubric_schema())
+        room = room_for(entries=MOST_CRITERIA)
+        return request_from(prompts.rubric, inputs, role="rubric", draw=draw, schema=rubric_schema(), room=room)
 
     reads = ("question", "reference")
     return Stage(f"rubrics_{letter}", f"rubric_{letter}", 2, reads, build, read_rubric, has_items, empty=[])

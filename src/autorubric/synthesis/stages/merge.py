@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.llm.request import Failure, Request
+from autorubric.llm.room import room_for
 from autorubric.prompts import PromptSet
 from autorubric.synthesis.items import read_rubric, rubric_schema
 from autorubric.synthesis.plan import PASSTHROUGH, Fields, Settled, Stage
@@ -26,6 +27,7 @@ def merge_stage(prompts: PromptSet, letters: Sequence[str]) -> Stage:
         if len(sets) == 1:
             return Settled(sets[0], PASSTHROUGH)
         inputs = {"query": query_in(fields), "sets": sets}
-        return request_from(prompts.merge, inputs, role="merge", schema=rubric_schema())
+        room = room_for(copied=[str(item.get("description")) for items in sets for item in items])
+        return request_from(prompts.merge, inputs, role="merge", schema=rubric_schema(), room=room)
 
     return Stage("merged_rubrics", "merge", 3, ("question", *names), build, read_rubric, has_items, empty=[])

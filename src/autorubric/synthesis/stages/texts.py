@@ -30,4 +30,5 @@ def _answer_stage(prompts: PromptSet, *, name: str, slot: str, role: str, step: 
 
 
 def _read(reply: Reply) -> Answer[str] | Unreadable:
-    return read_text(reply, whole=False)
+    # Versions that recorded no limit took a text that was cut off as it was; what rests on it stays valid.
+    return read_text(reply, whole=reply.limit is not None)

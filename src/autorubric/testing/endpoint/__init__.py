@@ -1,9 +1,20 @@
 """A real HTTP server on this machine that speaks chat completions."""
 
 from autorubric.testing.endpoint.counts import Counts
+from autorubric.testing.endpoint.limits import TokenLimits
 from autorubric.testing.endpoint.process import LoopbackProcess
 from autorubric.testing.endpoint.replies import Replier, sized_replies
 from autorubric.testing.endpoint.server import LoopbackEndpoint
 from autorubric.testing.endpoint.service import Received
+from autorubric.testing.endpoint.windows import RateWindow
 
-__all__ = ["Counts", "LoopbackEndpoint", "LoopbackProcess", "Received", "Replier", "sized_replies"]
+__all__ = [
+    "Counts",
+    "LoopbackEndpoint",
+    "LoopbackProcess",
+    "RateWindow",
+    "Received",
+    "Replier",
+    "TokenLimits",
+    "sized_replies",
+]

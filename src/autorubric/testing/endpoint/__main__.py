@@ -6,14 +6,15 @@ import argparse
 import asyncio
 import json
 import os
-import signal
 import sys
 import threading
 from collections.abc import Sequence
 
 from autorubric.errors import ConfigError
+from autorubric.system.signals import ending_heard
 from autorubric.testing.endpoint.replies import sized_replies
 from autorubric.testing.endpoint.server import LoopbackEndpoint
+from autorubric.testing.endpoint.windows import RateWindow
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -31,6 +32,17 @@ def _parser() -> argparse.ArgumentParser:
     add("--fault", action="append", default=[], metavar="NAME=RATE", help="a share of calls that goes wrong")
     add("--reply-chars", type=int, default=1200, help="about how long answers are")
     add("--requests-per-second", type=float, help="answer more than that with 429")
+    add(
+        "--window",
+        metavar="SECONDS",
+        type=float,
+        help="length of the windows of --window-requests and --window-tokens",
+    )
+    add("--window-requests", type=int, metavar="N", help="answer more requests in a window with 429")
+    add("--window-tokens", type=int, metavar="N", help="the same for tokens: prompts and max_tokens")
+    add("--window-slides", action="store_true", help="count the last SECONDS instead of windows one after another")
+    add("--retry-after", action="store_true", help="say in a window's 429 when to come back")
+    add("--ratelimit-headers", action="store_true", help="send x-ratelimit-* headers with every answer")
     add("--reject", action="append", default=[], metavar="PARAMETER", help="answer this parameter with 400")
     add("--key-env", metavar="VARIABLE", help="let in only the key that this environment variable holds")
     add("--prefix-cache", action="store_true", help="count cached prompt tokens")
@@ -55,6 +67,19 @@ def _rates(pairs: Sequence[str]) -> dict[str, float]:
     return rates
 
 
+def _window(options: argparse.Namespace) -> RateWindow | None:
+    if options.window_requests is None and options.window_tokens is None:
+        return None
+    return RateWindow(
+        requests=options.window_requests,
+        tokens=options.window_tokens,
+        seconds=60.0 if options.window is None else options.window,
+        kind="sliding" if options.window_slides else "fixed",
+        retry_after=options.retry_after,
+        ratelimit_headers=options.ratelimit_headers,
+    )
+
+
 def _endpoint(options: argparse.Namespace) -> LoopbackEndpoint:
     if options.key_env and not os.environ.get(options.key_env):
         raise ConfigError(f"the environment variable {options.key_env} is empty; --key-env needs a key in it")
@@ -64,6 +89,7 @@ def _endpoint(options: argparse.Namespace) -> LoopbackEndpoint:
         faults=_rates(options.fault),
         key=os.environ[options.key_env] if options.key_env else None,
         requests_per_second=options.requests_per_second,
+        window=_window(options),
         rejects=options.reject,
         prefix_cache=options.prefix_cache,
         models=options.model or ("loopback",),
@@ -76,8 +102,6 @@ def _endpoint(options: argparse.Namespace) -> LoopbackEndpoint:
 async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
     if until_stdin_closes:
         # A daemon thread, because an executor's would keep the process alive until stdin closes.
         def watch() -> None:
@@ -85,10 +109,11 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
             loop.call_soon_threadsafe(ended.set)
 
         threading.Thread(target=watch, daemon=True).start()
-    async with endpoint:
-        print(endpoint.base_url, flush=True)
-        await ended.wait()
-        print(json.dumps(endpoint.counts.summary()), flush=True)
+    with ending_heard(ended.set):
+        async with endpoint:
+            print(endpoint.base_url, flush=True)
+            await ended.wait()
+            print(json.dumps(endpoint.counts.summary()), flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

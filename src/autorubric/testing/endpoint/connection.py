@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 from typing import Protocol, cast
 
+from autorubric.system.files import reset_on_close
 from autorubric.testing.endpoint.http import BadRequest, HttpRequest, answer_bytes, take_request
 from autorubric.testing.endpoint.service import Outcome
 
@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
     def _reset(self) -> None:
         """Close so that the peer sees a reset: no lingering, no polite end."""
         sock: socket.socket = self._transport.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        reset_on_close(sock)
         self._transport.abort()
 
     def _finish(self) -> None:

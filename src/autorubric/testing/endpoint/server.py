@@ -11,8 +11,10 @@ from types import TracebackType
 
 from autorubric.testing.endpoint.connection import Connection
 from autorubric.testing.endpoint.counts import Counts
+from autorubric.testing.endpoint.limits import TokenLimits
 from autorubric.testing.endpoint.replies import Replier, sized_replies
 from autorubric.testing.endpoint.service import Behaviour, Received, Service
+from autorubric.testing.endpoint.windows import RateWindow
 from autorubric.testing.faults import FaultPlan, Faults, fault_plan
 from autorubric.testing.latency import Latency
 
@@ -34,6 +36,7 @@ class LoopbackEndpoint:
         faults: rates by name, a schedule, a function of the body, or a `FaultPlan` of all three.
         key: the only key that is let in; None lets everyone in.
         requests_per_second: more than that gets a 429 with Retry-After.
+        window: a limit on requests and tokens in a window of time; more gets a 429.
         rejects: body parameters answered with a 400: `max_tokens`, `max_completion_tokens`, `temperature`
             (other than 1), `response_format`, `response_format.json_schema`.
         prefix_cache: count prompt tokens as a server with a prefix cache does.
@@ -41,6 +44,7 @@ class LoopbackEndpoint:
         seed: of latencies and fault rates.
         port: 0 takes a free one.
         keep: how many requests `received` keeps, the last ones.
+        limits: cut replies off at `max_tokens`, and refuse limits that are too high; None does neither.
 
     Example:
         >>> from urllib.request import Request, urlopen
@@ -59,12 +63,14 @@ class LoopbackEndpoint:
     faults: Faults = field(default_factory=FaultPlan)
     key: str | None = field(default=None, repr=False)
     requests_per_second: float | None = None
+    window: RateWindow | None = None
     rejects: Sequence[str] = ()
     prefix_cache: bool = False
     models: Sequence[str] = ("loopback",)
     seed: int = 0
     port: int = 0
     keep: int = 1000
+    limits: TokenLimits | None = None
 
     def __post_init__(self) -> None:
         latency = self.latency
@@ -74,10 +80,12 @@ class LoopbackEndpoint:
             faults=fault_plan(self.faults),
             key=self.key,
             requests_per_second=self.requests_per_second,
+            window=self.window,
             rejects=tuple(self.rejects),
             prefix_cache=self.prefix_cache,
             models=tuple(self.models),
             seed=self.seed,
+            limits=self.limits,
         )
         self._service = Service(behaviour, self.keep)
         self._connections: set[Connection] = set()

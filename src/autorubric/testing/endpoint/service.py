@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from random import Random
 from typing import Any
@@ -14,8 +14,10 @@ from typing import Any
 from autorubric.testing.completion import Completion, envelope, estimated_tokens, prompt_text
 from autorubric.testing.endpoint.counts import Counts
 from autorubric.testing.endpoint.http import HttpRequest
+from autorubric.testing.endpoint.limits import TokenLimits
 from autorubric.testing.endpoint.prefix_cache import PrefixCache
 from autorubric.testing.endpoint.replies import Replier
+from autorubric.testing.endpoint.windows import Headers, RateWindow
 from autorubric.testing.faults import FAULTS, Action, Fault, FaultPlan, error_body, unsupported
 from autorubric.testing.latency import Latency
 
@@ -31,10 +33,12 @@ class Behaviour:
     faults: FaultPlan
     key: str | None
     requests_per_second: float | None
+    window: RateWindow | None
     rejects: tuple[str, ...]
     prefix_cache: bool
     models: tuple[str, ...]
     seed: int
+    limits: TokenLimits | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ class Service:
         self._behaviour = behaviour
         self._latencies = Random(behaviour.seed)
         self._fates = Random(behaviour.seed + 1)
+        self._window = behaviour.window.opened() if behaviour.window else None
         self._bucket = TokenBucket(behaviour.requests_per_second) if behaviour.requests_per_second else None
         self._cache = PrefixCache() if behaviour.prefix_cache else None
         self._rejections = [(parameter, unsupported(parameter)) for parameter in behaviour.rejects]
@@ -164,17 +169,32 @@ class Service:
         key = self._behaviour.key
         if key is not None and request.authorization != f"Bearer {key}":
             return self._failed(FAULTS["401"], digest, delay=0.0)
-        wait = self._bucket.wait(time.monotonic()) if self._bucket else 0.0
-        if wait > 0:
-            return _limited(wait, digest)
         body = _chat_body(request.body)
+        refused, headers = self._admission(body)
+        if refused:
+            return Outcome(429, FAULTS["429"].body or b"", headers, digest=digest)
         if body is None:
             problem = error_body("The body is not a JSON object with a list 'messages'.", "invalid_request_error")
             return Outcome(400, problem, digest=digest)
-        self.received.append(Received(body, request.head))
-        for parameter, rejection in self._rejections:
-            if _uses(body, parameter):
-                return self._failed(rejection, digest, delay=0.0)
+        outcome = self._accepted(body, request.head, index, digest)
+        return replace(outcome, headers=(*outcome.headers, *headers)) if headers else outcome
+
+    def _admission(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:
+        """Whether a limit refuses the request, and what headers say of it."""
+        now = time.monotonic()
+        wait = self._bucket.wait(now) if self._bucket else 0.0
+        if wait > 0:
+            return True, (("Retry-After", str(math.ceil(wait))), ("retry-after-ms", str(math.ceil(wait * 1000))))
+        if self._window is None:
+            return False, ()
+        wait, headers = self._window.admit(now, _tokens_asked(body))
+        return wait > 0, headers
+
+    def _accepted(self, body: dict[str, Any], head: bytes, index: int, digest: str) -> Outcome:
+        self.received.append(Received(body, head))
+        refused = self._refused(body, digest)
+        if refused is not None:
+            return refused
         fault = self._behaviour.faults.fault(body, index, self._fates)
         delay = self._behaviour.latency.sample(self._latencies)
         if fault is not None:
@@ -183,9 +203,20 @@ class Service:
                 return self._failed(fault, digest, delay)
         return self._completed(body, fault, digest, delay)
 
+    def _refused(self, body: dict[str, Any], digest: str) -> Outcome | None:
+        """The refusal of a request whose parameters are not taken; None where they are."""
+        for parameter, rejection in self._rejections:
+            if _uses(body, parameter):
+                return self._failed(rejection, digest, delay=0.0)
+        limits = self._behaviour.limits
+        problem = limits.refusal(body, estimated_tokens(len(prompt_text(body)))) if limits else None
+        return Outcome(400, error_body(problem, "invalid_request_error"), digest=digest) if problem else None
+
     def _completed(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> Outcome:
         said = self._behaviour.replier(body)
         completion = Completion(said) if isinstance(said, str) else said
+        if self._behaviour.limits is not None:
+            completion = self._behaviour.limits.cut(completion, body)
         if fault is not None and fault.change is not None:
             completion = fault.change(completion)
         prompt = prompt_text(body)
@@ -198,7 +229,7 @@ class Service:
             action="answer" if fault is None else fault.action,
             digest=digest,
             prompt=prompt if self._cache else "",
-            tokens=(prompt_tokens, cached or 0, estimated_tokens(len(completion.content or ""))),
+            tokens=(prompt_tokens, cached or 0, _completion_tokens(completion)),
         )
 
     def _failed(self, fault: Fault, digest: str, delay: float) -> Outcome:
@@ -212,10 +243,16 @@ class Service:
         return Outcome(fault.status, fault.body or b"", headers, delay, fault.action, digest)
 
 
-def _limited(wait: float, digest: str) -> Outcome:
-    headers = (("Retry-After", str(math.ceil(wait))), ("retry-after-ms", str(math.ceil(wait * 1000))))
-    body = FAULTS["429"].body or b""
-    return Outcome(429, body, headers, digest=digest)
+def _tokens_asked(body: dict[str, Any] | None) -> int:
+    """Tokens that a request counts for: its prompt, and the answer at most as long as it allows."""
+    if body is None:
+        return 0
+    most = body.get("max_tokens", body.get("max_completion_tokens"))
+    return estimated_tokens(len(prompt_text(body))) + (most if isinstance(most, int) else 0)
+
+
+def _completion_tokens(completion: Completion) -> int:
+    return estimated_tokens(len(completion.reasoning or "")) + estimated_tokens(len(completion.content or ""))
 
 
 def _chat_body(data: bytes) -> dict[str, Any] | None:

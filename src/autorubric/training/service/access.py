@@ -8,7 +8,7 @@ import hmac
 from collections.abc import Mapping
 
 from autorubric.errors import ConfigError
-from autorubric.llm.http.providers import is_loopback
+from autorubric.llm.http.addresses import is_loopback
 
 
 def checked_token(host: str, token_env: str | None, environ: Mapping[str, str]) -> str | None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from autorubric.files.descriptors import can_open_more
+from autorubric.system.signals import ending_heard
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -122,7 +121,8 @@ async def serve_connections(handle: Handle, listening: socket.socket, grace: flo
         grace: seconds.
     """
     runner = web.ServerRunner(Connections(handle, affordable_connections()), shutdown_timeout=grace)
-    with _signals() as signals:
+    signals: asyncio.Queue[None] = asyncio.Queue()
+    with ending_heard(partial(signals.put_nowait, None)):
         await runner.setup()
         try:
             await web.SockSite(runner, listening).start()
@@ -134,20 +134,3 @@ async def serve_connections(handle: Handle, listening: socket.socket, grace: flo
             for task in (ending, second):
                 task.cancel()
             await asyncio.gather(ending, second, return_exceptions=True)
-
-
-@contextmanager
-def _signals() -> Iterator[asyncio.Queue[int]]:
-    """SIGINT and SIGTERM, in the order in which they come; the process does not end by them."""
-    loop = asyncio.get_running_loop()
-    signals: asyncio.Queue[int] = asyncio.Queue()
-
-    def hear(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(signals.put_nowait, number)
-
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

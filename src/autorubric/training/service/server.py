@@ -15,7 +15,8 @@ from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import write_manifest
-from autorubric.runs.status import LEDGER_FOLDER
+from autorubric.runs.run_ledger import LEDGER_FOLDER
+from autorubric.system.files import reuse_address
 from autorubric.training.reward import DEFAULT_RULE, RewardRule
 from autorubric.training.service.admission import Admission
 from autorubric.training.service.app import Doors, RewardService
@@ -100,7 +101,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
     # The protocol is named, because asyncio sends small answers at once (TCP_NODELAY) only where it is.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            reuse_address(listening)
             listening.bind((host, port))
             listening.listen(_BACKLOG)
         except (OSError, UnicodeError) as error:

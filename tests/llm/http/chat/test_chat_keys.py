@@ -25,6 +25,19 @@ async def test_the_key_goes_into_the_authorization_header_alone(endpoint: Loopba
     assert KEY not in repr(endpoint.bodies)
 
 
+@pytest.mark.parametrize(("key", "header"), [(KEY, "api-key"), ("eyJhbGciOiJSUzI1NiJ9.planted", "Authorization")])
+async def test_addresses_with_an_api_version_get_the_key_as_azure_wants_it(
+    endpoint: Loopback, key: str, header: str
+) -> None:
+    await endpoint.model(api_base=f"{endpoint.url}?api-version=2025-04-01-preview", api_key=key).complete(
+        endpoint.ask()
+    )
+    carrying = [name for name, value in endpoint.headers[0].items() if key in value]
+    assert carrying == [header]
+    assert endpoint.raw_request is not None
+    assert endpoint.raw_request.path_qs == "/v1/chat/completions?api-version=2025-04-01-preview"
+
+
 @pytest.mark.parametrize("status", [200, 400, 401, 404, 429, 500])
 async def test_a_planted_key_shows_up_nowhere(
     endpoint: Loopback, caplog: pytest.LogCaptureFixture, status: int

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
+from autorubric.llm.http import limits, pace, retry
 from autorubric.llm.request import CallError, Reply
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ async def test_a_wrong_key_costs_one_request_whichever_models_share_it(endpoint:
     assert len(endpoint.bodies) == 1
 
 
-async def test_a_retry_after_stops_all_calls_to_the_endpoint(endpoint: Loopback) -> None:
+async def test_an_isolated_rate_limit_holds_no_other_call(endpoint: Loopback) -> None:
     wait = {"Retry-After": "0.4"}
 
     async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
@@ -151,8 +152,71 @@ async def test_a_retry_after_stops_all_calls_to_the_endpoint(endpoint: Loopback)
     model = endpoint.model(max_parallel_requests=1)
     await model.complete(endpoint.ask())
     await asyncio.gather(*(model.complete(endpoint.ask(str(i))) for i in range(4)))
-    # After the refused one, nobody comes before the wait is over.
-    assert endpoint.times[2] - endpoint.times[1] >= 0.4
+    order = [body["messages"][0]["content"] for body in endpoint.bodies]
+    assert order == ["Hi", "0", "1", "2", "3", "0"]
+
+
+async def test_a_retry_after_stops_all_calls_to_a_closed_endpoint(
+    endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "LONG_STOP", 0.2)
+
+    async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        if 1 <= number <= 8:
+            return endpoint.error(429, "slow down", headers={"Retry-After": "0.6"})
+        return await slow_ok(endpoint)
+
+    endpoint.answer = answer
+    model = endpoint.model()
+    await model.complete(endpoint.ask())
+    await asyncio.gather(*(model.complete(endpoint.ask(str(i))) for i in range(8)))
+    await asyncio.gather(*(model.complete(endpoint.ask(str(i))) for i in range(4)))
+    # After the eight that left together and were refused, nothing comes before the wait is over.
+    assert endpoint.times[9] - endpoint.times[8] >= 0.5
+
+
+async def test_rate_limits_do_not_use_up_the_retries_of_a_call(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(429, "slow down") if n < 6 else endpoint.ok()
+    reply = await endpoint.model(max_retries=1).complete(endpoint.ask())
+    assert reply.attempts == 7
+
+
+async def test_calls_that_wait_at_an_endpoint_that_stays_closed_are_sent_away_together(
+    endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "PATIENCE", 0.5)
+    monkeypatch.setattr(retry, "REFUSED_FOR", 0.5)
+    endpoint.answer = lambda n, body: endpoint.error(429, "slow down") if n else endpoint.ok()
+    model = endpoint.model(max_parallel_requests=4, max_retries=1)
+    await model.complete(endpoint.ask())
+    found = await asyncio.gather(*(model.complete(endpoint.ask(str(i))) for i in range(200)), return_exceptions=True)
+    assert {error.failure.kind for error in found if isinstance(error, CallError)} == {"rate_limit"}
+    assert sum(isinstance(error, CallError) for error in found) == 200
+    assert len(endpoint.bodies) < 100
+
+
+async def test_what_headers_say_is_left_is_never_exceeded(endpoint: Loopback) -> None:
+    left, opens = 5, [0.0]
+
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        nonlocal left
+        now = asyncio.get_running_loop().time()
+        if now >= opens[0]:
+            left, opens[0] = 5, now + 0.3
+        if left == 0:
+            return endpoint.error(429, "slow down")
+        left -= 1
+        reset = f"{max(1, int(1000 * (opens[0] - now)))}ms"
+        headers = {"x-ratelimit-limit-requests": "5", "x-ratelimit-remaining-requests": str(left)}
+        reply = endpoint.ok()
+        reply.headers.update({**headers, "x-ratelimit-reset-requests": reset})
+        return reply
+
+    endpoint.answer = answer
+    found = await ask_many(endpoint, 30)
+    assert all(isinstance(reply, Reply) for reply in found)
+    # Only a window that ends a moment after it was announced to end can refuse.
+    assert len(endpoint.bodies) <= 36
 
 
 async def test_a_rate_limited_endpoint_is_soon_asked_at_the_rate_it_takes(endpoint: Loopback) -> None:

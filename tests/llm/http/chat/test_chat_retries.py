@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from autorubric.llm.http import transport
+from autorubric.llm.http import retry, transport
 from autorubric.llm.request import CallError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ async def failure_of(endpoint: Loopback, **config: Any) -> Any:
     [
         (408, "timeout"),
         (409, "server"),
-        (429, "rate_limit"),
         (500, "server"),
         (502, "server"),
         (503, "server"),
@@ -47,6 +46,7 @@ async def test_passing_faults_are_retried_max_retries_times(endpoint: Loopback, 
         (404, "The model `gpt-9` does not exist", "no_model"),
         (413, "too large", "rejected"),
         (422, "no", "rejected"),
+        (429, "Request too large for gpt-4 on tokens per min (TPM): Limit 10000, Requested 14370.", "rejected"),
         (401, "wrong key", "auth"),
         (403, "not for you", "auth"),
         (403, "Your input was flagged", "refusal"),
@@ -185,3 +185,62 @@ async def test_an_endpoints_words_are_cut(endpoint: Loopback) -> None:
     endpoint.answer = lambda n, body: endpoint.error(422, "x" * 5000)
     failure = await failure_of(endpoint)
     assert failure.message.count("x") == 300
+
+
+async def test_rate_limits_end_a_call_after_a_time(endpoint: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "REFUSED_FOR", 0.0)
+    endpoint.answer = lambda n, body: endpoint.error(429, "busy", headers={"Retry-After": "0"})
+    failure = await failure_of(endpoint, max_retries=2)
+    assert (failure.kind, failure.status, failure.attempts) == ("rate_limit", 429, 3)
+
+
+async def test_without_retries_a_rate_limit_ends_a_call_too(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(429, "busy")
+    failure = await failure_of(endpoint, max_retries=0)
+    assert (failure.kind, failure.attempts, len(endpoint.bodies)) == ("rate_limit", 1, 1)
+
+
+ODD = "The model produced output that does not match the expected format"
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "attempts"),
+    [
+        (500, [ODD], 2),
+        (500, [ODD, "another fault"], 5),
+        (500, ["The engine is overloaded"], 5),
+        (500, ["The server had an error. You can retry your request."], 5),
+        (502, [ODD], 5),
+        (503, [ODD], 5),
+        (529, [ODD], 5),
+    ],
+)
+async def test_the_same_answer_twice_is_final_where_it_is_about_the_request(
+    endpoint: Loopback, status: int, words: list[str], attempts: int
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(status, words[n % len(words)] if n < 4 else "the end")
+    failure = await failure_of(endpoint, max_retries=4)
+    assert (failure.kind, failure.status, failure.attempts) == ("server", status, attempts)
+    assert ("the same answer twice" in failure.message) == (attempts == 2)
+
+
+async def test_throttling_under_status_400_is_retried(endpoint: Loopback) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        if number < 2:
+            return endpoint.error(400, "Requests rate limit exceeded", code="Throttling.RateQuota")
+        return endpoint.ok()
+
+    endpoint.answer = answer
+    assert (await endpoint.model().complete(endpoint.ask())).attempts == 3
+
+
+async def test_a_404_tells_the_url_and_what_base_urls_end_in(endpoint: Loopback) -> None:
+    address = endpoint.url.removesuffix("/v1")
+    failure = await failure_of(endpoint, api_base=address)
+    assert (failure.kind, failure.attempts) == ("no_model", 1)
+    assert f"the URL was {address}/chat/completions" in failure.message
+    assert "usually end in /v1" in failure.message
+    endpoint.answer = lambda n, body: endpoint.error(404, "The model `m` does not exist")
+    failure = await failure_of(endpoint)
+    assert "The model `m` does not exist" in failure.message
+    assert "usually end in /v1" not in failure.message

@@ -1,0 +1,158 @@
+"""What an endpoint says of its limits in the headers of each response."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal, NamedTuple, TypeAlias
+
+LONGEST_RESET = 120.0
+"""Seconds; a reset that is further away is not waited for longer."""
+
+Unit: TypeAlias = Literal["requests", "tokens"]
+
+
+class Reading(NamedTuple):
+    """One limit: units of the whole window, units left, and seconds until they are all back."""
+
+    unit: Unit
+    limit: float
+    left: float
+    reset: float
+
+
+_PATTERNS: tuple[tuple[Unit, str], ...] = (
+    ("requests", "x-ratelimit-{}-requests"),
+    ("tokens", "x-ratelimit-{}-tokens"),
+    ("requests", "anthropic-ratelimit-requests-{}"),
+    ("tokens", "anthropic-ratelimit-tokens-{}"),
+    ("requests", "x-ratelimit-{}"),
+    ("requests", "ratelimit-{}"),
+)
+_NAMES: list[tuple[Unit, str, str, str]] = [
+    (unit, name.format("remaining"), name.format("reset"), name.format("limit")) for unit, name in _PATTERNS
+]
+
+
+def readings(headers: Mapping[str, str], now: float | None = None) -> Iterator[Reading]:
+    """The limits that a response names with what is left and when it comes back; others are left out.
+
+    Args:
+        headers: of a response; names are looked up as they are written here and need a mapping that ignores case.
+        now: seconds since the epoch where there is no `Date` header; by default this machine's clock.
+
+    Example:
+        >>> openai = {"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59",
+        ...           "x-ratelimit-reset-requests": "1m30s"}
+        >>> list(readings(openai))
+        [Reading(unit='requests', limit=60.0, left=59.0, reset=90.0)]
+    """
+    found: set[Unit] = set()
+    for unit, remaining, until, most in _NAMES:
+        if remaining not in headers or unit in found:
+            continue
+        left, reset = _number(headers[remaining]), reset_seconds(headers.get(until), _clock(headers, now))
+        if left is None or reset is None:
+            continue
+        found.add(unit)
+        limit = _number(headers.get(most))
+        yield Reading(unit, left if limit is None else max(limit, left), left, min(reset, LONGEST_RESET))
+
+
+_SPAN = re.compile(
+    r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
+)
+_SIZES = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
+
+
+def reset_seconds(text: str | None, now: float) -> float | None:
+    """Seconds until a reset: `1m30s`, `20ms`, plain seconds, an RFC 3339 time, or seconds since the epoch.
+
+    Example:
+        >>> [reset_seconds(text, 1_700_000_000.0) for text in ("1m30s", "20ms", "59.5", "2023-11-14T22:13:30Z")]
+        [90.0, 0.02, 59.5, 10.0]
+        >>> reset_seconds("1700000060", 1_700_000_000.0), reset_seconds("soon", 0.0)
+        (60.0, None)
+    """
+    text = (text or "").strip()
+    if not text:
+        return None
+    seconds = _number(text)
+    if seconds is not None:
+        if seconds > 1e12:  # milliseconds since the epoch
+            seconds /= 1000
+        return max(0.0, seconds - now) if seconds > 1e9 else seconds
+    span = _SPAN.fullmatch(text)
+    if span is not None:
+        return sum(float(part) * size for part, size in zip(span.groups(), _SIZES, strict=True) if part)
+    try:
+        return max(0.0, datetime.fromisoformat(text).timestamp() - now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _clock(headers: Mapping[str, str], now: float | None) -> float:
+    """The endpoint's clock, which its resets refer to."""
+    try:
+        return parsedate_to_datetime(headers["Date"]).timestamp()
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return time.time() if now is None else now
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if 0 <= number < math.inf else None
+
+
+class Quota:
+    """Units left in an endpoint's window: what it said last, less what was taken since.
+
+    When the window ends, as many units count as left as came back the last time: all of a window that begins anew, or
+    the few of one that slides. The next response says how many there really are.
+
+    Example:
+        >>> quota = Quota()
+        >>> taken = quota.take(1)
+        >>> quota.hear(Reading("requests", 60, 1, 30.0), taken, now=0.0)
+        >>> quota.delay(1, now=0.0), quota.take(1), quota.delay(1, now=10.0)
+        (0.0, 2.0, 20.0)
+    """
+
+    def __init__(self) -> None:
+        self._taken = 0.0
+        self._left = math.inf  # of what was ever taken: the sum up to which requests may go
+        self._until = math.inf
+        self._heard = -1.0
+        self._ended_at = math.inf  # what had been taken when the last window ended
+        self._due = 1.0  # units that came back when the last window ended
+
+    def delay(self, units: float, now: float) -> float:
+        """Seconds until `units` can be taken."""
+        if self._taken + units <= self._left:
+            return 0.0
+        if now >= self._until:
+            self._left, self._until = self._taken + max(units, self._due), now + 1.0
+            self._ended_at, self._due = self._taken, 0.0
+            return 0.0
+        return self._until - now
+
+    def take(self, units: float) -> float:
+        """Take `units`, and return all that were ever taken."""
+        self._taken += units
+        return self._taken
+
+    def hear(self, said: Reading, taken: float, now: float) -> None:
+        """Believe the response to the request after which `taken` units were taken, unless a later one was heard."""
+        if taken < self._heard:
+            return
+        self._heard = taken
+        self._left, self._until = taken + said.left, now + said.reset
+        if taken > self._ended_at:
+            self._due, self._ended_at = taken + said.left - self._ended_at, math.inf

@@ -1,0 +1,218 @@
+"""How long a reply may be: the limit a request starts with, and the next one after a reply that was cut off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from autorubric.llm.config import DEFAULT_CEILING
+from autorubric.llm.model import Model
+from autorubric.llm.records.kept import Records
+from autorubric.llm.records.keys import request_key
+from autorubric.llm.request import Failure, Reply, Request, Unreadable
+
+_SMALLEST_STEP = 2048
+_GUESSED_LENGTH = 4096  # what an endpoint allows that was given no limit and counts no tokens
+_NOTE = "reply limits"
+
+
+class Limit(NamedTuple):
+    """The limits of one model.
+
+    Attributes:
+        own: completion tokens that its configuration names, part of its identity; None where it names none.
+        ceiling: the highest limit a request may be sent with.
+        fixed: whether a user chose `own`; otherwise a request that needs more room starts higher.
+    """
+
+    own: int | None = None
+    ceiling: int = DEFAULT_CEILING
+    fixed: bool = True
+
+    @property
+    def most(self) -> int:
+        """The ceiling, or the model's own limit where that is higher."""
+        return max(self.ceiling, self.own or 0)
+
+
+def limit_of(model: Model) -> Limit:
+    """The limits of a model; models that do not state any have no limit of their own.
+
+    Example:
+        >>> from autorubric.testing import ScriptedModel
+        >>> limit_of(ScriptedModel({}, max_tokens=50)).own
+        50
+    """
+    found: Limit | None = getattr(model, "limit", None)
+    return Limit() if found is None else found
+
+
+def started(model: Model, request: Request) -> Request:
+    """`request` with the limit that it starts with before anything is known about its role.
+
+    `Request.max_tokens` stays None where the model's own limit leaves enough room, or was chosen by a user.
+
+    Example:
+        >>> from autorubric.testing import ScriptedModel
+        >>> class Roomy(ScriptedModel):
+        ...     limit = Limit(2048, fixed=False)
+        >>> started(Roomy({}), Request((), "merge", room=5000)).max_tokens
+        8192
+        >>> started(Roomy({}), Request((), "judge", room=100)).max_tokens is None
+        True
+    """
+    limit = limit_of(model)
+    if limit.own is None or limit.fixed or request.room <= limit.own:
+        return request
+    # Powers of two: few limits in use are few places to look for a reply.
+    return _under(request, limit, 1 << (request.room - 1).bit_length())
+
+
+def most_room(model: Model) -> int:
+    """The completion tokens that one reply of a model should be planned for: its ceiling leaves one doubling.
+
+    Example:
+        >>> from autorubric.testing import ScriptedModel
+        >>> most_room(ScriptedModel({}))
+        16384
+    """
+    return limit_of(model).most // 2
+
+
+@dataclass(slots=True)
+class _Known:
+    """The limits that one role of one model was asked under, and the highest that was needed."""
+
+    used: list[int] = field(default_factory=list)
+    worked: int = 0
+
+
+class ReplyLimits:
+    """The limits that requests were sent with, and those that worked, by role and model.
+
+    A reply under a model's own limit has one key, a reply under another limit has another. The limits in use are
+    kept with the replies, so that a later session looks under each of them before it asks.
+
+    Args:
+        records: where replies and limits are kept.
+
+    Example:
+        >>> from autorubric.llm.records.nothing import NoRecords
+        >>> from autorubric.testing import ScriptedModel
+        >>> limits, model = ReplyLimits(NoRecords()), ScriptedModel({}, max_tokens=2048)
+        >>> request, cut_off = Request((), "merge"), Unreadable("truncated", "the reply was cut off")
+        >>> longer = limits.longer(model, request, Reply("[", "length"), cut_off)
+        >>> longer.max_tokens
+        4096
+        >>> limits.note_worked(model, longer)
+        >>> limits.placed(model, request).max_tokens
+        4096
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._known: dict[tuple[str, str], _Known] | None = None
+
+    def placed(self, model: Model, request: Request) -> Request:
+        """`request` under the lowest limit with a recorded reply; else under the one to ask it with.
+
+        Args:
+            model: who is asked.
+            request: without a limit.
+        """
+        first = started(model, request)
+        known = self._of(model, request)
+        if first.max_tokens is None and known is None:
+            return request
+        if self._is_recorded(model, request):
+            return request
+        found = self._recorded_above(model, request, 0)
+        if found is not None:
+            return found
+        limit = limit_of(model)
+        worked = 0 if known is None else known.worked
+        return first if worked <= (first.max_tokens or limit.own or 0) else _under(request, limit, worked)
+
+    def longer(self, model: Model, request: Request, reply: Reply, problem: Unreadable) -> Request | Failure:
+        """`request` under the next higher limit, after `reply` was cut off; a failure at the highest.
+
+        A limit is doubled; a higher one with a recorded reply comes first.
+        """
+        limit = limit_of(model)
+        asked = request.max_tokens or limit.own
+        tried = asked or reply.limit or (reply.usage.completion_tokens if reply.usage else 0) or _GUESSED_LENGTH
+        if asked and reply.limit and reply.limit < asked:
+            allowed = f"the endpoint allows no more than {reply.limit:,} for this prompt"
+            return _cut_off(reply, f"{problem.message}; {allowed}; shorten the input or use another model")
+        spoken = reply.usage.completion_tokens if reply.usage else 0
+        if request.cut_off and reply.fresh and 0 < spoken <= tried // 2:
+            # No longer than under the limit before: the context is full. A later session may find a larger one.
+            allowed = f"a limit of {tried:,} tokens did not make it longer"
+            return _cut_off(reply, f"{problem.message}; {allowed}; shorten the input or use another model")
+        if tried >= limit.most:
+            return _cut_off(reply, f"{problem.message}; raise --max-tokens-ceiling (LLMConfig.max_tokens_ceiling)")
+        plain = replace(request, max_tokens=None, cut_off=request.cut_off + 1)
+        found = self._recorded_above(model, plain, tried)
+        if found is not None:
+            return found
+        wanted = 2 * tried if asked else max(2 * tried, _SMALLEST_STEP)
+        if request.max_tokens is None:
+            # An earlier version stopped at the model's own limit, which may be far below what is needed.
+            known = self._of(model, request)
+            wanted = max(wanted, started(model, plain).max_tokens or 0, 0 if known is None else known.worked)
+        return _under(plain, limit, wanted)
+
+    def note_sent(self, model: Model, request: Request) -> None:
+        """Note that `request` is about to be sent; on return a later session knows its limit."""
+        limit = request.max_tokens
+        if limit is None or limit in (known := self._make(model, request)).used:
+            return
+        known.used = sorted([*known.used, limit])
+        self._keep()
+
+    def note_worked(self, model: Model, request: Request) -> None:
+        """Note that the reply to `request` was whole: requests of its role start no lower from now on."""
+        limit = request.max_tokens
+        if limit is None or limit == started(model, replace(request, max_tokens=None)).max_tokens:
+            return
+        known = self._make(model, request)
+        if limit > known.worked:
+            known.worked = limit
+            self._keep()
+
+    def _recorded_above(self, model: Model, request: Request, above: int) -> Request | None:
+        """`request` under the lowest limit above `above` that a reply is recorded for."""
+        known = self._of(model, request)
+        higher = [] if known is None else [limit for limit in known.used if limit > above]
+        asked = (replace(request, max_tokens=limit) for limit in higher)
+        return next((one for one in asked if self._is_recorded(model, one)), None)
+
+    def _is_recorded(self, model: Model, request: Request) -> bool:
+        return self._records.find(request_key(model, request)) is not None
+
+    def _of(self, model: Model, request: Request) -> _Known | None:
+        if self._known is None:
+            rows = self._records.find_note(_NOTE) or ()
+            self._known = {(role, name): _Known(list(used), worked) for role, name, used, worked in rows}
+        return self._known.get((request.role, model.name))
+
+    def _make(self, model: Model, request: Request) -> _Known:
+        known = self._of(model, request)
+        if known is None:
+            known = _Known()
+            assert self._known is not None
+            self._known[request.role, model.name] = known
+        return known
+
+    def _keep(self) -> None:
+        rows = [[*name, known.used, known.worked] for name, known in (self._known or {}).items()]
+        self._records.keep_note(_NOTE, rows)
+
+
+def _under(request: Request, limit: Limit, wanted: int) -> Request:
+    most = min(wanted, limit.most)
+    return replace(request, max_tokens=None if most == limit.own else most)
+
+
+def _cut_off(reply: Reply, message: str) -> Failure:
+    return Failure("truncated", message, attempts=reply.attempts, reply=reply)

@@ -1,0 +1,83 @@
+"""Calls on files and sockets that Windows lacks or means otherwise."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+MOUNTS = Path("/proc/self/mounts")
+"""The table of mounts: one `device point type ...` a line. There is none outside Linux."""
+
+_BINARY = getattr(os, "O_BINARY", 0)
+_CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
+_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)
+
+
+def opened(path: Path, flags: int, mode: int = 0o600) -> int:
+    """A file descriptor that reads and writes bytes as they are and that child processes do not inherit.
+
+    Example:
+        >>> os.close(opened(Path(os.devnull), os.O_RDWR))
+    """
+    return os.open(path, flags | _BINARY | _CLOSE_ON_EXEC, mode)
+
+
+def opened_without_waiting(path: Path, flags: int, mode: int = 0o600) -> int:
+    """The same, for a path that may be a pipe: where nobody reads it, the call fails instead of waiting.
+
+    Example:
+        >>> os.close(opened_without_waiting(Path(os.devnull), os.O_WRONLY))
+    """
+    descriptor = opened(path, flags | _WITHOUT_WAITING, mode)
+    if _WITHOUT_WAITING:
+        os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def written_at(descriptor: int, data: bytes, offset: int) -> int:
+    """How many of the bytes were written at that offset; one thread at a time, where there is no `pwrite`."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(descriptor, data, offset)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.write(descriptor, data)
+
+
+def set_permissions(descriptor: int, permissions: int) -> None:
+    """Set the mode of an open file, where files have modes."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(descriptor, permissions)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename durable: it is so only once its folder is. Where folders cannot be synced, nothing happens."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def open_file_limits() -> tuple[int, int] | None:
+    """The soft and the hard limit of open files (negative: none); None where the system has no such limits."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+def reuse_address(listening: socket.socket) -> None:
+    """Let a server take its port again at once. On Windows the same option would let two servers share a port."""
+    if os.name == "posix":
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+
+def reset_on_close(connection: socket.socket) -> None:
+    """Let the peer see a reset when the connection is closed, without lingering."""
+    connection.setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii" if os.name == "posix" else "hh", 1, 0)
+    )

@@ -1,0 +1,93 @@
+"""What a `grade` command spends of its budget, whatever form the endpoint's token counts have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.cli.app import run
+from autorubric.llm.records.view import ledger_view
+from autorubric.testing import LoopbackEndpoint
+from autorubric.testing.faults import Fault
+
+VERDICT = json.dumps({"explanation": "It says so.", "criterion_status": "MET"})
+
+
+def answer(usage: Any) -> Fault:
+    choice = {"message": {"role": "assistant", "content": VERDICT}, "finish_reason": "stop"}
+    return Fault("answer", body=json.dumps({"choices": [choice], "usage": usage}).encode())
+
+
+def essays(folder: Path, items: int) -> str:
+    made = RubricDataset("Explain.", Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")]))
+    for number in range(items):
+        made.add_item(f"Essay number {number}.", f"essay {number}", id=f"e{number}")
+    path = folder / "essays.json"
+    made.to_file(path)
+    return str(path)
+
+
+def spent(out: Path) -> tuple[int, float]:
+    with ledger_view(out / "ledger") as view:
+        return view.spent().tokens, view.spent().cost
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 830.0, "completion_tokens": 4170.0},
+        {"prompt_tokens": "830", "completion_tokens": "4170"},
+        {"input_tokens": 830, "output_tokens": 4170},
+        {"input_tokens": 30, "cache_read_input_tokens": 800, "output_tokens": 4170},
+    ],
+    ids=["floats", "strings", "responses", "anthropic"],
+)
+@pytest.mark.parametrize("limit", [["--budget-tokens", "30000"], ["--budget-usd", "0.03"]], ids=["tokens", "usd"])
+def test_a_budget_holds_for_token_counts_of_any_form(tmp_path: Path, usage: Any, limit: list[str]) -> None:
+    # 5,000 tokens a call, at a dollar for a million: six calls are 30,000 tokens, or $0.03. Fewer are made, because
+    # the seventh needs room for its worst case; with 4,170 tokens of reply allowed that is more than one call.
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("judge: {input: 1, output: 1}\n")
+    out = tmp_path / "run"
+    with LoopbackEndpoint(faults=lambda body: answer(usage)).in_thread() as endpoint:
+        command = ["grade", essays(tmp_path, 60), "--judge", f"judge@{endpoint.base_url}", "-o", str(out)]
+        assert run([*command, "--max-tokens", "4170", "--prices", str(prices), *limit]) == 1
+        assert 3 <= endpoint.counts.requests <= 6
+        tokens, dollars = spent(out)
+        assert tokens == endpoint.counts.requests * 5000
+        assert dollars == pytest.approx(endpoint.counts.requests * 0.005)
+
+
+@pytest.mark.parametrize(
+    "usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": -830, "completion_tokens": 4}]
+)
+def test_replies_without_usable_counts_are_charged_and_reported(
+    tmp_path: Path, usage: Any, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "run"
+    with LoopbackEndpoint(faults=lambda body: answer(usage)).in_thread() as endpoint:
+        command = ["grade", essays(tmp_path, 60), "--judge", f"judge@{endpoint.base_url}", "-o", str(out)]
+        assert run([*command, "--budget-tokens", "30000"]) == 1
+        asked = endpoint.counts.requests
+    tokens, _ = spent(out)
+    # A worst case is more than the 2,048 tokens of the reply.
+    assert asked * 2048 < tokens <= 30_000
+    assert 1 <= asked < 15
+    note = f"{asked} replies of judge had no usable token counts; a budget charges each at its worst case"
+    assert note in capsys.readouterr().out
+    assert len([one for one in caplog.records if "no token counts that can be right" in one.getMessage()]) == 1
+    assert run(["status", str(out)]) == 0
+    assert note in capsys.readouterr().out
+
+
+def test_a_model_without_a_price_says_how_to_give_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        judge = f"judge@{endpoint.base_url}"
+        assert run(["grade", essays(tmp_path, 2), "--judge", judge, "-o", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out
+    assert "cost unknown" in told
+    assert "no price is known for judge; give it in dollars per million tokens with --prices FILE" in told

@@ -1,0 +1,88 @@
+"""What a run shows while it is under way."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.cli import progress
+from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint, RateWindow
+
+
+def dataset(folder: Path, items: int) -> Path:
+    made = RubricDataset("Explain.", Rubric([Criterion(requirement=f"Has property {n}.") for n in range(5)]))
+    for number in range(items):
+        made.add_item(f"Essay number {number}.", f"essay {number}", id=f"e{number}")
+    made.to_file(folder / "essays.json")
+    return folder / "essays.json"
+
+
+def lines(told: str) -> list[str]:
+    return [line for line in told.splitlines() if "rows ended" in line]
+
+
+def test_only_requests_in_flight_are_shown_as_in_flight(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress._Lines, "interval", 0.02)
+    with LoopbackEndpoint(latency="fixed:0.1").in_thread() as endpoint:
+        command = ["grade", str(dataset(tmp_path, 12)), "--judge", f"judge@{endpoint.base_url}"]
+        assert run([*command, "-o", str(tmp_path / "run"), "-j", "6"]) == 0
+    shown = [int(found) for found in re.findall(r"(\d+) in flight", capsys.readouterr().err)]
+    assert max(shown) == 6
+
+
+def test_retries_and_rate_limits_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    window = RateWindow(requests=10, seconds=0.5)
+    with LoopbackEndpoint(window=window, faults=["500", None]).in_thread() as endpoint:
+        command = ["grade", str(dataset(tmp_path, 4)), "--judge", f"judge@{endpoint.base_url}"]
+        assert run([*command, "-o", str(tmp_path / "run"), "-j", "16"]) == 0
+        counts = endpoint.counts
+    last = lines(capsys.readouterr().err)[-1]
+    refused = counts.by_status[429]
+    assert refused > 0
+    assert f"{refused + 1} retries, {refused} of them rate limits (429)" in last
+    assert "this session: 20 calls" in last
+
+
+def test_items_that_failed_are_not_among_those_graded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def refuse(body: dict[str, object]) -> str | None:
+        return "422" if "Essay number 1." in str(body["messages"]) else None
+
+    command = ["grade", str(dataset(tmp_path, 4)), "-o", str(tmp_path / "run")]
+    with LoopbackEndpoint(faults=refuse).in_thread() as endpoint:
+        assert run([*command, "--judge", f"judge@{endpoint.base_url}"]) == 1
+    told = capsys.readouterr()
+    assert "3 of 4 items graded" in told.out
+    last = lines(told.err)[-1]
+    assert "4/4 rows ended; graded 3, 1 failed; this session: 20 calls" in last.replace("15 calls", "20 calls")
+
+
+def test_a_session_that_reuses_replies_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        command = ["grade", str(dataset(tmp_path, 2)), "--judge", f"judge@{endpoint.base_url}"]
+        assert run([*command, "-o", str(tmp_path / "run")]) == 0
+        assert run([*command, "-o", str(tmp_path / "run")]) == 0
+    last = lines(capsys.readouterr().err)[-1]
+    assert "2/2 rows ended; graded 2; this session: 0 calls" in last
+
+
+def test_a_terminal_gets_one_table_with_the_same_figures() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    out = Terminal()
+    display = progress.display_for(out)
+    stage = progress.StageState("graded", 17, 6, 3)
+    display.show(progress.RunState(20, 20, [stage], 97, 0, 1000, None, 6, 4, 3), 10.0)
+    display.close()
+    shown = " ".join(out.getvalue().split())
+    assert "17/20" in shown
+    assert "3 failed" in shown
+    assert "4 retries, 3 of them rate limits (429)" in shown.replace(" \n", " ")

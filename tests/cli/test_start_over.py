@@ -1,0 +1,186 @@
+"""A run whose ledger is damaged, empty or gone: what goes on, what stops, and what `--start-over` does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from autorubric import Criterion, LLMConfig, Rubric, RubricDataset, evaluate
+from autorubric.cli.app import run
+from autorubric.errors import LedgerError
+from autorubric.graders import CriterionGrader
+from autorubric.testing import LoopbackEndpoint
+
+ITEMS = 6
+
+
+def dataset() -> RubricDataset:
+    made = RubricDataset("Explain.", Rubric([Criterion(requirement="Is kind."), Criterion(requirement="Is brief.")]))
+    for number in range(ITEMS):
+        made.add_item(f"Essay number {number}.", f"essay {number}", id=f"e{number}")
+    return made
+
+
+def calls_of(out: Path) -> int:
+    calls: int = json.loads((out / "manifest.json").read_text())["calls"]
+    return calls
+
+
+def deleted(ledger: Path) -> None:
+    ledger.unlink()
+
+
+def deleted_with_its_folder(ledger: Path) -> None:
+    shutil.rmtree(ledger.parent)
+
+
+def emptied(ledger: Path) -> None:
+    ledger.write_bytes(b"")
+
+
+def replaced_by_a_new_one(ledger: Path) -> None:
+    with closing(sqlite3.connect(ledger)) as connection:
+        for table in ("calls", "payloads", "replies"):
+            connection.execute(f"DELETE FROM {table}")
+        connection.execute("UPDATE meta SET value = 0 WHERE name = 'indexed'")
+        connection.commit()
+
+
+def scrambled(ledger: Path) -> None:
+    content = bytearray(ledger.read_bytes())
+    content[100:] = bytes(len(content) - 100)
+    ledger.write_bytes(bytes(content))
+
+
+LOSSES = [
+    (deleted, "is missing, but manifest.json knows of 12 calls"),
+    (deleted_with_its_folder, "is missing, but manifest.json knows of 12 calls"),
+    (emptied, "is empty, but manifest.json knows of 12 calls"),
+    (replaced_by_a_new_one, "is empty, but manifest.json knows of 12 calls"),
+    (scrambled, "is damaged and no reply in it can be read"),
+]
+
+
+def test_a_lost_ledger_stops_grading_until_it_may_start_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "essays.json"
+    dataset().to_file(source)
+    with LoopbackEndpoint().in_thread() as endpoint:
+        for number, (lose, told) in enumerate(LOSSES):
+            out = tmp_path / f"run{number}"
+            command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(out)]
+            before = endpoint.counts.requests
+            assert run(command) == 0
+            assert calls_of(out) == endpoint.counts.requests - before == 2 * ITEMS
+            lose(out / "ledger" / "ledger.sqlite")
+            results = (out / "items.jsonl").read_bytes()
+            while (status := run(command)) == 1 and "run the same command again" in capsys.readouterr().err:
+                pass
+            assert status == 1
+            assert run(command) == 1
+            problem = capsys.readouterr().err
+            assert f"{out}/ledger/ledger.sqlite {told}" in problem
+            assert "--start-over (in Python: resume=False)" in problem
+            assert endpoint.counts.requests - before == 2 * ITEMS
+            assert (out / "items.jsonl").read_bytes() == results
+            assert run([*command, "--start-over"]) == 0
+            assert endpoint.counts.requests - before == 4 * ITEMS
+            assert run(command) == 0
+            assert endpoint.counts.requests - before == 4 * ITEMS
+
+
+def test_a_damaged_reply_is_named_and_only_that_judgment_is_requested_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    source = tmp_path / "essays.json"
+    dataset().to_file(source)
+    out = tmp_path / "run"
+    with LoopbackEndpoint().in_thread() as endpoint:
+        command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(out)]
+        assert run(command) == 0
+        with closing(sqlite3.connect(out / "ledger" / "ledger.sqlite")) as connection:
+            connection.execute("UPDATE payloads SET data = zeroblob(9) WHERE id = 5")
+            [(item,)] = connection.execute("SELECT item FROM calls WHERE id = 5").fetchall()
+            connection.commit()
+        assert run(command) == 0
+        assert f"the reply of call 5 (item '{item}', judge, " in caplog.text
+        assert "is damaged; it is set aside and requested again" in caplog.text
+        assert endpoint.counts.requests == 2 * ITEMS + 1
+        assert "6 of 6 items graded" in capsys.readouterr().out
+        assert run(command) == 0
+        assert endpoint.counts.requests == 2 * ITEMS + 1
+    assert calls_of(out) == 2 * ITEMS + 1
+
+
+async def test_evaluate_stops_at_a_lost_ledger_until_resume_is_false(tmp_path: Path) -> None:
+    async def graded(endpoint: LoopbackEndpoint, *, resume: bool = True) -> Sequence[float | None]:
+        grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=endpoint.base_url))
+        result = await evaluate(
+            dataset(), grader, experiments_dir=tmp_path, experiment_name="e", resume=resume, show_progress=False
+        )
+        return result.get_scores()
+
+    with LoopbackEndpoint().in_thread() as endpoint:
+        assert await graded(endpoint) == [1.0] * ITEMS
+        (tmp_path / "e" / "ledger" / "ledger.sqlite").unlink()
+        with pytest.raises(LedgerError, match=r"is missing, but manifest\.json knows of 12 calls"):
+            await graded(endpoint)
+        assert endpoint.counts.requests == 2 * ITEMS
+        assert await graded(endpoint, resume=False) == [1.0] * ITEMS
+        assert endpoint.counts.requests == 4 * ITEMS
+
+
+def synthesis(folder: Path) -> list[str]:
+    source = folder / "queries.jsonl"
+    source.write_text(
+        '{"id": "q1", "question": "Why is the sky blue?"}\n{"id": "q2", "question": "Why do cats purr?"}\n'
+    )
+    flags = ["--id-column", "id", "--models", "builtin/offline"]
+    return ["synthesize", str(source), "--out", str(folder / "run"), *flags]
+
+
+@pytest.mark.parametrize("lose", [deleted, emptied, replaced_by_a_new_one])
+def test_a_lost_ledger_stops_synthesis_until_it_may_start_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lose: Callable[[Path], None]
+) -> None:
+    command, out = synthesis(tmp_path), tmp_path / "run"
+    assert run(command) == 0
+    calls = calls_of(out)
+    assert calls > 0
+    lose(out / "ledger" / "ledger.sqlite")
+    final = (out / "final.jsonl").read_bytes()
+    assert run(command) == 1
+    assert f"manifest.json knows of {calls} calls" in capsys.readouterr().err
+    assert (out / "final.jsonl").read_bytes() == final
+    assert run([*command, "--start-over"]) == 0
+    assert calls_of(out) == calls
+
+
+def test_starting_synthesis_over_requests_everything_again_once(tmp_path: Path) -> None:
+    command, out = synthesis(tmp_path), tmp_path / "run"
+    assert run(command) == 0
+    calls = calls_of(out)
+    assert run([*command, "--start-over"]) == 0
+    assert calls_of(out) == 2 * calls
+    assert run(command) == 0
+    assert calls_of(out) == 2 * calls
+
+
+def test_a_manifest_of_an_earlier_release_knows_its_calls_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, out = synthesis(tmp_path), tmp_path / "run"
+    assert run(command) == 0
+    manifest = json.loads((out / "manifest.json").read_text())
+    calls = manifest.pop("calls")
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    shutil.rmtree(out / "ledger")
+    assert run(command) == 1
+    assert f"manifest.json knows of {calls} calls" in capsys.readouterr().err

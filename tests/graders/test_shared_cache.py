@@ -1,0 +1,115 @@
+"""One cache directory, used by several graders of a process and by several processes at the same time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from autorubric import Criterion, Rubric
+from autorubric.graders import CriterionGrader
+from autorubric.llm.config import LLMConfig
+from autorubric.testing import LoopbackEndpoint
+
+KIND = Rubric([Criterion(requirement="Is kind")])
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+
+# Grades a text for each line on standard input; argv: cache directory, address of the judge.
+GRADES = """
+import sys
+from autorubric import Criterion, Rubric
+from autorubric.graders import CriterionGrader
+from autorubric.llm.config import LLMConfig
+config = LLMConfig("judge", api_base=sys.argv[2], cache_enabled=True, cache_dir=sys.argv[1])
+grader = CriterionGrader(judge_model_config=config)
+for line in sys.stdin:
+    print(Rubric([Criterion(requirement="Is kind")]).grade_sync(line.strip(), grader).score, flush=True)
+"""
+
+# Records `argv[3]` calls from 16 tasks, numbered from `argv[2]`; the index moves to its table every 50 keys.
+RECORDS = """
+import asyncio, sys
+from pathlib import Path
+from autorubric.llm.records import key_index
+from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.shared import shared_ledger
+from autorubric.llm.request import Reply
+key_index._MOST_UNINDEXED = 50
+
+async def write(ledger, numbers):
+    for number in numbers:
+        await ledger.record(CallRow(number.to_bytes(16, "big"), "q", "judge", "m", 0, 0, Reply(f"answer {number}")))
+        assert ledger.find(number.to_bytes(16, "big")).fresh
+
+async def main(ledger, first, count):
+    numbers = iter(range(first, first + count))
+    await asyncio.gather(*(write(ledger, numbers) for _ in range(16)))
+
+with shared_ledger(Path(sys.argv[1])) as ledger:
+    asyncio.run(main(ledger, int(sys.argv[2]), int(sys.argv[3])))
+"""
+
+
+def a_grader(cache: Path, endpoint: LoopbackEndpoint) -> CriterionGrader:
+    config = LLMConfig("judge", api_base=endpoint.base_url, cache_enabled=True, cache_dir=cache)
+    return CriterionGrader(judge_model_config=config)
+
+
+def test_graders_of_one_process_share_the_replies_of_one_cache(tmp_path: Path) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        first, second = a_grader(tmp_path, endpoint), a_grader(tmp_path, endpoint)
+        assert KIND.grade_sync("Hello.", first).score == 1.0
+        assert KIND.grade_sync("Hello.", second).score == 1.0
+        first.close()
+        assert KIND.grade_sync("Good day.", second).score == 1.0
+        assert KIND.grade_sync("Good day.", first).score == 1.0  # it opens the cache again
+        assert endpoint.counts.requests == 2
+        for grader in (first, second):
+            grader.close()
+    assert {path.name for path in tmp_path.iterdir()} == {"ledger.sqlite", "write.lock"}
+
+
+def test_processes_find_what_the_others_recorded_in_one_cache(tmp_path: Path) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        words = [sys.executable, "-c", GRADES, str(tmp_path), endpoint.base_url]
+        here = a_grader(tmp_path, endpoint)
+        assert KIND.grade_sync("one", here).score == 1.0
+        with subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+        ) as there:
+            assert there.stdin is not None
+            assert there.stdout is not None
+            for said, requests in (("one", 1), ("two", 2), ("three", 3)):
+                print(said, file=there.stdin, flush=True)
+                assert there.stdout.readline() == "1.0\n"
+                assert endpoint.counts.requests == requests
+            assert KIND.grade_sync("two", here).score == 1.0
+            assert endpoint.counts.requests == 3
+            assert KIND.grade_sync("four", here).score == 1.0
+            assert endpoint.counts.requests == 4
+            print("four", file=there.stdin, flush=True)
+            assert there.stdout.readline() == "1.0\n"
+            assert endpoint.counts.requests == 4
+            there.kill()
+        assert KIND.grade_sync("three", here).score == 1.0
+        assert endpoint.counts.requests == 4
+        here.close()
+
+
+def test_processes_that_write_at_the_same_time_lose_and_corrupt_nothing(tmp_path: Path) -> None:
+    children = [
+        subprocess.Popen([sys.executable, "-c", RECORDS, str(tmp_path), str(first), "400"], env=ENVIRONMENT)
+        for first in (0, 400, 800)
+    ]
+    assert [child.wait() for child in children] == [0, 0, 0]
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        rows = connection.execute("SELECT key FROM calls ORDER BY key").fetchall()
+        assert rows == [(number.to_bytes(16, "big"),) for number in range(1200)]
+        # All but the last few are in the index, each under its own call.
+        indexed = connection.execute("SELECT replies.key, calls.key FROM replies JOIN calls ON id = call").fetchall()
+        assert len(indexed) > 1000
+        assert all(key == of_call for key, of_call in indexed)

@@ -1,0 +1,117 @@
+"""The built-in price table against its source, and against what the guides name."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, date, datetime
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from genai_prices import Usage as PricedUsage
+from genai_prices import calc_price
+
+from autorubric.llm.http.prices import price_of, price_table
+from autorubric.llm.http.providers import ALIASES, PROVIDERS, Endpoint
+from autorubric.llm.request import Usage
+from tools.price_table import TABLE, table_text
+
+ROOT = Path(__file__).parents[3]
+HOSTED = [name for name, provider in PROVIDERS.items() if provider.needs_key]
+NAMED = re.compile(rf"(?<![\w/.-])({'|'.join([*HOSTED, *ALIASES])})[/:]([a-z0-9][\w.-]*(?:/[\w.-]+)*\w)")
+PLACEHOLDERS = {"openai/my-model", "openai/v1", "openai/m", "openai/a"}
+
+
+def file() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(TABLE.read_text())
+    return content
+
+
+def at_home(name: str) -> Endpoint:
+    provider, _, model = name.partition("/")
+    return Endpoint(name, provider, model, PROVIDERS[provider].base_url)
+
+
+def test_the_table_is_what_make_prices_makes_of_the_data_of_its_day() -> None:
+    head = file()
+    assert head["source"] == f"genai-prices {version('genai-prices')}", "run make prices"
+    assert TABLE.read_text() == table_text(date.fromisoformat(head["as_of"]))
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "openai/gpt-",
+        "openai/o",
+        "anthropic/claude-",
+        "gemini/gemini-",
+        "mistral/mistral-",
+        "deepseek/deepseek-",
+        "xai/grok-",
+        "openrouter/qwen/",
+        "openrouter/bytedance-seed/",  # Doubao
+        "openrouter/meta-llama/",
+        "openrouter/moonshotai/",
+        "openrouter/z-ai/",
+        "together/Qwen/",
+        "groq/llama-",
+        "groq/openai/gpt-oss-",
+        "fireworks/accounts/fireworks/models/deepseek-",
+        "cerebras/",
+    ],
+)
+def test_every_usual_family_has_several_prices(family: str) -> None:
+    assert len([name for name in price_table() if name.startswith(family)]) >= 2
+
+
+def test_every_model_that_a_guide_names_has_a_price() -> None:
+    guides = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "recipes").rglob("*.*"), ROOT / "README.md"]
+    found = {
+        f"{ALIASES.get(provider, provider)}/{model}"
+        for guide in guides
+        for provider, model in NAMED.findall(guide.read_text())
+    }
+    assert "openai/gpt-5.1" in found
+    assert [name for name in sorted(found - PLACEHOLDERS) if price_of(at_home(name), price_table()) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (("openai", "gpt-4.1"), "openai/gpt-4.1"),
+        (("openai", "gpt-5.1-2025-11-13"), "openai/gpt-5.1-2025-11-13"),
+        (("anthropic", "claude-haiku-4-5-20251001"), "anthropic/claude-haiku-4-5-20251001"),
+        (("anthropic", "claude-sonnet-4-5"), "anthropic/claude-sonnet-4-5"),
+        (("google", "gemini-2.5-pro"), "gemini/gemini-2.5-pro"),
+        (("mistral", "mistral-medium-latest"), "mistral/mistral-medium-latest"),
+        (("deepseek", "deepseek-v3.2"), "deepseek/deepseek-v3.2"),
+        (("x-ai", "grok-4"), "xai/grok-4"),
+        (("openrouter", "qwen/qwen3-max"), "openrouter/qwen/qwen3-max"),
+        (("groq", "openai/gpt-oss-120b"), "groq/openai/gpt-oss-120b"),
+    ],
+)
+@pytest.mark.parametrize("prompt", [1000, 300_000])
+def test_calls_cost_what_the_source_computes(theirs: tuple[str, str], ours: str, prompt: int) -> None:
+    # 300,000 tokens are above the threshold of every model that has tiers.
+    day = datetime.fromisoformat(file()["as_of"]).replace(hour=12, tzinfo=UTC)
+    usage = PricedUsage(input_tokens=prompt, output_tokens=700, cache_read_tokens=200)
+    expected = calc_price(usage, theirs[1], provider_id=theirs[0], genai_request_timestamp=day).total_price
+    price = price_of(at_home(ours), price_table())
+    assert price is not None
+    assert price.dollars(Usage(prompt, 700, cached_tokens=200)) == pytest.approx(float(expected))
+
+
+def test_batch_prices_are_known_and_lower() -> None:
+    price = price_table()["openai/gpt-5.1"]
+    assert price.batch is not None
+    assert price.batch.output < price.output
+
+
+def test_no_tier_is_cheaper_than_the_one_below() -> None:
+    # A worst case is priced at the ceiling of a prompt; it would be none if a longer prompt cost less.
+    for name, price in price_table().items():
+        steps = [price, *(tier for _, tier in price.tiers)]
+        assert all(a.input <= b.input and a.output <= b.output for a, b in pairwise(steps)), name

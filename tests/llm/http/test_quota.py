@@ -1,0 +1,154 @@
+"""What headers say of limits, in the forms that providers use."""
+
+from __future__ import annotations
+
+import pytest
+
+from autorubric.llm.http.quota import Quota, Reading, readings, reset_seconds
+
+NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
+
+HEADERS = {
+    "OpenAI": (
+        {
+            "x-ratelimit-limit-requests": "10000",
+            "x-ratelimit-remaining-requests": "9999",
+            "x-ratelimit-reset-requests": "6ms",
+            "x-ratelimit-limit-tokens": "30000",
+            "x-ratelimit-remaining-tokens": "28500",
+            "x-ratelimit-reset-tokens": "1m30s",
+        },
+        [Reading("requests", 10000, 9999, 0.006), Reading("tokens", 30000, 28500, 90.0)],
+    ),
+    "Anthropic": (
+        {
+            "anthropic-ratelimit-requests-limit": "50",
+            "anthropic-ratelimit-requests-remaining": "0",
+            "anthropic-ratelimit-requests-reset": "2023-11-14T22:13:50Z",
+            "anthropic-ratelimit-tokens-limit": "40000",
+            "anthropic-ratelimit-tokens-remaining": "39000",
+            "anthropic-ratelimit-tokens-reset": "2023-11-14T23:13:25+01:00",
+        },
+        [Reading("requests", 50, 0, 30.0), Reading("tokens", 40000, 39000, 5.0)],
+    ),
+    "Groq, resets far away": (
+        {
+            "x-ratelimit-limit-requests": "14400",
+            "x-ratelimit-remaining-requests": "14370",
+            "x-ratelimit-reset-requests": "2m59.56s",
+        },
+        [Reading("requests", 14400, 14370, 120.0)],
+    ),
+    "plain seconds": (
+        {"x-ratelimit-limit": "5", "x-ratelimit-remaining": "2", "x-ratelimit-reset": "12"},
+        [Reading("requests", 5, 2, 12.0)],
+    ),
+    "seconds since the epoch": (
+        {"ratelimit-remaining": "2", "ratelimit-reset": "1700000012"},
+        [Reading("requests", 2, 2, 12.0)],
+    ),
+    "milliseconds since the epoch": (
+        {"x-ratelimit-limit": "5", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "1700000012500"},
+        [Reading("requests", 5, 0, 12.5)],
+    ),
+    "the endpoint's clock is an hour ahead": (
+        {
+            "Date": "Tue, 14 Nov 2023 23:13:20 GMT",
+            "anthropic-ratelimit-requests-remaining": "1",
+            "anthropic-ratelimit-requests-reset": "2023-11-14T23:13:30Z",
+        },
+        [Reading("requests", 1, 1, 10.0)],
+    ),
+    "no reset": ({"x-ratelimit-remaining-requests": "0"}, []),
+    "nonsense": ({"x-ratelimit-remaining-requests": "many", "x-ratelimit-reset-requests": "1s"}, []),
+    "negative": ({"x-ratelimit-remaining-requests": "-1", "x-ratelimit-reset-requests": "1s"}, []),
+    "nothing": ({}, []),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_headers_are_read(case: str) -> None:
+    headers, expected = HEADERS[case]
+    found = list(readings(headers, NOW))
+    assert [reading[:3] for reading in found] == [reading[:3] for reading in expected]
+    assert [reading.reset for reading in found] == pytest.approx([reading.reset for reading in expected])
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1m30s", 90.0),
+        ("20ms", 0.02),
+        ("1h2m3.5s", 3723.5),
+        ("1d", 86400.0),
+        ("6m0s", 360.0),
+        ("0s", 0.0),
+        ("59", 59.0),
+        ("2023-11-14T22:13:10Z", 0.0),  # past
+        ("", None),
+        ("soon", None),
+        ("1m30", None),
+        ("-5", None),
+        ("nan", None),
+        (None, None),
+    ],
+)
+def test_resets_are_read(text: str | None, seconds: float | None) -> None:
+    assert reset_seconds(text, NOW) == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_requests_in_flight_count_against_what_is_left() -> None:
+    quota = Quota()
+    first = quota.take(1)
+    quota.take(1)
+    quota.take(1)
+    quota.hear(Reading("requests", 10, 4, 20.0), first, now=0.0)  # 4 left after the first; two more have left since
+    quota.take(1)
+    assert quota.delay(1, now=0.0) == 0.0
+    quota.take(1)
+    assert quota.delay(1, now=0.0) == 20.0
+
+
+def test_what_an_earlier_request_heard_is_old() -> None:
+    quota = Quota()
+    first, second = quota.take(1), quota.take(1)
+    quota.hear(Reading("requests", 10, 0, 20.0), second, now=0.0)
+    quota.hear(Reading("requests", 10, 1, 20.0), first, now=0.1)
+    assert quota.delay(1, now=1.0) == 19.0
+
+
+def test_a_window_that_ends_gives_back_what_the_last_one_gave() -> None:
+    quota = Quota()
+    quota.hear(Reading("tokens", 100, 0, 20.0), quota.take(100), now=0.0)
+    assert quota.delay(60, now=5.0) == 15.0
+    # One request goes when the window ends; 100 tokens turn out to have come back.
+    assert quota.delay(60, now=20.0) == 0.0
+    taken = quota.take(60)
+    assert quota.delay(40, now=20.0) > 0.0
+    quota.hear(Reading("tokens", 100, 40, 19.0), taken, now=21.0)
+    assert quota.delay(40, now=21.0) == 0.0
+    quota.take(40)
+    assert quota.delay(60, now=21.0) == 19.0
+    # The next time all 100 go before a response is there.
+    assert quota.delay(60, now=40.0) == 0.0
+    quota.take(60)
+    assert quota.delay(40, now=40.0) == 0.0
+    quota.take(40)
+    assert quota.delay(1, now=40.0) > 0.0
+
+
+def test_a_sliding_window_gives_back_what_it_has_waited_for() -> None:
+    quota = Quota()
+    quota.hear(Reading("requests", 60, 59, 60.0), quota.take(1), now=0.0)
+    # At its limit the window says that the next request is back in a second: one, not sixty.
+    quota.hear(Reading("requests", 60, 0, 1.0), quota.take(1), now=60.0)
+    assert quota.delay(1, now=61.0) == 0.0
+    quota.take(1)
+    assert quota.delay(1, now=61.0) > 0.0
+
+
+def test_a_request_larger_than_the_window_is_late_and_not_stuck() -> None:
+    quota = Quota()
+    quota.hear(Reading("tokens", 100, 100, 10.0), quota.take(0), now=0.0)
+    assert quota.delay(500, now=0.0) == 10.0
+    assert quota.delay(500, now=10.0) == 0.0

@@ -1,0 +1,160 @@
+"""Run in a process of its own: takes away what the arguments name, then runs the package."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import importlib.abc
+import json
+import os
+import pkgutil
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+WITHOUT_UNIX = ("fcntl", "uvloop", "resource", "pwd", "grp", "termios")
+WITHOUT_EXTRAS = (
+    *("regex", "nltk", "langdetect", "jsonschema", "referencing", "defusedxml", "rapidfuzz"),
+    *("orjson", "zstandard", "scipy", "pandas", "opentelemetry"),
+)
+UNIX_CALLS = (
+    *("fchmod", "fchown", "pwrite", "pread", "set_blocking", "statvfs", "fork", "setsid", "getuid", "geteuid"),
+    *("O_NONBLOCK", "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "mkfifo", "sched_getaffinity", "killpg", "uname"),
+)
+LIBRARIES = ("aiohttp", "filelock", "jinja2", "json_repair", "numpy", "pyarrow.parquet", "rich.live", "typer", "yaml")
+OPTIONAL_MODULES = ("autorubric.pytest_plugin", "autorubric.training.service", "autorubric.training.adapters")
+
+
+class Blocked(importlib.abc.MetaPathFinder):
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = frozenset(names)
+
+    def find_spec(self, name: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return None
+
+
+def take_away(names: Sequence[str]) -> None:
+    assert not [name for name in sys.modules if name.startswith("autorubric")]
+    for name in names:
+        sys.modules.pop(name, None)
+    sys.meta_path.insert(0, Blocked(names))
+
+
+def take_away_unix() -> None:
+    def refused(*arguments: Any) -> None:
+        raise NotImplementedError
+
+    asyncio.SelectorEventLoop.add_signal_handler = refused  # type: ignore[assignment, method-assign]
+
+
+@contextlib.contextmanager
+def bare_os() -> Iterator[None]:
+    """What is imported meanwhile sees an `os` without the calls of Unix; libraries that have code for both do not."""
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    bare = ModuleType("os")
+    vars(bare).update({name: value for name, value in vars(os).items() if name not in UNIX_CALLS})
+    sys.modules["os"] = bare
+    try:
+        yield
+    finally:
+        sys.modules["os"] = os
+
+
+def import_everything() -> int:
+    import autorubric
+
+    names = [
+        found.name
+        for found in pkgutil.walk_packages(autorubric.__path__, "autorubric.")
+        if not found.name.startswith(OPTIONAL_MODULES) and not found.name.endswith("__main__")
+    ]
+    for name in names:
+        importlib.import_module(name)
+    return len(names)
+
+
+async def two_interrupts() -> int:
+    from autorubric.system.signals import ending_heard
+
+    heard: list[int] = []
+    with ending_heard(lambda: heard.append(1)):
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+            while not heard:
+                await asyncio.sleep(0.001)
+            heard.clear()
+    return 2
+
+
+def run_jobs(queries: Path, dataset: Path, folder: Path) -> dict[str, Any]:
+    from autorubric.cli.app import run
+
+    offline = ["--models", "builtin/offline"]
+    synthesize = ["synthesize", str(queries), "--out", str(folder / "rubrics"), *offline]
+    grade = ["grade", str(dataset), "--judge", "builtin/offline", "-o", str(folder / "graded")]
+    statuses = [run(arguments) for arguments in (synthesize, grade, synthesize, grade)]
+    statuses.append(run(["status", str(folder / "graded")]))
+    statuses.append(run(["doctor", "--out", str(folder)]))
+    return {"statuses": statuses}
+
+
+def refused_commands(queries: Path, checked: Path, folder: Path) -> list[int]:
+    """Exit statuses of commands that need an extra; each says which one on standard error."""
+    from autorubric.cli.app import run
+
+    out = ["-o", str(folder / "refused")]
+    judge = ["--judge", "builtin/offline"]
+    full = ["--profile", "full", "--models", "builtin/offline"]
+    return [
+        run(["grade", str(checked), *judge, *out]),
+        run(["grade", str(checked), *judge, "--evidence", *out]),
+        run(["synthesize", str(queries), *full, *out]),
+        run(["convert", str(checked), str(folder / "refused.parquet"), "--to", "rurl"]),
+    ]
+
+
+def checks_one_by_one(examples: list[list[str]]) -> dict[str, str]:
+    """The message of each check that is refused. Any other exception than the refusal ends the process."""
+    from autorubric.checks import run_check
+    from autorubric.errors import MissingPackageError
+
+    said: dict[str, str] = {}
+    for name, parameters, submission in examples:
+        try:
+            run_check(name, json.loads(parameters), json.loads(submission))
+        except MissingPackageError as error:
+            said[name] = str(error)
+    return said
+
+
+def main() -> None:
+    kind, *paths = sys.argv[1:]
+    # Text files are read and written in a named encoding; elsewhere the default is not UTF-8.
+    warnings.filterwarnings("error", category=EncodingWarning, module=r"autorubric")
+    if kind == "unix":
+        take_away(WITHOUT_UNIX)
+        take_away_unix()
+    else:
+        take_away(WITHOUT_EXTRAS)
+    with bare_os() if kind == "unix" else contextlib.nullcontext():
+        said: dict[str, Any] = {"imported": import_everything()}
+    queries, dataset, checked, folder = map(Path, paths)
+    said |= run_jobs(queries, dataset, folder)
+    if kind == "extras":
+        said["refused"] = refused_commands(queries, checked, folder)
+        said["checks"] = checks_one_by_one(json.load(sys.stdin))
+    said["interrupts"] = asyncio.run(two_interrupts())
+    print("\n" + json.dumps(said))
+
+
+if __name__ == "__main__":
+    main()

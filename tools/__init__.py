@@ -1,0 +1,1 @@
+"""What `make` runs to regenerate files of the package."""

@@ -1,0 +1,149 @@
+"""`make prices`: the built-in price table, from the data of the package genai-prices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from genai_prices.data import providers
+from genai_prices.types import ModelInfo, ModelPrice, Provider, StartDateConstraint, TieredPrices
+
+Row: TypeAlias = dict[str, Any]
+
+TABLE = Path(__file__).parents[1] / "src/autorubric/llm/http/prices.json"
+
+# The provider's name in genai-prices, and ours.
+_PROVIDERS = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "gemini",
+    "mistral": "mistral",
+    "deepseek": "deepseek",
+    "x-ai": "xai",
+    "openrouter": "openrouter",
+    "together": "together",
+    "groq": "groq",
+    "fireworks": "fireworks",
+    "cerebras": "cerebras",
+    "perplexity": "perplexity",
+}
+_COLUMNS = {
+    "input": "input_mtok",
+    "output": "output_mtok",
+    "cached": "cache_read_mtok",
+    "cache_write": "cache_write_mtok",
+}
+# A model that bills these has no price in tokens of text alone.
+_OTHER_UNITS = (
+    "requests_kcount",
+    "output_reasoning_mtok",
+    "output_citation_mtok",
+    "output_image_mtok",
+    "output_audio_mtok",
+    "output_video_mtok",
+)
+
+
+def price_rows(as_of: date) -> dict[str, Row]:
+    """Prices by `provider/model` that hold on a day, with those announced for later days."""
+    rows: dict[str, Row] = {}
+    for provider in providers:
+        ours = _PROVIDERS.get(provider.id)
+        if ours is None:
+            continue
+        for model in provider.models:
+            row = _row(model, as_of)
+            if row is not None:
+                rows.update({f"{ours}/{name}": row for name in _names(provider, model) if _is_ours(ours, name)})
+    return dict(sorted(rows.items()))
+
+
+def table_text(as_of: date) -> str:
+    """The table as a JSON file with one model a line, so that changes can be reviewed."""
+    head = {"as_of": as_of.isoformat(), "source": f"genai-prices {version('genai-prices')}"}
+    lines = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in price_rows(as_of).items()]
+    return json.dumps(head)[:-1] + ', "prices": {\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def _is_ours(provider: str, name: str) -> bool:
+    """Whether a name can be sent to the provider's chat endpoint."""
+    if provider == "gemini":
+        return name.startswith(("gemini-", "gemma-"))
+    return "/" in name if provider == "openrouter" else ":" not in name
+
+
+def _names(provider: Provider, model: ModelInfo) -> Iterator[str]:
+    """The names that the model is called by."""
+    for name in {model.id, *_spelt_out(model.match)}:
+        if provider.find_model(name) is model:
+            yield name
+
+
+def _spelt_out(match: Any) -> Iterator[str]:
+    for field in ("equals", "starts_with"):
+        if hasattr(match, field):
+            yield getattr(match, field).rstrip("-@")
+    for field in ("or_", "and_"):
+        for clause in getattr(match, field, ()):
+            yield from _spelt_out(clause)
+
+
+def _row(model: ModelInfo, day: date) -> Row | None:
+    row = _prices_on(model, day)
+    if row is None:
+        return None
+    later = {start: _prices_on(model, start) for start in _starts(model) if start > day}
+    changes = {start.isoformat(): found for start, found in sorted(later.items()) if found and found != row}
+    return {**row, "from": changes} if changes else row
+
+
+def _starts(model: ModelInfo) -> Iterator[date]:
+    conditional = model.prices if isinstance(model.prices, list) else []
+    for found in (*conditional, *(model.price_variants or ())):
+        if isinstance(found.constraint, StartDateConstraint):
+            yield found.constraint.start_date
+
+
+def _prices_on(model: ModelInfo, day: date) -> Row | None:
+    """The highest prices of a day: some providers charge less at night."""
+    row = _dearest(model, day, {})
+    batch = _dearest(model, day, {"processing": "batch"})
+    return {**row, "batch": batch} if row and batch and batch != row else row
+
+
+def _dearest(model: ModelInfo, day: date, context: dict[str, str]) -> Row | None:
+    hours = (datetime.combine(day, time(hour, 59), UTC) for hour in range(24))
+    found = (_columns(model.get_prices(hour, context)) for hour in hours)
+    return max((row for row in found if row), key=lambda row: (row["output"], row["input"]), default=None)
+
+
+def _columns(prices: ModelPrice) -> Row | None:
+    if any(getattr(prices, unit) is not None for unit in _OTHER_UNITS):
+        return None
+    stated = {ours: value for ours, theirs in _COLUMNS.items() if (value := getattr(prices, theirs)) is not None}
+    if not {"input", "output"} <= stated.keys():
+        return None
+    row: Row = {name: float(_at(value, 0)) for name, value in stated.items()}
+    starts = {tier.start for value in stated.values() if isinstance(value, TieredPrices) for tier in value.tiers}
+    if starts:
+        row["tiers"] = [
+            {"above": start, **{name: float(_at(value, start + 1)) for name, value in stated.items()}}
+            for start in sorted(starts)
+        ]
+    return row
+
+
+def _at(value: Decimal | TieredPrices, prompt_tokens: int) -> Decimal:
+    if isinstance(value, Decimal):
+        return value
+    return next((tier.price for tier in reversed(value.tiers) if prompt_tokens > tier.start), value.base)
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table_text(date.today()), encoding="utf-8")
+    print(f"{TABLE}: {len(price_rows(date.today())):,} models")
