@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autorubric.dataset import RubricDataset
+from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.evaluation.items_file import read_items
 from autorubric.evaluation.vote_columns import NO_VOTES, VoteColumns
@@ -60,19 +60,34 @@ def result_rows(items: Path, dataset: RubricDataset, votes: VoteColumns = NO_VOT
         dataset: what was graded.
         votes: columns for the verdict of each judge.
     """
-    empty = dict.fromkeys(columns_with(votes))
     for record in read_items(items):
-        index, report = record["item_idx"], record["report"]
-        item = dataset[index]
-        head = {"item_idx": index, "id": item.id, "description": item.description, "score": report.get("score")}
-        criteria = report.get("criterion_reports")
-        suspicious = report.get("flags") or []
-        if not criteria:
-            yield empty | head | {"error": record["error"], "flags": _flags(suspicious)}
-            continue
-        for number, found in enumerate(criteria, start=1):
-            flags = _flags([*(found.get("flags") or []), *suspicious])
-            yield head | _criterion_row(found, number) | {"flags": flags} | votes.row(found)
+        yield from record_rows(record, dataset[record["item_idx"]], votes)
+
+
+def record_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
+    """The rows of one item, from its result as JSON values.
+
+    Args:
+        record: as `ItemResult.to_dict` has it.
+        item: the item.
+        votes: columns for the verdict of each judge.
+    """
+    report = record["report"]
+    head = {
+        "item_idx": record["item_idx"],
+        "id": item.id,
+        "description": item.description,
+        "score": report.get("score"),
+    }
+    suspicious = report.get("flags") or []
+    criteria = report.get("criterion_reports")
+    if not criteria:
+        empty = dict.fromkeys(columns_with(votes))
+        yield empty | head | {"error": record["error"], "flags": _flags(suspicious)}
+        return
+    for number, found in enumerate(criteria, start=1):
+        flags = _flags([*(found.get("flags") or []), *suspicious])
+        yield head | _criterion_row(found, number) | {"flags": flags} | votes.row(found)
 
 
 def _flags(flags: Sequence[str]) -> str | None:
