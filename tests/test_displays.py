@@ -22,6 +22,7 @@ from autorubric import (
     compute_metrics,
     evaluate_sync,
 )
+from autorubric.metrics import corrected_scores, rubric_worth
 
 ROOT = Path(__file__).parents[1]
 SCREEN = 24 * 80
@@ -61,6 +62,8 @@ VALUES: dict[str, Callable[[EvalResult], Any]] = {
     "report": lambda result: result.item_results[0].report,
     "metrics": lambda result: compute_metrics(result, dataset()),
     "comparison": lambda result: compare_judges(result, result, dataset(), n_replicates=20, seed=0),
+    "corrected": lambda result: corrected_scores(result, dataset()),
+    "worth": lambda result: rubric_worth(result, dataset()),
     "rubric": lambda result: long_rubric(),
     "dataset": lambda result: dataset(),
 }
@@ -87,6 +90,8 @@ def test_a_value_fits_one_screen_and_its_table_is_escaped(result: EvalResult, na
         ("report", 2, ["criterion", "requirement", "weight", "verdict", "value", "agreement", "votes", "error"]),
         ("metrics", 3, ["name", "n", "accuracy_micro", "kappa_micro"]),
         ("comparison", 7, ["name", "a", "b", "difference", "ci_lower", "ci_upper", "p_value"]),
+        ("corrected", 3, ["name", "raw_value", "ppi_value", "ppi_low", "labelled"]),
+        ("worth", 2, ["name", "advice", "pass_rate_value", "pass_rate_low"]),
         ("rubric", 60, ["name", "weight", "requirement", "check"]),
         ("dataset", 200, ["item_idx", "description", "submission", "ground_truth", "prompt"]),
     ],

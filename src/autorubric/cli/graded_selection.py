@@ -38,7 +38,13 @@ def select_graded(given: Mapping[str, Any]) -> int:
     from autorubric.training.export import check_trainers
     from autorubric.training.graded_run import read_graded_run
     from autorubric.training.selection import keep_of
-    from autorubric.training.selection_files import DECISIONS_FILE, SUMMARY_FILE, TRAINING_FILES, write_selection
+    from autorubric.training.selection_files import (
+        DECISIONS_FILE,
+        SUMMARY_FILE,
+        TRAINING_FILES,
+        Pool,
+        write_selection,
+    )
 
     _refuse_unused(given)
     keep = keep_of(given["keep"], given["threshold"], given["margin"])
@@ -47,7 +53,7 @@ def select_graded(given: Mapping[str, Any]) -> int:
     check_weighed((query.where or query.id, query.rubric) for query in run.queries)
     out = given["out"]
     with run_folder(out, (*TRAINING_FILES, DECISIONS_FILE, SUMMARY_FILE), [given["data"]]):
-        written = write_selection(out, run.queries, run.scored, keep, trainers, items=run.items)
+        written = write_selection(out, Pool(run.queries, run.scored, run.items), keep, trainers)
     failures = Counter(one.failure.partition(":")[0] for one in run.scored if one.failure is not None)
     print_selection(written, [], failures)
     print(f"  everything is in {out}; scores are those of {run.folder}")

@@ -67,8 +67,23 @@ def set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
     """Names and values of the fields that differ from their default, and of those that have none."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
-        if field.is_required() or value != field.get_default(call_default_factory=True):  # type: ignore[call-arg]
+        if field.is_required() or value != field.get_default(call_default_factory=True):
             yield name, value
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with the keys of inner mappings as columns of their own, `outer_inner`.
+
+    Example:
+        >>> flat({"n": 3, "rate": {"value": 0.5, "low": None}})
+        {'n': 3, 'rate_value': 0.5, 'rate_low': None}
+    """
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        found |= (
+            {f"{name}_{key}": one for key, one in flat(value).items()} if isinstance(value, dict) else {name: value}
+        )
+    return found
 
 
 def brief_args(fields: Iterable[tuple[str, Any]], most: int = _MOST) -> Iterator[tuple[str | None, Any]]:
@@ -109,7 +124,7 @@ def clipped(text: str, most: int) -> str:
 
 
 def html_table(title: str, rows: Iterable[Mapping[str, Any]], most: int = _MOST_ROWS) -> str:
-    """The first rows as a table of HTML, everything in it escaped; columns that are empty in all of them are left out.
+    """The first rows as a table of HTML, everything in it escaped, without columns that are empty in all of them.
 
     Example:
         >>> html_table("<b>", [{"score": 0.5, "error": None}])

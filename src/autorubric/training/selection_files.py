@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autorubric.evaluation.experiment import ITEMS_FILE
 from autorubric.evaluation.items_file import read_items
 from autorubric.evaluation.report_json import report_from
 from autorubric.files import write_atomically
@@ -48,33 +47,40 @@ class Written:
     offers: tuple[Offer, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What is selected from.
+
+    Attributes:
+        queries: what was asked.
+        scored: the candidates of all queries.
+        items: the file of their reports.
+    """
+
+    queries: Sequence[RubricQuery]
+    scored: Sequence[Scored]
+    items: Path
+
+
 def write_selection(
-    out: Path,
-    queries: Sequence[RubricQuery],
-    scored: Sequence[Scored],
-    keep: Keep,
-    trainers: Sequence[str],
-    *,
-    skipped: Sequence[str] = (),
-    items: Path | None = None,
+    out: Path, pool: Pool, keep: Keep, trainers: Sequence[str], *, skipped: Sequence[str] = ()
 ) -> Written:
     """Decide on every query and write all there is to say about it; where nothing is kept, no file for a trainer.
 
     Args:
         out: the directory that is written.
-        queries: what was asked.
-        scored: the candidates of all queries.
+        pool: what is selected from.
         keep: what is kept.
         trainers: whom files are written for.
         skipped: why rows of the input were left out.
-        items: the reports of the candidates; by default `items.jsonl` in `out`.
     """
+    queries = pool.queries
     own: dict[str, list[Scored]] = {query.id: [] for query in queries}
-    for one in scored:
+    for one in pool.scored:
         own[one.candidate.query].append(one)
     groups = [own[query.id] for query in queries]
     decisions = [decide(group, keep) for group in groups]
-    kept = _kept(items or out / ITEMS_FILE, queries, decisions)
+    kept = _kept(pool.items, queries, decisions)
     summary = summarize(queries, groups, decisions, keep)
     files = write_training_files(out, kept, trainers, pairs=keep.pairs)
     write_atomically(out / DECISIONS_FILE, _decision_lines(queries, groups, decisions))
