@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import zstandard
+
 from autorubric import Rubric, RubricDataset
 from autorubric.checks import run_check
 from autorubric.cli.label_file import labels_in
+from autorubric.cli.submissions import Submissions
 from autorubric.core.criterion import Criterion
+from autorubric.dataset.label_rows import LabelTable
 from autorubric.errors import AutorubricError
 from autorubric.files import dump_json, iter_jsonl, parse_json, read_document
 from autorubric.files.strict_yaml import dump_yaml, parse_yaml
@@ -22,6 +32,7 @@ from autorubric.lint import lint_file
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import price_table
 from autorubric.prompts import load_prompts
+from autorubric.rows import read_rows
 from autorubric.synthesis.compiling import recognise
 from autorubric.synthesis.queries import QueryFile
 from autorubric.synthesis.settings import settings_from
@@ -205,6 +216,42 @@ def _settings(data: bytes) -> None:
         settings_from(value)
 
 
+def _row_file(data: bytes) -> None:
+    """The rows of a file of any kind, as rows, as items of a dataset and as submissions."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "rows"
+        path.write_bytes(data)
+        for read in (
+            lambda: list(read_rows(path, [])),
+            Submissions(path).items,
+            lambda: RubricDataset.from_file(path),
+        ):
+            with suppress(AutorubricError):
+                read()
+
+
+def _arrow(stream: bool) -> bytes:
+    table = pa.table({"id": ["q1", "q2"], "question": ["Why?", None], "tags": [["a"], []]})
+    sink = io.BytesIO()
+    make = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with make(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+_ROW_FILES = (
+    b'id;Question;messages\r\n1;"Why\n""so""?";[{""role"": ""user""}]\r\n\r\n2;How?;\r\n',
+    b"sep=,\nid,response\n1,So.\n",
+    "id\tanswer\n1\t因为\n".encode("utf-16"),
+    b'{"id": 1, "response": "So."}\n{"id": 2}\n',
+    b'[{"submission": "So.", "rubric": [{"requirement": "Is brief"}], "ground_truth": {"C1": "MET"}}]',
+    b"- submission: So.\n",
+    gzip.compress(b"id,text\n1,So.\n"),
+    zstandard.compress(b"id,text\n1,So.\n"),
+    _arrow(stream=True),
+    _arrow(stream=False),
+)
 _CHECKS = [
     {"name": "regex", "parameters": {"pattern": "(a+)+b"}, "text": "aaaa"},
     {"name": "json_schema", "parameters": {"schema": {"type": "object", "required": ["a"]}}, "text": '{"a": 1}'},
@@ -239,6 +286,10 @@ TARGETS: dict[str, Target] = {
         "c.jsonl",
         lambda path: read_candidates(path, [], []),
         ["\n".join(_texts([{"id": "q1", "answers": {"m": "Coal."}}, {"query": "Why?", "answer": "Steam."}]))],
+    ),
+    "row-file": Target(_row_file, _ROW_FILES),
+    "label-table": of_file(
+        "marks", lambda path: LabelTable([path]).joined(_GRADED), ["id,criterion,label\na,Cause,MET\n"]
     ),
     "label-file": of_file("labels.csv", lambda path: labels_in([path], _GRADED), [_LABELS]),
     "lint": of_file("row.jsonl", lambda path: list(lint_file(path)), _texts(_records())),

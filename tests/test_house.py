@@ -54,7 +54,7 @@ SYSTEM_SPECIFIC = re.compile(
 def test_at_most_three_files_hold_what_systems_do_differently() -> None:
     found = [str(path.relative_to(ROOT)) for path in SOURCES if SYSTEM_SPECIFIC.search(path.read_text("utf-8"))]
     assert found == [
-        "src/autorubric/cli/event_loop.py",
+        "src/autorubric/background.py",
         "src/autorubric/system/files.py",
         "src/autorubric/system/signals.py",
     ]

@@ -120,6 +120,14 @@ READS: dict[str, tuple[str, ...]] = {
     "linted.parquet": ("lint", "linted.parquet", *_NEVER),
     **{name: ("convert", name, "rows.jsonl", "--to", "rubrichub") for name in CONVERTED},
     "other.jsonl": (*COMMANDS["convert"], "--against", "other.jsonl"),
+    "queries.csv": ("synthesize", "queries.csv", *COMMANDS["synthesize"][2:]),
+    "queries.arrow": ("synthesize", "queries.arrow", *COMMANDS["synthesize"][2:]),
+    "essays.csv": (*_RUBRIC, "rubric.json", "essays.csv"),
+    "final.csv": ("select", "final.csv", *COMMANDS["select"][2:]),
+    "candidates.csv": ("select", "final.jsonl", "--candidates", "candidates.csv", *COMMANDS["select"][4:]),
+    "linted.csv": ("lint", "linted.csv", *_NEVER),
+    "marks.csv": ("agree", "run", "--labels", "marks.csv"),
+    "given.csv": (*COMMANDS["grade"], "--labels", "given.csv"),
 }
 """Every file that a command reads, with a sound command that reads it."""
 
@@ -167,6 +175,16 @@ def lay_out(folder: Path) -> None:
     (folder / "one.jsonl").write_bytes(as_jsonl(final[:1]))
     (folder / "other.jsonl").write_bytes(as_jsonl(final))
     (folder / "candidates.jsonl").write_bytes(as_jsonl([{"id": f"q{n}", "answer": "So."} for n in range(3)]))
+    (folder / "queries.csv").write_text("id,question\n" + "".join(f"q{n},Query {n}?\n" for n in range(3)))
+    (folder / "essays.csv").write_text("id,response\n" + "".join(f"e{n},Essay {n}.\n" for n in range(3)))
+    (folder / "candidates.csv").write_text("id,answer\n" + "".join(f"q{n},So.\n" for n in range(3)))
+    cell = json.dumps(rubrics).replace('"', '""')
+    lines = "".join(f'q{n},Query {n}?,"{cell}"\n' for n in range(3))
+    for name in ("final.csv", "linted.csv"):
+        (folder / name).write_text(f"id,question,rubrics\n{lines}")
+    marks = "".join(f"e{n},{name},MET,ana\n" for n in range(3) for name in ("Short", "C2"))
+    for name in ("marks.csv", "given.csv"):
+        (folder / name).write_text(f"id,criterion,label,annotator\n{marks}")
     (folder / "chosen.yaml").write_text(dump_yaml(DATASET))
     answers = [{"submission": f"Essay {n}.", "id": f"e{n}"} for n in range(3)]
     (folder / "answers.jsonl").write_bytes(as_jsonl(answers))
@@ -189,6 +207,8 @@ def lay_out(folder: Path) -> None:
 
 def lay_out_formats(folder: Path) -> None:
     """A file in each format and kind of file."""
+    import pyarrow as pa
+
     from autorubric.formats import convert
 
     for name, form in CONVERTED.items():
@@ -199,6 +219,9 @@ def lay_out_formats(folder: Path) -> None:
         like = {"toml": "verifiers.toml", "jsonl": "final.jsonl", "parquet": "rubrichub.parquet"}
         shutil.copy(folder / like.get(ending, f"rubric.{ending}"), folder / f"linted.{ending}")
     shutil.copy(folder / "rubrichub.parquet", folder / "final.parquet")
+    table = pa.table({"id": ["q0", "q1"], "question": ["Query 0?", "Query 1?"]})
+    with pa.ipc.new_stream(folder / "queries.arrow", table.schema) as writer:
+        writer.write_table(table)
 
 
 def give_rewards(folder: Path) -> None:

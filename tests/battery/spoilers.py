@@ -117,6 +117,30 @@ NO_COLUMNS: Mapping[str, Spoil] = {
 }
 """What no Parquet file may be."""
 
+NO_ARROW: Mapping[str, Spoil] = {
+    "empty": content(b""),
+    "text": content(b'{"no question": "Why?"}\n'),
+    "gzip": changed(gzip.compress),
+    "its end alone": changed(lambda data: data[-40:]),
+    "its rows cut off": changed(lambda data: data[:-80]),
+    "cut in two": changed(lambda data: data[: len(data) // 2]),
+    "its head lost": changed(lambda data: data[:8] + b"\0" * 100 + data[108:]),
+    "offsets that lead nowhere": changed(lambda data: data.replace(b"\x08\0\0\0\x10\0\0\0", b"\xff\xff\xff\x7f" * 2)),
+}
+"""What no Arrow file may be."""
+
+NO_TABLE: Mapping[str, Spoil] = {
+    "a row with a cell too many": changed(lambda data: data + b"a,b,c,d,e,f,g,h,i\n"),
+    "a row with a cell too few": changed(lambda data: data + b"a\n"),
+    "a quote that stays open": changed(lambda data: data + b'"a,b,c\nd'),
+    "a quote inside quotes": changed(lambda data: data + b'"say "hi" now",b,c\n'),
+    "a header alone": changed(lambda data: data.partition(b"\n")[0]),
+    "a column twice": changed(lambda data: b"id," + data),
+    "other columns": changed(lambda data: b"a1,b1,c1,d1\n" + data.partition(b"\n")[2]),
+    "bare carriage returns": changed(lambda data: data.replace(b"\n", b"\r")),
+}
+"""What no CSV file may be."""
+
 NO_DATA: Mapping[str, Spoil] = {
     "NUL in it": changed(lambda data: data.replace(b"e", b"\0", 3)),
     "a web page": content(b"<!DOCTYPE html><html><body>404</body></html>"),

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gzip
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.battery.bench import READS, Bench, told
-from tests.battery.spoilers import NO_COLUMNS, NO_DATA, NO_PLAIN_FILE, NO_TEXT, NO_YAML, Spoil, content
+from tests.battery.spoilers import (
+    NO_ARROW,
+    NO_COLUMNS,
+    NO_DATA,
+    NO_PLAIN_FILE,
+    NO_TABLE,
+    NO_TEXT,
+    NO_YAML,
+    Spoil,
+    changed,
+    content,
+)
 
-COLUMNS = [name for name in READS if name.endswith(".parquet")]
-DATA = [name for name in READS if not name.endswith((".jinja", ".parquet"))]
+COLUMNS = [name for name in READS if name.endswith((".parquet", ".arrow"))]
+DATA = [name for name in READS if not name.endswith((".jinja", ".parquet", ".arrow"))]
+# Files of rows may be packed, and saved by a spreadsheet as UTF-16; settings, prompts, prices and rubrics may not.
+_ROWS = [
+    name
+    for name in READS
+    if name not in COLUMNS
+    and not name.startswith(("synth.", "prices.", "rubric.", "prompts/", "judging/", "run/manifest", "run/items"))
+]
 # A run may have no items yet and a table of prices no prices; of a rubric without criteria lint has something to say.
 _TAKEN = {
     *(("run/items.jsonl", "empty"), ("run/items.jsonl", "blank")),
     *((f"prices.{ending}", "an object of nothing") for ending in ("json", "yaml")),
-    *((f"linted.{ending}", "a list of nothing") for ending in ("json", "yaml")),
+    *((f"linted.{ending}", "a list of nothing") for ending in ("json", "yaml", "csv")),
+    *((name, way) for name in _ROWS for way in ("UTF-16", "gzip")),
 }
 
 
 def spoilt() -> Iterator[object]:
     for name in READS:
-        ways = {**NO_PLAIN_FILE, **(NO_COLUMNS if name in COLUMNS else NO_TEXT)}
+        inside = NO_ARROW if name.endswith(".arrow") else NO_COLUMNS if name in COLUMNS else NO_TEXT
+        ways = {**NO_PLAIN_FILE, **inside}
+        ways |= NO_TABLE if name.endswith(".csv") else {}
         ways |= NO_DATA if name in DATA else {}
         ways |= NO_YAML if name.endswith(".yaml") else {}
         for way, spoil in ways.items():
@@ -53,6 +76,18 @@ def test_a_name_that_is_too_long_for_any_file_is_refused(bench: Bench, name: str
 def test_a_byte_order_mark_does_no_harm(bench: Bench, name: str) -> None:
     path = bench.folder / name
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    bench.accepts(READS[name])
+
+
+def zstd(data: bytes) -> bytes:
+    packed: bytes = pa.compress(data, codec="zstd", asbytes=True)
+    return packed
+
+
+@pytest.mark.parametrize("name", [name for name in _ROWS if not name.startswith(("run/", "graded/"))])
+@pytest.mark.parametrize("pack", [gzip.compress, zstd, lambda data: data.decode().encode("utf-16")])
+def test_rows_may_be_packed_or_in_utf_16(bench: Bench, name: str, pack: Callable[[bytes], bytes]) -> None:
+    changed(pack)(bench.folder / name)
     bench.accepts(READS[name])
 
 

@@ -388,7 +388,7 @@ DRAW = '"2 of 24, seed 0"'
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("a,b\n", "no column item, id, criterion"),
+        ("a,b\n1,2\n", "no column item, id, criterion"),
         (f"{HEAD}0,,0,Short,0.5,0,{DRAW},\n", "no row has a verdict"),
         (f"{HEAD}x,,0,Short,0.5,0,{DRAW},MET\n", ":2: item, criterion"),
         (f"{HEAD}0,,9,Short,0.5,0,{DRAW},MET\n", "no such pair"),
@@ -396,7 +396,7 @@ DRAW = '"2 of 24, seed 0"'
         (f"{HEAD}0,,0,Short,1e-300,0,{DRAW},MET\n", ":2: item, criterion, probability"),
         (f"{HEAD}0,,0,Short,0.5,0,all of them,MET\n", ":2: item, criterion, probability, batch and draw"),
         (f"{HEAD}0,,0,Short,0.5,0,{DRAW},perhaps\n", ":2: verdict 'perhaps' is none of MET, UNMET, CANNOT_ASSESS"),
-        (f"{HEAD}0,,0,{'x' * 2**18},0.5,0,{DRAW},MET\n", "labels.csv:2: no CSV as --label-next --csv writes it"),
+        (f"{HEAD}0,,0,{'x' * 2**18},0.5,0,{DRAW},MET\n", "labels.csv:2: name is 'xxx"),
         (f"{HEAD}0,,0,Short,0.5,-1,{DRAW},MET\n", ":2: item, criterion"),
         (f"{HEAD}0,t0,1,Short,0.5,0,{DRAW},MET\n", ":2: name is 'Short', but the run's criterion 1 has 'Long'"),
         (f"{HEAD}0,t1,0,Short,0.5,0,{DRAW},MET\n", ":2: id is 't1', but the run's item 0 has 't0'"),
@@ -406,7 +406,8 @@ DRAW = '"2 of 24, seed 0"'
             ":3: batch 0 is of two draws",
         ),
         (f"{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n", "criterion 0: the item has ground truth"),
-        (HEAD.replace(",", ";"), "it is separated by ';', save it with commas"),
+        (HEAD.replace(",", ";"), "no row has a verdict"),
+        (f"{HEAD}0,,0,Short,0.5,0,2 of 24, seed 0,MET\n", "labels.csv:2: the row has 9 cells, the header has 8"),
     ],
 )
 def test_a_label_file_that_cannot_be_used_is_named(

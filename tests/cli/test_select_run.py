@@ -119,7 +119,7 @@ def test_a_selection_that_grades_and_keeps_nothing_writes_no_empty_file_either(
     [
         (["--judge", "m", "--temperature", "0.5"], "--judge, --temperature: "),
         (["--sample", "m", "-k", "2"], "--sample, -k: "),
-        (["--no-resume"], "--no-resume: "),
+        (["--start-over"], "--start-over: "),
         (["--dry-run"], "--dry-run: "),
     ],
 )

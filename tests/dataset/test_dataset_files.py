@@ -310,8 +310,9 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     for extension in EXTENSIONS:
         with pytest.raises(FileNotFoundError, match="Dataset file not found: "):
             RubricDataset.from_file(tmp_path / f"none{extension}")
-    with pytest.raises(ValueError, match=r"Unsupported file format '\.csv'"):
-        RubricDataset().to_file(tmp_path / "a.csv")
+    RubricDataset("Explain.").to_file(tmp_path / "a.dataset")
+    assert json.loads((tmp_path / "a.dataset").read_text())["prompt"] == "Explain."
+    assert RubricDataset.from_file(tmp_path / "a.dataset").prompt == "Explain."
     path = tmp_path / "a.json"
     path.write_text("{")
     with pytest.raises(ValueError, match=r"a\.json: Failed to parse JSON: "):
@@ -319,7 +320,7 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Expected JSON object, got list"):
         RubricDataset.from_json("[]")
     (tmp_path / "a.jsonl").write_text("\n")
-    with pytest.raises(ValueError, match="the file is empty"):
+    with pytest.raises(ValueError, match="there are no rows in it"):
         RubricDataset.from_file(tmp_path / "a.jsonl")
 
 

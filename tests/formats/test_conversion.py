@@ -190,8 +190,8 @@ def test_files_and_formats_that_are_not_there_are_named(tmp_path: Path) -> None:
         ((source, tmp_path / "out.jsonl", None), "--to"),
         ((source, tmp_path / "out.toml", "rar"), "rar is kept in .jsonl or .parquet or .json files"),
         ((source, tmp_path / "no" / "out.jsonl", "rar"), "there is no folder"),
-        ((tmp_path / "bad.parquet", tmp_path / "out.jsonl", "rar"), "no Parquet file"),
-        ((tmp_path / "x.csv", tmp_path / "out.jsonl", "rar"), "Unsupported file format"),
+        ((tmp_path / "bad.parquet", tmp_path / "out.jsonl", "rar"), "not a Parquet file"),
+        ((tmp_path / "x.csv", tmp_path / "out.jsonl", "rar"), "File not found"),
     ):
         with pytest.raises(InputError, match=message):
             convert(*bad)

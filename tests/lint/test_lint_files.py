@@ -206,7 +206,11 @@ def test_files_of_other_kinds_and_damaged_ones_are_refused(tmp_path: Path) -> No
     (tmp_path / "rubric.csv").write_text("a,b")
     (tmp_path / "final.parquet").write_bytes(b"PAR1 no")
     (tmp_path / "empty.jsonl").write_text("\n")
-    for name, message in (("rubric.csv", "Unsupported"), ("final.parquet", "parquet"), ("empty.jsonl", "empty")):
+    for name, message in (
+        ("rubric.csv", "there is no rubric"),
+        ("final.parquet", "parquet"),
+        ("empty.jsonl", "there is no rubric"),
+    ):
         with pytest.raises(InputError, match=message):
             list(lint_file(tmp_path / name))
 

@@ -164,7 +164,7 @@ def test_a_text_that_two_queries_share_needs_an_id(tmp_path: Path) -> None:
 
 def test_a_parquet_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.parquet").write_bytes(b"no parquet")
-    with pytest.raises(InputError, match="no Parquet file"):
+    with pytest.raises(InputError, match="not a Parquet file"):
         read_queries(tmp_path / "data.parquet")
 
 
@@ -192,10 +192,20 @@ def test_candidates_in_parquet_are_those_in_lines(tmp_path: Path) -> None:
     assert not problems
 
 
-def test_candidates_in_another_kind_of_file_are_refused_by_its_ending(tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_text("[]")
-    with pytest.raises(InputError, match=r"c\.json: candidates are read from \.jsonl or \.parquet"):
-        read_candidates(tmp_path / "c.json", [query("q1", "Why?")], [])
+def test_candidates_come_in_any_kind_of_file_and_usual_column(tmp_path: Path) -> None:
+    (tmp_path / "c.txt").write_text('ID;Output\nq1;"So;\nthat"\n')
+    notes: list[str] = []
+    [found] = read_candidates(tmp_path / "c.txt", [query("q1", "Why?")], [], None, notes)
+    assert (found.query, found.answer) == ("q1", "So;\nthat")
+    assert [note.partition(": ")[2] for note in notes] == [
+        "column 'ID' is read as the id",
+        "column 'Output' is read as the answer",
+    ]
+    (tmp_path / "c.csv").write_text("id,output,generation\nq1,a,b\n")
+    with pytest.raises(
+        InputError, match="may be column 'output' or 'generation'; say which with --column answer=NAME"
+    ):
+        read_candidates(tmp_path / "c.csv", [query("q1", "Why?")], [])
 
 
 def test_rows_of_the_ruft_release_are_answers_to_their_query(tmp_path: Path) -> None:

@@ -30,7 +30,17 @@ _LabelNext = Annotated[
 ]
 _Labels = Annotated[
     list[Path] | None,
-    typer.Option("--labels", help="CSV of --label-next, verdicts filled in; repeatable. Gives the mean score."),
+    typer.Option(
+        "--labels",
+        help="Rows of id, criterion, label; or files of --label-next, filled in, for the mean score; repeatable.",
+    ),
+]
+_Annotator = Annotated[
+    str | None, typer.Option("--annotator", help="Whose labels of --labels count, or majority, where they disagree.")
+]
+_Column = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="ROLE=NAME", help="Column of --labels: id, criterion, label or annotator."),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="All figures as JSON.")]
 _Csv = Annotated[bool, typer.Option("--csv", help="The table as CSV.")]
@@ -52,6 +62,8 @@ def agree(
     corrected: _Corrected = False,
     label_next: _LabelNext = None,
     labels: _Labels = None,
+    annotator: _Annotator = None,
+    column: _Column = None,
     json: _Json = False,
     csv: _Csv = False,
     md: _Markdown = False,
@@ -66,7 +78,10 @@ def agree(
     form = _form(json, csv, md)
     if by not in ("criterion", "judge", "tag"):
         raise InputError(f"--by {by!r} is not one of criterion, judge, tag")
-    given = typed(context)
+    from autorubric.cli.submissions import label_table, labelled
+
+    table = label_table(labels, annotator, column)
+    given = typed(context) - ({"labels"} if table else set())
     _refuse_silent_flags(_question(given), given)
     from autorubric.cli import labelling
     from autorubric.cli.agreement_report import Shown, agreement, comparison, worth
@@ -76,6 +91,8 @@ def agree(
     result, truth = _read(run)
     if dataset is not None:
         truth = _relabelled(truth, dataset)
+    if table is not None:
+        truth, labels = labelled(truth, table), None
     shown: Shown
     if criteria:
         shown = worth(result, truth, rollouts, confidence)
@@ -156,10 +173,10 @@ def _read(run: Path) -> tuple[Any, RubricDataset]:
 
 def _relabelled(graded: RubricDataset, path: Path) -> RubricDataset:
     """What was graded with the labels of a file; what does not fit is said on the standard error."""
-    from autorubric.dataset import RubricDataset
+    from autorubric.cli.submissions import dataset_in
     from autorubric.metrics.relabelling import relabelled
 
-    labels = RubricDataset.from_file(path)
+    labels = dataset_in(path)
     try:
         made, notes = relabelled(graded, labels)
     except InputError as error:

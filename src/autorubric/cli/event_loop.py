@@ -9,7 +9,8 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from autorubric.background import new_event_loop, wait_for
-from autorubric.files.descriptors import can_open_more, raise_limit
+from autorubric.files.descriptors import can_open_more
+from autorubric.system.files import raise_open_file_limit
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         >>> run(answer())
         42
     """
-    raise_limit()
+    raise_open_file_limit()
     if not can_open_more(_FILES):
         main.close()
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

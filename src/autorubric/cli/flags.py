@@ -82,8 +82,9 @@ def _role_flags() -> Iterable[Flag]:
 
 FLAGS: tuple[Flag, ...] = (
     Flag("out", "out", Path, "Directory for the results; the same command again goes on from there.", "-o"),
-    Flag("question-column", "question_column", str, "Column of the query, or a path such as turns[0]."),
+    Flag("question-column", "question_column", str, "Column of the query, or a path such as turns[0] (question)."),
     Flag("id-column", "id_column", str, "Column that identifies a row; without it the line number does."),
+    Flag("domain-column", "domain_column", str, "Column with the domain of each row."),
     Flag("profile", "profile", str, "basic (the seed's five steps) or full (graded pool, gates, evidence)."),
     Flag("domain", "domain", str, "Domain profile: medical, science, instruction_following, writing or chat."),
     Flag("responses-column", "responses_column", str, "Column of finished responses to use as the pool."),

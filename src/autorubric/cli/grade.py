@@ -20,19 +20,35 @@ from autorubric.errors import InputError
 if TYPE_CHECKING:
     from autorubric.cli.grading_session import GradingSession
 
-_Dataset = Annotated[Path | None, typer.Argument(metavar="DATASET", help="Dataset: JSON, YAML or JSONL.")]
+_Dataset = Annotated[
+    Path | None,
+    typer.Argument(metavar="DATASET", help="Dataset, or rows: JSON, YAML, JSONL, CSV, Parquet, Arrow, a folder, -."),
+]
 _Out = Annotated[
     Path,
     typer.Option(
         "--out", "-o", parser=folder_named, help="Run directory; the same command again goes on from there."
     ),
 ]
-_Rubric = Annotated[Path | None, typer.Option("--rubric", help="Rubric, in the place of DATASET.")]
+_Rubric = Annotated[
+    Path | None, typer.Option("--rubric", help="Rubric file for all rows of --submissions or DATASET.")
+]
 _Submissions = Annotated[
     Path | None,
-    typer.Option("--submissions", help="Their submissions: JSONL, JSON, YAML, a text, a folder of texts."),
+    typer.Option("--submissions", help="Submissions: rows of any kind, a text, or a folder of texts."),
 ]
 _Prompt = Annotated[str | None, typer.Option("--prompt", help="What the submissions answer.")]
+_Column = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="ROLE=NAME", help="Column of rows, such as submission=answer; repeatable."),
+]
+_Labels = Annotated[
+    list[Path] | None,
+    typer.Option("--labels", help="Labels for the items: rows of id, criterion, label[, annotator]; repeatable."),
+]
+_Annotator = Annotated[
+    str | None, typer.Option("--annotator", help="Whose labels of --labels count, or majority, where they disagree.")
+]
 _Limit = Annotated[int | None, typer.Option(min=1, max=10**9, help="Grade the first N items only.")]
 _OnFailure = Annotated[
     str, typer.Option(help="Item with a failed judgment: none (no score) or skip (score the rest).")
@@ -52,6 +68,9 @@ def grade(
     rubric: _Rubric = None,
     submissions: _Submissions = None,
     prompt: _Prompt = None,
+    column: _Column = None,
+    labels: _Labels = None,
+    annotator: _Annotator = None,
     judge: flags.Judge = None,
     judge_key_env: flags.KeyEnv = None,
     aggregation: flags.Aggregation = "majority",
@@ -109,13 +128,22 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
     from autorubric.cli.grading_inputs import check_weighed, dataset_of, rubrics_in
     from autorubric.cli.grading_session import GradingSession
     from autorubric.cli.long_runs import command_again
+    from autorubric.cli.submissions import columns_named, labelled
+    from autorubric.dataset.item_rows import ROLES
+    from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable
     from autorubric.evaluation.tables import FORMATS
 
     formats, limit = tuple(given["format"] or ()), given["limit"]
     wrong = [name for name in formats if name not in FORMATS]
     if wrong:
         raise InputError(f"--format {wrong[0]!r} is not one of {', '.join(FORMATS)}")
-    found = dataset_of(given["dataset"], given["rubric"], given["submissions"], given["prompt"])
+    columns = columns_named(given["column"], (*ROLES, *LABEL_ROLES))
+    of_labels = {role: columns.pop(role) for role in LABEL_ROLES if role in columns}
+    if not given["labels"] and (of_labels or given["annotator"] is not None):
+        raise InputError("--annotator and --column of labels need --labels FILE")
+    found = dataset_of(given["dataset"], given["rubric"], given["submissions"], given["prompt"], columns)
+    if given["labels"]:
+        found = labelled(found, LabelTable(given["labels"], given["annotator"], of_labels))
     check_weighed(rubrics_in(found, given["rubric"] or given["dataset"]))
     return GradingSession(
         found if limit is None else replace(found, items=found.items[:limit]),

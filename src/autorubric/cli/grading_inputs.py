@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.cli.submissions import submissions_of
+from autorubric.cli.submissions import Submissions, dataset_in, is_rows
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
+from autorubric.rows import is_stream
 
 
 def dataset_of(
-    dataset: Path | None, rubric: Path | None, submissions: Path | None, prompt: str | None
+    dataset: Path | None,
+    rubric: Path | None,
+    submissions: Path | None,
+    prompt: str | None,
+    columns: Mapping[str, str] | None = None,
 ) -> RubricDataset:
-    """The dataset that is named, or one made of a rubric and submissions.
+    """The dataset that is named, or one made of submissions and a rubric for all or for each of them.
+
+    Columns that were guessed are named on standard error.
 
     Raises:
         InputError: neither or both are given, or a file is wrong.
@@ -29,22 +37,37 @@ def dataset_of(
         Traceback (most recent call last):
         autorubric.errors.InputError: nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE
     """
+    if dataset is not None and submissions is None and is_rows(dataset):
+        dataset, submissions = None, dataset
     if dataset is not None:
         if rubric is not None or submissions is not None:
-            raise InputError("DATASET brings its own rubric and submissions; leave --rubric and --submissions out")
-        made = RubricDataset.from_file(dataset)
+            raise InputError(
+                f"{dataset}: DATASET brings its own rubric and submissions; leave --rubric and --submissions out"
+            )
+        if columns:
+            raise InputError(f"--column names columns of rows, and {dataset} is a dataset; leave it out")
+        made = dataset_in(dataset)
         if not made.items:
             raise InputError(f"{dataset}: no items in it")
         _refuse_repeated_ids(dataset, made.items)
         return made if made.name else replace(made, name=dataset.stem)
-    if rubric is None or submissions is None:
+    if submissions is None:
         raise InputError("nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE")
-    criteria = Rubric.from_file(rubric)
-    items = submissions_of(submissions)
+    return _dataset_of_rows(submissions, rubric, prompt, columns or {})
+
+
+def _dataset_of_rows(
+    submissions: Path, rubric: Path | None, prompt: str | None, columns: Mapping[str, str]
+) -> RubricDataset:
+    criteria = None if rubric is None else Rubric.from_file(rubric)
+    source = Submissions(submissions, columns, criteria is None)
+    items = source.items()
+    for note in source.notes:
+        print(f"note: {note}", file=sys.stderr)
     _refuse_repeated_ids(submissions, items)
     needs_prompt = any(item.prompt is None for item in items)
     try:
-        return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=submissions.stem)
+        return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=_name(submissions))
     except InputError as error:
         raise InputError(f"{submissions}: {problem}" for problem in error.problems) from None
 
@@ -78,6 +101,11 @@ def rubrics_in(dataset: RubricDataset, where: Path | None) -> Iterator[tuple[str
             continue
         seen.add(id(rubric))
         yield (str(where) if dataset[index].rubric is None else f"{where}: item {index}"), rubric
+
+
+def _name(path: Path) -> str:
+    """What a run on a file is called: its name without the ending."""
+    return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in (".gz", ".zst") else path.stem
 
 
 def _refuse_repeated_ids(path: Path, items: Sequence[DataItem]) -> None:

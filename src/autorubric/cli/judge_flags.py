@@ -111,8 +111,8 @@ def typed(context: typer.Context) -> frozenset[str]:
 def grader_of(given: dict[str, Any]) -> CriterionGrader:
     """The grader that the flags describe; `given["typed"]` names those that were passed."""
     from autorubric.cli.grading_inputs import judges_of
+    from autorubric.cli.submissions import dataset_in
     from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
-    from autorubric.dataset import RubricDataset
     from autorubric.graders.assembly import EscalationConfig
     from autorubric.graders.criterion_grader import CriterionGrader
     from autorubric.graders.few_shot import FewShotConfig
@@ -136,7 +136,7 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
         "max_retries": given["retry"],
         "max_parallel_requests": given["concurrency"],
     }
-    training = given["training_data"] and RubricDataset.from_file(given["training_data"])
+    training = given["training_data"] and dataset_in(given["training_data"])
     judges, strong = (
         [_repeated(spec, given["repeat"]) for spec in judges_of(given[name] or (), common, given["prices"])]
         for name in ("judge", "escalate_to")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +15,9 @@ from autorubric.core.scoring import cell
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.files import read_text
 from autorubric.files.spreadsheet import defused
 from autorubric.metrics.label_choice import CellLabel, LabelRequest
+from autorubric.rows import read_rows
 
 COLUMNS = ("item", "id", "criterion", "name", "probability", "batch", "draw", "verdict")
 """Of the file that a person fills in: `verdict` is theirs, the rest stays as it is."""
@@ -101,16 +99,14 @@ def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> Filled:
     draws: dict[int, str] = {}
     problems: list[str] = []
     for path in paths:
-        rows = csv.DictReader(io.StringIO(read_text(path, what="Label file")))
         try:
-            for number, row in enumerate(_complete(rows), 2):
+            for where, _, row in read_rows(path, problems, what="Label file"):
+                _check_columns(row, path)
                 made, wrong = _read(row, dataset, draws)
                 labels += made
-                problems += (f"{path}:{number}: {sentence}" for sentence in wrong)
+                problems += (f"{where}: {sentence}" for sentence in wrong)
         except InputError as error:
-            problems.append(f"{path}: {error}")
-        except csv.Error as error:
-            problems.append(f"{path}:{rows.line_num + 1}: no CSV as --label-next --csv writes it: {error}")
+            problems += error.problems
     if not labels and not problems and paths:
         problems.append(f"{', '.join(map(str, paths))}: no row has a verdict")
     if problems:
@@ -126,14 +122,10 @@ def _drawn(draw: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _complete(rows: csv.DictReader[str]) -> csv.DictReader[str]:
-    found = rows.fieldnames or ()
-    missing = [name for name in COLUMNS if name not in found]
+def _check_columns(row: Mapping[str, Any], path: Path) -> None:
+    missing = [name for name in COLUMNS if name not in row]
     if missing:
-        other = next((mark for mark in ";\t" if len(found) == 1 and mark in found[0]), None)
-        advice = f"; it is separated by {other!r}, save it with commas" if other else ""
-        raise InputError(f"no column {', '.join(missing)}; expected {', '.join(COLUMNS)}{advice}")
-    return rows
+        raise InputError(f"{path}: no column {', '.join(missing)}; expected {', '.join(COLUMNS)}")
 
 
 def _read(row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str]) -> tuple[list[CellLabel], list[str]]:

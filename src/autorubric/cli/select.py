@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _Data = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help="Queries with rubrics (dataset, final.jsonl, parquet), or a run of `autorubric grade`."
+        metavar="DATA", help="Queries with rubrics (a dataset, or rows of any kind), or a run of `autorubric grade`."
     ),
 ]
 _Out = Annotated[
@@ -34,11 +34,15 @@ _Out = Annotated[
     ),
 ]
 _Candidates = Annotated[
-    Path | None, typer.Option("--candidates", help="Answers, .jsonl or .parquet: id or query, and answer or answers.")
+    Path | None, typer.Option("--candidates", help="Rows of any kind: id or query, and answer or answers.")
 ]
 _Sample = Annotated[
     list[str] | None,
     typer.Option("--sample", help="MODEL or MODEL@BASE_URL that writes the candidates; repeatable."),
+]
+_Column = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="ROLE=NAME", help="Column of rows: query, rubric, id or answer; repeatable."),
 ]
 _K = Annotated[int, typer.Option("-k", min=1, max=1000, help="Candidates a query from each --sample model.")]
 _Threshold = Annotated[float, typer.Option(help="Keep scores strictly above this; in [0, 1].")]
@@ -60,6 +64,7 @@ def select(
     out: _Out = Path("selection"),
     candidates: _Candidates = None,
     sample: _Sample = None,
+    column: _Column = None,
     k: _K = 6,
     threshold: _Threshold = 0.6,
     keep: _Keep = "best",
@@ -189,18 +194,25 @@ def _samplers(given: dict[str, Any]) -> dict[str, Any]:
 def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
     """The queries that can be used, their candidates, and why others cannot."""
     from autorubric.cli.grading_inputs import check_weighed
+    from autorubric.cli.submissions import columns_named
     from autorubric.training.candidates import check_candidates, own_answers, read_candidates
     from autorubric.training.queries import read_queries
 
-    found = read_queries(given["data"])
+    columns = columns_named(given["column"], ("query", "rubric", "id", "answer"))
+    answer = {"answer": columns.pop("answer")} if "answer" in columns else {}
+    found = read_queries(given["data"], columns)
     problems, queries = found.problems, found.queries
     candidates: list[CandidateAnswer] = []
     if not given["sample"]:
         file = given["candidates"]
-        candidates = own_answers(queries) if file is None else read_candidates(file, queries, problems)
+        candidates = (
+            own_answers(queries) if file is None else read_candidates(file, queries, problems, answer, found.notes)
+        )
         if file is None and queries and not candidates:
             raise InputError("nothing to select from; pass --candidates FILE, or --sample MODEL")
         origin = str(file or given["data"])
+    for note in found.notes:
+        typer.echo(f"note: {note}", err=True)
     queries = queries[: given["limit"]]
     if not given["sample"]:
         queries, missing = check_candidates(queries, candidates, origin)

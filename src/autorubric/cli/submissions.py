@@ -1,68 +1,182 @@
-"""The submissions that `autorubric grade` takes beside a rubric: rows of a file, a text, a folder of texts."""
+"""The submissions that `autorubric grade` reads: rows of any kind of file, a text, a folder of texts."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autorubric.dataset import DataItem
-from autorubric.errors import InputError, MissingFileError
-from autorubric.files import iter_jsonl, nearest, read_document, read_text
+from autorubric.core.rubric import Rubric
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.item_rows import COLUMN_FLAG, ROLES, item_records
+from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable, is_label_table
+from autorubric.errors import InputError
+from autorubric.files import nearest, read_text
+from autorubric.rows import Guess, Record, RowFile, is_dataset_folder, is_stream, row_file
+from autorubric.rows.stream import opened_text
+from autorubric.training.rubric_rows import rubric_from
 
 _LABELS = ("ground_truth", "ground_truth_reasons")
 _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata", *_LABELS)
-_DOCUMENTS = (".json", ".yaml", ".yml")
 _TEXTS = (".txt", ".md")
 _MOST_NAMED = 10
 
 
-def submissions_of(path: Path) -> list[DataItem]:
-    """The submissions of a file or folder; what a folder holds beside texts is named on standard error.
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """A file or folder of submissions.
+
+    Attributes:
+        path: where it is.
+        columns: columns that the user named, by what they hold.
+        own_rubrics: whether rows bring their rubrics, rather than one for all being given.
+        notes: takes a sentence for each column that was guessed.
+    """
+
+    path: Path
+    columns: Mapping[str, str] = field(default_factory=dict)
+    own_rubrics: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def items(self) -> list[DataItem]:
+        """The submissions; what a folder holds beside texts is named on standard error.
+
+        Raises:
+            InputError: with one problem for each row that is none, or because there is nothing.
+
+        Example:
+            >>> Submissions(Path("essays.csv")).items()
+            Traceback (most recent call last):
+            autorubric.errors.MissingFileError: Submissions not found: essays.csv
+        """
+        problems: list[str] = []
+        items = list(self._items(problems))
+        if problems or not items:
+            raise InputError(problems or f"{self.path}: no submissions in it")
+        bare = sum(item.rubric is None for item in items)
+        if bare and self.own_rubrics:
+            advice = "pass --rubric FILE for all of them, or name the column with --column rubric=NAME"
+            raise InputError(f"{self.path}: {bare} of {len(items)} rows have no rubric; {advice}")
+        return items
+
+    def _items(self, problems: list[str]) -> Iterator[DataItem]:
+        if not is_stream(self.path):
+            if os.path.isdir(self.path) and not is_dataset_folder(self.path):  # noqa: PTH112 (too long a name is no error)
+                yield from map(_text, _texts(self.path))
+                return
+            if self.path.suffix.lower() in _TEXTS:
+                yield _text(self.path)
+                return
+        found = row_file(self.path, what="Submissions")
+        records = _listed(found) if found.is_document else found.rows(problems)
+        for record in self._mapped(records, found, problems):
+            yield from self._item(record, problems)
+
+    def _mapped(self, records: Iterator[Record], found: RowFile, problems: list[str]) -> Iterator[Record]:
+        guess = Guess(found.name, COLUMN_FLAG, self.columns, self.notes)
+        return item_records(records, guess, problems, is_table=found.is_table, read_rubric=rubric_from)
+
+    def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
+        """The item of a row; none after adding to `problems` what is wrong with it."""
+        found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.own_rubrics)]
+        if not found:
+            try:
+                yield _made(record)
+            except InputError as error:
+                found = [_placed(problem, record.where) for problem in error.problems]
+        problems += found
+
+
+def columns_named(given: list[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
+    """The columns of `--column ROLE=NAME` flags, by role.
 
     Raises:
-        InputError: with one problem for each row that is none, or because there is nothing.
+        InputError: one is not of this form, or its role is unknown or comes twice.
 
     Example:
-        >>> submissions_of(Path("essays.csv"))
-        Traceback (most recent call last):
-        autorubric.errors.MissingFileError: Submissions not found: essays.csv
+        >>> columns_named(["submission=final answer"])
+        {'submission': 'final answer'}
     """
-    problems: list[str] = []
-    items = list(_items(path, problems))
-    if problems or not items:
-        raise InputError(problems or f"{path}: no submissions in it")
-    return items
+    named: dict[str, str] = {}
+    for words in given or ():
+        role, separator, column = words.partition("=")
+        if not separator or not column or role not in known or role in named:
+            roles = ", ".join(known)
+            raise InputError(f"--column {words!r}: expected ROLE=NAME with one of {roles}, each at most once")
+        named[role] = column
+    return named
 
 
-def _items(path: Path, problems: list[str]) -> Iterator[DataItem]:
-    kind = path.suffix.lower()
-    if os.path.isdir(path):  # noqa: PTH112 (a name that is too long is no error here)
-        yield from map(_text, _texts(path))
-    elif kind in _TEXTS:
-        yield _text(path)
-    elif kind == ".jsonl":
-        for row, record in iter_jsonl(path, problems=problems, what="Submissions"):
-            yield from _item(record, f"{path}:{row}", problems)
-    else:
-        for index, record in enumerate(_listed(path, kind)):
-            named = {"submission": record} if isinstance(record, str) else record
-            yield from _item(named, f"{path}: item {index}", problems)
+def label_table(paths: list[Path] | None, annotator: str | None, columns: list[str] | None) -> LabelTable | None:
+    """The labels in files that hold rows of id, criterion and label; None where `--label-next` wrote the files.
+
+    Raises:
+        InputError: files of both kinds are given, or flags that say how to read rows of labels without any.
+    """
+    kinds = {_is_label_table(path) for path in paths or ()}
+    if len(kinds) > 1:
+        raise InputError("--labels takes either files of --label-next or rows of id, criterion, label; not both")
+    if kinds == {True}:
+        return LabelTable(paths or (), annotator, columns_named(columns, ("id", *LABEL_ROLES)))
+    for flag, value in (("--annotator", annotator), ("--column", columns)):
+        if value is not None:
+            raise InputError(f"{flag} needs --labels FILE with rows of id, criterion, label")
+    return None
 
 
-def _listed(path: Path, kind: str) -> list[Any]:
-    if kind not in _DOCUMENTS:
-        if not os.path.exists(path):  # noqa: PTH110 (a name that is too long is no error here)
-            raise MissingFileError(f"Submissions not found: {path}")
-        expected = ", ".join((".jsonl", *_DOCUMENTS, *_TEXTS))
-        given = f"as {kind}" if kind else "without an ending"
-        raise InputError(f"{path}: submissions do not come {given}; expected {expected}")
-    found = read_document(path, what="Submissions")
-    if not isinstance(found, list):
-        raise InputError(f"{path}: expected a list of submissions, got {type(found).__name__}")
-    return found
+def _is_label_table(path: Path) -> bool:
+    try:
+        return is_label_table(path)
+    except InputError:
+        return False  # it is told where the file is read
+
+
+def dataset_in(path: Path) -> RubricDataset:
+    """The dataset in a file; what was guessed is named on standard error."""
+    with warnings.catch_warnings(record=True) as guesses:
+        warnings.simplefilter("always")
+        made = RubricDataset.from_file(path)
+    for guess in guesses:
+        print(f"note: {guess.message}", file=sys.stderr)
+    return made
+
+
+def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
+    """The dataset with the labels of a table; what was guessed is named on standard error."""
+    joined = table.joined(dataset)
+    for note in table.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return joined
+
+
+def is_rows(path: Path) -> bool:
+    """Whether a file holds rows rather than a dataset with a rubric and prompt for all of them.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    found = row_file(path, what="Dataset file")
+    if not found.is_document:
+        first = next(iter(found.rows([])), None) if not found.is_table else None
+        return found.is_table or (first is not None and not {"dataset", "submission"} & first.fields.keys())
+    with opened_text(path) as file:
+        return file.read(1024).lstrip().startswith((b"[", b"- "))
+
+
+def _listed(found: RowFile) -> Iterator[Record]:
+    value = found.document()
+    if not isinstance(value, list):
+        raise InputError(f"{found.name}: expected a list of submissions, got {type(value).__name__}")
+    for index, one in enumerate(value):
+        fields = {"submission": one} if isinstance(one, str) else one
+        if not isinstance(fields, dict):
+            problem = f"expected a mapping with 'submission', got {type(fields).__name__}"
+            raise InputError(f"{found.name}: item {index}: {problem}")
+        yield Record(f"{found.name}: item {index}", index, fields)
 
 
 def _text(path: Path) -> DataItem:
@@ -81,26 +195,14 @@ def _texts(folder: Path) -> list[Path]:
     return texts
 
 
-def _item(record: Any, where: str, problems: list[str]) -> Iterator[DataItem]:
-    """The item of a row; none after adding to `problems` what is wrong with it."""
-    found = [f"{where}: {problem}" for problem in _problems(record)]
-    if not found:
-        try:
-            yield _made(record)
-        except InputError as error:
-            found = [f"{where}: {problem}" for problem in error.problems]
-    problems += found
-
-
-def _problems(record: Any) -> list[str]:
-    if not isinstance(record, dict):
-        return [f"expected a mapping with 'submission', got {type(record).__name__}"]
+def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
     unknown = {key: nearest(str(key), _KEYS) for key in record if key not in _KEYS}
     found = [f"unknown key {key!r}; did you mean {right!r}?" for key, right in unknown.items() if right]
     if "submission" not in record and "submission" not in unknown.values():
-        found.append(f"expected a mapping with 'submission'; its keys are {', '.join(map(str, record)) or 'none'}")
-    if "rubric" in record:
-        found.append("'rubric' has no place beside --rubric; put rows with rubrics of their own into a DATASET")
+        keys = ", ".join(str(key) for key, value in record.items() if value != "")
+        found.append(f"expected a mapping with 'submission'; its keys are {keys or 'none'}")
+    if "rubric" in record and not own_rubrics:
+        found.append("'rubric' cannot be used with --rubric; leave --rubric out to judge each row by its own")
     if isinstance(record.get("id"), bool | list | dict):
         found.append(f"'id' holds {type(record['id']).__name__}; expected text or a number")
     if not isinstance(record.get("metadata") or {}, dict):
@@ -108,14 +210,24 @@ def _problems(record: Any) -> list[str]:
     return found
 
 
-def _made(record: dict[str, Any]) -> DataItem:
+def _made(record: Record) -> DataItem:
+    fields = record.fields
+    rubric = fields.get("rubric")
     return DataItem(
-        record["submission"],
-        record.get("description") or "",
-        record.get("ground_truth"),
-        reference_submission=record.get("reference_submission"),
-        prompt=record.get("prompt", record.get("query")),
-        ground_truth_reasons=record.get("ground_truth_reasons"),
-        id=None if record.get("id") is None else str(record["id"]),
-        metadata={**(record.get("metadata") or {}), **{key: record[key] for key in record if key not in _KEYS}},
+        fields["submission"],
+        fields.get("description") or "",
+        fields.get("ground_truth"),
+        rubric if rubric is None or isinstance(rubric, Rubric) else rubric_from(rubric, record.where),
+        fields.get("reference_submission"),
+        fields.get("prompt", fields.get("query")),
+        fields.get("ground_truth_reasons"),
+        None if fields.get("id") is None else str(fields["id"]),
+        {
+            **(fields.get("metadata") or {}),
+            **{key: fields[key] for key in fields if key not in (*_KEYS, "rubric")},
+        },
     )
+
+
+def _placed(problem: str, where: str) -> str:
+    return problem if problem.startswith(where) else f"{where}: {problem}"

@@ -129,6 +129,8 @@ class Session:
     def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:
         for sentence in stand_ins(model.name for model in models.values()):
             print(sentence, flush=True)
+        for note in prepared.notes:
+            print(f"note: {note}", file=sys.stderr)
         for problem in prepared.report.skipped:
             print(f"left out: {problem}", file=sys.stderr)
         for change in changed_since(self.settings.out, models, prepared.prompts):

@@ -17,7 +17,11 @@ from autorubric.cli.judge_flags import StartOver
 from autorubric.errors import ConfigError
 
 _Input = Annotated[
-    Path | None, typer.Argument(metavar="INPUT", help="JSONL file of queries, one JSON object a line.")
+    Path | None,
+    typer.Argument(
+        metavar="INPUT",
+        help="File of queries: CSV, TSV, JSON, JSONL, YAML, Parquet, Arrow, a dataset folder, or - (standard input).",
+    ),
 ]
 _Config = Annotated[Path | None, typer.Option("--config", "-c", help="YAML or TOML file of settings.")]
 _Models = Annotated[str | None, typer.Option("--models", "-m", help="Model for every role not named otherwise.")]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -278,10 +279,10 @@ class RubricDataset(Displayed):
         return dump_json(dataset_record(self), indent)
 
     def to_file(self, path: str | Path) -> None:
-        """Write the dataset to a `.json`, `.yaml`, `.yml` or `.jsonl` file, wholly or not at all.
+        """Write the dataset to a file, wholly or not at all: `.yaml`, `.yml` or `.jsonl`, else as JSON.
 
         Raises:
-            ValueError: another extension, a value that cannot be written, or a folder that cannot.
+            ValueError: a value that cannot be written, or a folder that cannot.
 
         Example:
             >>> import tempfile
@@ -310,12 +311,20 @@ class RubricDataset(Displayed):
         return cls._of(load_text(json_string))
 
     @classmethod
-    def from_file(cls, path: str | Path) -> RubricDataset:
-        """The dataset in a `.json`, `.yaml`, `.yml` or `.jsonl` file.
+    def from_file(cls, path: str | Path, *, columns: Mapping[str, str] | None = None) -> RubricDataset:
+        """The dataset in a file: JSON, YAML, or rows (JSON Lines, CSV, TSV, Parquet, Arrow, a dataset folder).
+
+        The content decides what a file is, not its name. Columns of rows are guessed from the usual names, such as
+        `response` for the submission, with a warning for each guess.
+
+        Args:
+            path: the file.
+            columns: the columns of rows by what they hold: `submission`, `prompt`, `id`, `rubric`,
+                `reference_submission`.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: another extension, or something is wrong; every message starts with the path.
+            ValueError: it cannot be read, or something in it is wrong; every message starts with the path.
 
         Example:
             >>> RubricDataset.from_file("no-such-dataset.json")
@@ -324,7 +333,11 @@ class RubricDataset(Displayed):
         """
         from autorubric.dataset.storage import load
 
-        return cls._of(load(path))
+        notes: list[str] = []
+        made = cls._of(load(path, columns, notes))
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
+        return made
 
     @classmethod
     def _of(cls, parts: Parts) -> RubricDataset:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.criterion_names import criterion_names
 from autorubric.core.rubric import Rubric
 from autorubric.core.verdict import CriterionVerdict
+from autorubric.errors import InputError
+from autorubric.files.keys import advice
 
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
@@ -35,12 +38,55 @@ class GroundTruthReader:
             for criterion in self._criteria
         ]
 
-    def read(self, values: Sequence[Any], problems: list[str]) -> GroundTruth | None:
-        """The verdicts of one item, or None after adding to `problems` what is wrong with them."""
+    def read(self, values: Sequence[Any] | Mapping[str, Any], problems: list[str]) -> GroundTruth | None:
+        """The verdicts of one item, or None after adding to `problems` what is wrong with them.
+
+        Args:
+            values: a verdict for each criterion, in order, or by the criterion's name.
+            problems: takes a sentence for each thing that is wrong.
+        """
+        if isinstance(values, Mapping):
+            ordered = self._ordered(values, problems)
+            if ordered is None:
+                return None
+            values = ordered
         try:
             return [table[value] for table, value in zip(self._tables, values, strict=True)]
         except (KeyError, ValueError, TypeError):
             return self._read_with_care(values, problems)
+
+    def check(self, label: str) -> None:
+        """Nothing, where a label is one of the first criterion's.
+
+        Raises:
+            InputError: it is not; the labels are named.
+        """
+        try:
+            _verdict(self._criteria[0], label)
+        except ValueError:
+            options = self._criteria[0].options
+            known = list(CriterionVerdict.__members__) if options is None else [option.label for option in options]
+            raise InputError(f"label {label!r} is not one of {', '.join(known)}") from None
+
+    def _ordered(self, values: Mapping[str, Any], problems: list[str]) -> list[Any] | None:
+        """Verdicts by name in the order of the criteria."""
+        by_place: dict[int, Any] = {}
+        found: list[str] = []
+        for name, value in values.items():
+            try:
+                place = criterion_called(str(name), self._criteria)
+            except InputError as error:
+                found += (f"ground_truth: {problem}" for problem in error.problems)
+                continue
+            if place in by_place:
+                found.append(f"ground_truth names criterion {str(name)!r} twice")
+            by_place[place] = value
+        names = criterion_names(self._criteria)
+        missing = [name for place, name in enumerate(names) if place not in by_place]
+        if missing and not found:
+            found.append(f"ground_truth has no verdict on {', '.join(map(repr, missing))}")
+        problems += found
+        return None if found else [by_place[place] for place in range(len(names))]
 
     def _read_with_care(self, values: Sequence[Any], problems: list[str]) -> GroundTruth | None:
         if isinstance(values, str) or not isinstance(values, Sequence):
@@ -58,6 +104,32 @@ class GroundTruthReader:
                 found.append(f"ground_truth[{index}]: {error}")
         problems += found
         return None if found else verdicts
+
+
+def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
+    """The place of the criterion of a name, or of these words; the case of letters counts only between two.
+
+    Raises:
+        InputError: there is none, or there are several.
+
+    Example:
+        >>> criterion_called("tone", [Criterion(name="Tone", requirement="Is kind")])
+        0
+        >>> criterion_called("Tome", [Criterion(name="Tone", requirement="Is kind")])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: no criterion is called 'Tome'; did you mean 'Tone'?
+    """
+    criteria = list(rubric)
+    names = criterion_names(criteria)
+    wanted = name.strip()
+    for called in (names, [criterion.name or "" for criterion in criteria], [one.requirement for one in criteria]):
+        for fold in (str.strip, str.casefold):
+            places = [place for place, own in enumerate(called) if fold(own) == fold(wanted)]
+            if len(places) == 1:
+                return places[0]
+            if places and fold is str.casefold:
+                raise InputError(f"several criteria are called {wanted!r}; name them {', '.join(map(repr, names))}")
+    raise InputError(f"no criterion is called {wanted!r}; {advice(wanted, names)}")
 
 
 def _verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:

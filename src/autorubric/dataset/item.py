@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ class DataItem:
         submission: the text to be graded; structured data as a JSON text.
         description: a few words about this item.
         ground_truth: a person's verdicts, one per criterion of the rubric that applies: a `CriterionVerdict`
-            for a binary criterion, an option's label for a multi-choice one.
+            for a binary criterion, an option's label for a multi-choice one. By name of the criterion or in order.
         rubric: the item's own rubric, in place of the dataset's.
         reference_submission: the item's own exemplar, in place of the dataset's.
         prompt: the item's own prompt, in place of the dataset's.
@@ -71,17 +72,23 @@ class DataItem:
 
     def _read_ground_truth(self, problems: list[str]) -> None:
         values = self.ground_truth
-        if not isinstance(values, (list, tuple)):
+        if isinstance(values, Mapping) and self.rubric is None:
+            problems += _not_labels(values.items())
+        elif not isinstance(values, (list, tuple, Mapping)):
             problems.append(f"ground_truth must be a list of verdicts, got {type(values).__name__}")
         elif self.rubric is not None:
             self.ground_truth = GroundTruthReader(self.rubric).read(values, problems)
         else:
             self.ground_truth = list(values)
-            problems += [
-                f"ground_truth[{index}]: expected a verdict or an option label, got {value!r}"
-                for index, value in enumerate(values)
-                if not isinstance(value, str)
-            ]
+            problems += _not_labels(enumerate(values))
+
+
+def _not_labels(values: Iterable[tuple[Any, Any]]) -> list[str]:
+    return [
+        f"ground_truth[{key!r}]: expected a verdict or an option label, got {value!r}"
+        for key, value in values
+        if not isinstance(value, str)
+    ]
 
 
 def _not_text(item: DataItem, names: tuple[str, ...], allowed: Any) -> list[str]:

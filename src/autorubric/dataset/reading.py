@@ -149,8 +149,8 @@ def _shared_rubrics(records: Any, problems: list[str]) -> dict[str, Rubric | Non
 
 
 def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, problems: list[str]) -> Rubric | None:
-    if record is None:
-        return None
+    if record is None or isinstance(record, Rubric):
+        return record
     if isinstance(record, dict) and "$ref" in record:
         ref = record["$ref"]
         name = ref.removeprefix(REF) if isinstance(ref, str) else ref
@@ -181,10 +181,7 @@ def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem 
     rubric = record.get("rubric")
     if rubric is not None:
         rubric = _read_rubric(rubric, rubrics.shared, "rubric: ", found)
-    truth = record.get("ground_truth")
-    effective = rubric if rubric is not None else rubrics.common
-    if type(truth) is list and effective is not None and set(map(type, truth)) != {str}:
-        GroundTruthReader(effective).read(truth, found)
+    truth = _truth(record.get("ground_truth"), rubric if rubric is not None else rubrics.common, found)
     number = record.get("id")
     try:
         if not (missing or found):
@@ -204,6 +201,17 @@ def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem 
     problems += (f" missing required field: '{key}'" for key in missing)
     problems += map(placed, found)
     return None
+
+
+def _truth(truth: Any, rubric: Rubric | None, problems: list[str]) -> Any:
+    """Ground truth in the order of the criteria; it is looked at where names or types may be wrong."""
+    if rubric is None:
+        return truth
+    if isinstance(truth, dict):
+        return GroundTruthReader(rubric).read(truth, problems)
+    if type(truth) is list and set(map(type, truth)) != {str}:
+        GroundTruthReader(rubric).read(truth, problems)
+    return truth
 
 
 def _strangers(record: dict[str, Any], known: tuple[str, ...], where: str, problems: list[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A dataset in a file: JSON, YAML or JSON Lines, by extension.
+"""A dataset in a file: JSON, YAML, JSON Lines, or rows of any kind.
 
 JSON Lines: first `{"dataset": {…}}` with what holds for all items, then one item a line.
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import gc
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autorubric.dataset.item_rows import COLUMN_FLAG, RubricReader, item_records, plain_rubric
 from autorubric.dataset.reading import Parts, read_parts, read_record
 from autorubric.dataset.record import dataset_record, head_and_items
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.json_stream import head_and_members
-from autorubric.files.jsonl import iter_jsonl
 from autorubric.files.strict_json import dump_json, parse_json
-from autorubric.files.text import read_text
+from autorubric.rows import Guess, Record, RowFile, objects_of, row_file
 
 if TYPE_CHECKING:
     from autorubric.dataset.collection import RubricDataset
@@ -45,25 +45,50 @@ def _no_collection() -> Iterator[None]:
 
 
 @_no_collection()
-def load(path: str | Path) -> Parts:
-    """The parts of the dataset in a file.
+def load(
+    path: str | Path,
+    columns: Mapping[str, str] | None = None,
+    notes: list[str] | None = None,
+    read_rubric: RubricReader = plain_rubric,
+) -> Parts:
+    """The parts of the dataset in a file: a document, JSON Lines, or rows of any kind.
+
+    Args:
+        path: the file.
+        columns: the columns of rows by what they hold, such as `{"submission": "final answer"}`.
+        notes: takes a sentence for each column that was guessed.
+        read_rubric: reads the rubrics of rows.
 
     Raises:
         MissingFileError: there is no such file.
         InputError: with one problem for each offending place, file and row included.
 
     Example:
-        >>> load("dataset.csv")
+        >>> load("no-such-dataset.csv")
         Traceback (most recent call last):
-        autorubric.errors.InputError: dataset.csv: Unsupported file format '.csv'. Supported formats: ...
+        autorubric.errors.MissingFileError: Dataset file not found: no-such-dataset.csv
     """
-    if _extension(path) == ".jsonl":
-        return _load_rows(path)
-    text = read_text(path, what=_WHAT)
+    found = row_file(path, what=_WHAT)
+    if not found.is_document:
+        return _load_rows(found, Guess(found.name, COLUMN_FLAG, columns or {}, _list(notes)), read_rubric)
+    text = found.text()
     try:
-        return _parts(text, _extension(path))
+        whole = _whole(text, found.kind)
+        if isinstance(whole, Parts):
+            return whole
+        if not isinstance(whole, list):
+            return read_record(whole)
     except InputError as error:
-        raise InputError(f"{path}: {problem}" for problem in error.problems) from None
+        raise InputError(f"{found.name}: {problem}" for problem in error.problems) from None
+    problems = [] if whole else [f"{found.name}: there are no rows in it"]
+    guess = Guess(found.name, COLUMN_FLAG, columns or {}, _list(notes))
+    rows = objects_of(whole, found.name, problems)
+    rows = item_records(rows, guess, problems, is_table=False, read_rubric=read_rubric)
+    return _read_rows(rows, {}, problems, guess, is_document=True)
+
+
+def _list(notes: list[str] | None) -> list[str]:
+    return [] if notes is None else notes
 
 
 @_no_collection()
@@ -77,51 +102,49 @@ def load_text(json_text: str) -> Parts:
         >>> load_text('{"prompt": "Explain photosynthesis", "rubric": null}').prompt
         'Explain photosynthesis'
     """
-    return _parts(json_text, ".json")
+    whole = _whole(json_text, "json")
+    return whole if isinstance(whole, Parts) else read_record(whole)
 
 
 @_no_collection()
 def save(dataset: RubricDataset, path: str | Path) -> None:
-    """Write a dataset to a file, wholly or not at all.
+    """Write a dataset to a file, wholly or not at all: YAML or JSON Lines by the ending, else JSON.
 
     Raises:
-        InputError: another extension, a value that cannot be written, or a folder that cannot.
+        InputError: a value that cannot be written, or a folder that cannot.
 
     Example:
+        >>> import tempfile
         >>> from autorubric.dataset import RubricDataset
-        >>> save(RubricDataset("Explain"), "dataset.csv")
-        Traceback (most recent call last):
-        autorubric.errors.InputError: dataset.csv: Unsupported file format '.csv'. Supported formats: ...
+        >>> path = Path(tempfile.mkdtemp()) / "dataset.data"
+        >>> save(RubricDataset("Explain"), path)
+        >>> load(path).prompt
+        'Explain'
     """
-    extension = _extension(path)
+    extension = Path(path).suffix.lower()
     if extension == ".jsonl":
         write_atomically(path, _rows(dataset))
-    elif extension == ".json":
+    elif extension in (".yaml", ".yml"):
+        from autorubric.files.strict_yaml import dump_yaml
+
+        write_atomically(path, [dump_yaml(dataset_record(dataset))])
+    else:
         try:
             write_atomically(path, _document(dataset))
         except InputError:
             # Of the whole dataset, each value that cannot be written is named with its place.
             write_atomically(path, [dataset.to_json(), "\n"])
-    else:
-        from autorubric.files.strict_yaml import dump_yaml
-
-        write_atomically(path, [dump_yaml(dataset_record(dataset))])
 
 
-def _extension(path: str | Path) -> str:
-    extension = Path(path).suffix.lower()
-    if extension not in (".json", ".yaml", ".yml", ".jsonl"):
-        formats = "Supported formats: .json, .yaml, .yml, .jsonl"
-        raise InputError(f"{path}: Unsupported file format {extension!r}. {formats}")
-    return extension
+def _whole(text: str, kind: str) -> Any:
+    """The parts of a dataset where they can be read in one go, else the value of the document."""
+    if kind == "json":
+        return _in_one_go(text) or parse_json(text, "Failed to parse JSON")
+    if kind == "toml":
+        raise InputError("a dataset is not kept in TOML; expected JSON, YAML, JSON Lines or rows of a table")
+    from autorubric.files.strict_yaml import parse_yaml
 
-
-def _parts(text: str, extension: str) -> Parts:
-    if extension != ".json":
-        from autorubric.files.strict_yaml import parse_yaml
-
-        return read_record(parse_yaml(text, "Failed to parse YAML"))
-    return _in_one_go(text) or read_record(parse_json(text, "Failed to parse JSON"))
+    return parse_yaml(text, "Failed to parse YAML")
 
 
 def _in_one_go(text: str) -> Parts | None:
@@ -153,18 +176,27 @@ def _rows(dataset: RubricDataset) -> Iterator[str]:
         yield dump_json(item) + "\n"
 
 
-def _load_rows(path: str | Path) -> Parts:
+def _load_rows(found: RowFile, guess: Guess, read_rubric: RubricReader) -> Parts:
     problems: list[str] = []
-    rows = iter_jsonl(path, problems=problems, what=_WHAT)
+    rows = found.rows(problems)
     first = next(rows, None)
     head: dict[str, Any] = {}
     if first is not None:
-        header = first[1].get("dataset")
-        if first[1].keys() == {"dataset"} and isinstance(header, dict):
+        header = first.fields.get("dataset")
+        if first.fields.keys() == {"dataset"} and isinstance(header, dict):
             head = header
         else:
             rows = itertools.chain([first], rows)
-    place: Callable[[int], str] = lambda row: f"{path}:{row}: "  # noqa: E731
+            rows = item_records(rows, guess, problems, is_table=found.is_table, read_rubric=read_rubric)
     if first is None and not problems:
-        problems.append(f"{path}: the file is empty")
-    return read_parts(head, rows, problems, place)
+        problems.append(f"{found.name}: there are no rows in it")
+    return _read_rows(rows, head, problems, guess)
+
+
+def _read_rows(
+    rows: Iterator[Record], head: dict[str, Any], problems: list[str], guess: Guess, *, is_document: bool = False
+) -> Parts:
+    # A row's place is made from its number: to keep the text of each would take much memory.
+    mark = ": row " if is_document else ":"
+    numbered = ((record.number, record.fields) for record in rows)
+    return read_parts(head, numbered, problems, lambda row: f"{guess.where}{mark}{row}: ")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from pathlib import Path
 
 from autorubric.errors import InputError
+from autorubric.system.files import count_open_files, open_file_limits
 
 TOO_MANY_FILES = "too many files are open; raise the limit, such as with 'ulimit -n 4096', and run the command again"
 
@@ -26,27 +26,6 @@ SPARE = 64
 """Files that are kept for everything but connections: the ledger, inputs, outputs, modules."""
 
 
-def raise_limit() -> None:
-    """Let this process open as many files as the system allows; nothing happens where there is no limit.
-
-    Example:
-        >>> raise_limit()
-    """
-    try:
-        import resource
-    except ImportError:  # not on Windows, which has no such limit on sockets
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
-    with contextlib.suppress(OSError, ValueError):  # a system may allow less than it says
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-_MOST = 65_536  # some systems say that there is no limit, and then refuse larger ones
-
-
 def connections_left() -> int | None:
     """How many connections this process may open now; None where there is no limit.
 
@@ -57,25 +36,11 @@ def connections_left() -> int | None:
         >>> left is None or left > 0
         True
     """
-    try:
-        import resource
-    except ImportError:
+    limits = open_file_limits()
+    if limits is None or limits[0] < 0:
         return None
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return None
-    left = soft - _opened()
+    left = limits[0] - count_open_files()
     return max(1, left - min(SPARE, left // 2))
-
-
-def _opened() -> int:
-    """Files that this process has open; a guess where the system does not list them."""
-    for folder in ("/proc/self/fd", "/dev/fd"):
-        try:
-            return sum(1 for _ in Path(folder).iterdir())
-        except OSError:
-            continue
-    return 32
 
 
 def can_open_more(files: int) -> bool:

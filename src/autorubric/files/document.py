@@ -38,13 +38,22 @@ def read_document(path: str | Path, *, what: str = "File") -> Any:
     if extension == ".json":
         return parse_json(text, str(path))
     if extension == ".toml":
-        return _parse_toml(text, str(path))
+        return parse_toml(text, str(path))
     from autorubric.files.strict_yaml import parse_yaml
 
     return parse_yaml(text, str(path))
 
 
-def _parse_toml(text: str, where: str) -> dict[str, Any]:
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """The table of a TOML text.
+
+    Raises:
+        InputError: it is not TOML, or holds a value that JSON does not have.
+
+    Example:
+        >>> parse_toml("a = 1", "synth.toml")
+        {'a': 1}
+    """
     import tomllib
 
     try:

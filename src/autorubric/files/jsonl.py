@@ -45,21 +45,37 @@ def iter_jsonl(
     size_of_plain(path, what=what)
     try:
         with Path(path).open("rb") as file:
-            for row, line in enumerate(_lines(file), start=1):
-                data = line.removeprefix(codecs.BOM_UTF8) if row == 1 else line
-                data = data.rstrip(b"\r\n")
-                if not data.strip():
-                    continue
-                value = _row(data, f"{path}:{row}", found)
-                if value is not None:
-                    yield row, value
+            yield from json_lines(file, str(path), found)
     except OSError as error:
         raise unreadable(path, error) from error
     if problems is None and found:
         raise InputError(found)
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def json_lines(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    r"""The objects of an open JSON Lines file with their line numbers, as `iter_jsonl` gives them.
+
+    Args:
+        file: the file, read from where it stands.
+        name: its name in messages.
+        problems: takes a sentence for each bad row.
+
+    Example:
+        >>> import io
+        >>> list(json_lines(io.BytesIO(b'{"a": 1}\n\n{"a": 2}\n'), "rows", []))
+        [(1, {'a': 1}), (3, {'a': 2})]
+    """
+    for row, line in enumerate(lines_of(file), start=1):
+        data = line.removeprefix(codecs.BOM_UTF8) if row == 1 else line
+        data = data.rstrip(b"\r\n")
+        if not data.strip():
+            continue
+        value = _row(data, f"{name}:{row}", problems)
+        if value is not None:
+            yield row, value
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
     """The lines of a file; of one that is too long, as much as shows it."""
     while line := file.readline(LONGEST_ROW + 1):
         yield line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from autorubric.errors import InputError
 from autorubric.files.atomic import atomic_writer
@@ -39,16 +39,29 @@ def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int,
         >>> list(iter_parquet(path))
         [(1, {'id': 'q1'})]
     """
+    size_of_plain(path, what=what)
+    return parquet_rows(path, str(path))
+
+
+def parquet_rows(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a Parquet file, or of an open file that can seek, with their numbers.
+
+    Args:
+        source: where it is.
+        path: its name in messages.
+
+    Raises:
+        InputError: as `iter_parquet` does.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    size_of_plain(path, what=what)
     number = 0
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(source) as file:
             if not file.metadata.num_columns:
                 raise InputError(f"{path}: the table has no columns")
-            for batch in file.iter_batches(_rows_at_once(file.metadata, str(path))):
+            for batch in file.iter_batches(_rows_at_once(file.metadata, path)):
                 for row in batch.to_pylist():
                     number += 1
                     yield number, row

@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.files import atomic_writer, dump_json, iter_jsonl, iter_parquet, parquet_writer, read_document
+from autorubric.files import atomic_writer, dump_json, parquet_writer
 from autorubric.formats.autorubric_dataset import items_with_head
 from autorubric.formats.format import Format
 from autorubric.formats.record import Row
-
-_LINES = (".jsonl", ".ndjson")
-_DOCUMENTS = (".json", ".yaml", ".yml", ".toml")
+from autorubric.rows import RowFile, row_file
 
 
 def rows_of(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
-    r"""The rows of a file with their places: JSON Lines, Parquet, or a JSON, YAML or TOML document.
+    r"""The rows of a file with their places.
 
-    Lines and batches of Parquet are read one at a time; a document is read whole.
+    Lines of JSON Lines and CSV and batches of Parquet and Arrow are read one at a time; a document is read whole.
 
     Args:
         path: the file.
@@ -38,15 +36,10 @@ def rows_of(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
         >>> [row for _, row in rows_of(path, [])]
         [{'id': 'q1'}]
     """
-    extension = Path(path).suffix.lower()
-    if extension in _LINES:
-        return _lines(path, problems)
-    if extension == ".parquet":
-        return ((f"{path}: row {number}", row) for number, row in iter_parquet(path))
-    if extension in _DOCUMENTS:
-        return _document_rows(path, problems)
-    known = ", ".join((*_LINES, ".parquet", *_DOCUMENTS))
-    raise InputError(f"{path}: Unsupported file format {extension!r}; expected {known}")
+    found = row_file(path)
+    if found.is_document:
+        return _document_rows(found, problems)
+    return _listed_rows(found, problems)
 
 
 @contextmanager
@@ -92,12 +85,12 @@ def _write_line(file: Any, row: Row) -> None:
     file.write(dump_json(row) + "\n")
 
 
-def _lines(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
-    rows = ((f"{path}:{number}", row) for number, row in iter_jsonl(path, problems=problems))
+def _listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
+    rows = ((record.where, record.fields) for record in found.rows(problems))
     first = next(rows, None)
     if first is None:
-        if not problems:
-            problems.append(f"{path}: the file is empty; expected a row a line")
+        if not problems and found.kind in ("jsonl", "csv"):
+            problems.append(f"{found.name}: there are no rows in it")
         return iter(())
     head = first[1].get("dataset")
     if first[1].keys() == {"dataset"} and isinstance(head, dict):
@@ -105,8 +98,8 @@ def _lines(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
     return itertools.chain([first], rows)
 
 
-def _document_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
-    value = read_document(path)
+def _document_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
+    path, value = found.name, found.document()
     if not value:
         raise InputError(f"{path}: there are no rows in it")
     if isinstance(value, list):

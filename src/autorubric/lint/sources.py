@@ -1,24 +1,23 @@
 """The rubrics of a file, one at a time, whatever kind of file it is.
 
-A `.jsonl` or `.parquet` file holds rows, and only one row (one batch) is in memory. A `.json`, `.yaml` or `.toml`
-file holds a rubric, a dataset, or a list of rows.
+JSON Lines and tables (CSV, Parquet, Arrow) hold rows, and only one row (one batch) is in memory; a table may also
+hold a rubric, one criterion a row. A JSON, YAML or TOML document holds a rubric, a dataset, or a list of rows.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from autorubric.dataset.record import REF
 from autorubric.errors import InputError
-from autorubric.files import iter_jsonl, iter_parquet, read_document
 from autorubric.lint.finding import Place
-from autorubric.lint.records import drafts, entries_of, is_row, sheets_of_row
+from autorubric.lint.records import TEXT_KEYS, WEIGHT_KEYS, drafts, entries_of, is_row, refusals, sheets_of_row
 from autorubric.lint.sheet import Sheet
-
-EXTENSIONS = (".json", ".jsonl", ".parquet", ".toml", ".yaml", ".yml")
+from autorubric.rows import row_file
 
 
 def iter_sheets(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
@@ -39,8 +38,8 @@ def iter_sheets(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
         >>> [sheet.criteria[0].text for sheet in iter_sheets(path, [])]
         ['Names two causes']
     """
-    extension, known = Path(path).suffix.lower(), len(problems)
-    sheets = _sheets(path, extension, problems)
+    known = len(problems)
+    sheets = _sheets(path, problems)
     first = next(sheets, None)
     if first is not None:
         yield first
@@ -49,27 +48,34 @@ def iter_sheets(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
         problems.append(f"{path}: there is no rubric in it")
 
 
-def _sheets(path: str | Path, extension: str, problems: list[str]) -> Iterator[Sheet]:
-    if extension == ".parquet":
-        yield from _of_rows(iter_parquet(path), str(path), problems)
-    elif extension == ".jsonl":
-        yield from _of_lines(path, problems)
-    elif extension in EXTENSIONS:
-        yield from _of_document(read_document(path), str(path), problems)
-    else:
-        raise InputError(f"{path}: Unsupported file format {extension!r}; expected {', '.join(EXTENSIONS)}")
-
-
-def _of_lines(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
-    lines = iter_jsonl(path, problems=problems)
-    first = next(lines, None)
+def _sheets(path: str | Path, problems: list[str]) -> Iterator[Sheet]:
+    found = row_file(path)
+    if found.is_document:
+        yield from _of_document(found.document(), found.name, problems)
+        return
+    rest = ((record.number, record.fields) for record in found.rows(problems))
+    first = next(rest, None)
     if first is None:
         return
     head = first[1].get("dataset")
+    rows = itertools.chain([first], rest)
     if first[1].keys() == {"dataset"} and isinstance(head, Mapping):
-        yield from _of_dataset(head, lines, str(path), problems)
+        next(rows)
+        yield from _of_dataset(head, rows, found.name, problems)
+    elif found.is_table and not is_row(first[1]) and any(key in first[1] for key in TEXT_KEYS):
+        yield from _of_document([_criterion(fields) for _, fields in rows], found.name, problems)
     else:
-        yield from _of_rows(itertools.chain([first], lines), str(path), problems)
+        yield from _of_rows(rows, found.name, problems)
+
+
+def _criterion(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table as a criterion: without what is blank, the weight a number where its text is one."""
+    held = {key: value for key, value in row.items() if value not in (None, "")}
+    for key in WEIGHT_KEYS:
+        if isinstance(held.get(key), str):
+            with suppress(ValueError):
+                held[key] = float(held[key])
+    return held
 
 
 def _of_rows(rows: Iterator[tuple[int, Mapping[str, Any]]], file: str, problems: list[str]) -> Iterator[Sheet]:
@@ -90,7 +96,8 @@ def _of_document(document: Any, file: str, problems: list[str]) -> Iterator[Shee
         yield from _of_rows(iter(enumerate(document)), file, problems)
         return
     try:
-        yield Sheet(drafts(entries_of(document)), place=Place(file))
+        entries = entries_of(document)
+        yield Sheet(drafts(entries), place=Place(file), refusals=refusals(entries))
     except InputError as error:
         problems += (f"{file}: {problem}" for problem in error.problems)
 
@@ -126,6 +133,7 @@ def _name_in(rubric: Any) -> str | None:
 def _sheet(rubric: Any, query: str, reference: bool, place: Place, problems: list[str]) -> Iterator[Sheet]:
     where = ":".join(filter(None, (place.file, "" if place.row is None else str(place.row), place.part)))
     try:
-        yield Sheet(drafts(entries_of(rubric)), query, reference, place)
+        entries = entries_of(rubric)
+        yield Sheet(drafts(entries), query, reference, place, refusals(entries))
     except InputError as error:
         problems += (f"{where}: {problem}" for problem in error.problems)

@@ -1,26 +1,26 @@
-"""The input of a synthesis run: JSONL rows with a query each, checked whole before anything is spent."""
+"""The input of a synthesis run: rows with a query each, checked whole before anything is spent."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.files import iter_jsonl, nearest
+from autorubric.files import nearest
+from autorubric.rows import Guess, Record, listed, read_rows
+from autorubric.rows.columns import ANSWERS, DOMAIN, ID, QUERY, folded
 from autorubric.synthesis.plan import letters
 
-_LIKELY = {
-    "question": ("question", "query", "prompt", "instruction", "turns"),
-    "id": ("id", "question_id", "prompt_id", "key", "uid"),
-    "responses": ("answers", "responses", "completions"),
-}
+_LIKELY = {"question": QUERY, "id": ID, "responses": ANSWERS, "domain": DOMAIN}
 _SPEAKERS = ("user", "assistant", "system")
 FROM_INPUT = "input"
 """Who made a value that came with the input row and names no model."""
+_WHAT = "Input file"
+_ROWS_SEEN = 100
 _LACKING = "; the row has "  # in what is told of a row that lacks a column
 _PATH_PART = re.compile(r"[^.\[\]]+|\[\d{1,9}\]")
 
@@ -51,15 +51,17 @@ class InputReport:
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """A JSONL file of queries and the columns to read from it.
+    """A file of queries and the columns to read from it.
 
     Attributes:
-        path: the file.
+        path: the file: of any kind that `autorubric.rows` reads.
         question_column: where the query stands: a column, or a path such as `turns[0]` or `meta.query`.
         id_column: the column that identifies a row; without one (or where it is blank) the line does.
         limit: read only the first so many rows; None for all.
         skip_bad_rows: leave out rows that cannot be used, instead of refusing the file.
         responses_column: where finished responses stand: a list of texts, or a mapping from model to text.
+        domain_column: where the domain of a row stands.
+        shown_id: the column whose value finished rows carry as `id` where they have none; it identifies nothing.
     """
 
     path: Path
@@ -68,11 +70,37 @@ class QueryFile:
     limit: int | None = None
     skip_bad_rows: bool = False
     responses_column: str | None = None
+    domain_column: str | None = None
+    shown_id: str | None = None
+
+    def with_guesses(self, notes: list[str]) -> QueryFile:
+        """This file with the column of the query guessed from the usual names where there is no `question`.
+
+        Args:
+            notes: takes a sentence for each guess.
+
+        Raises:
+            InputError: several columns may hold the query.
+        """
+        columns: dict[str, None] = {}
+        for record in islice(read_rows(self.path, [], what=_WHAT), _ROWS_SEEN):
+            columns.update(dict.fromkeys(record.fields))
+        guess = Guess(str(self.path), "--question-column NAME", notes=notes)
+        asked, shown = self.question_column, None
+        if asked == "question":
+            asked = guess.column("question", QUERY, columns) or asked
+        ids = [name for name in columns if folded(name) in ID[:-1]]
+        if self.id_column is None and "id" not in columns and len(ids) == 1:
+            shown = ids[0]
+            notes.append(
+                f"{self.path}: column {shown!r} is written as the id; --id-column {shown} resumes rows by it"
+            )
+        return replace(self, question_column=asked, shown_id=shown)
 
     def queries(self) -> Iterator[Query]:
         """The usable rows in file order, read one at a time."""
-        for line, row in islice(iter_jsonl(self.path, problems=[], what="Input file"), self.limit):
-            query = self._query(line - 1, row)
+        for record in self._records([]):
+            query = self._query(record.number - 1, record.fields)
             if isinstance(query, Query):
                 yield query
 
@@ -88,31 +116,34 @@ class QueryFile:
         first_line: dict[str, int] = {}
         columns: dict[str, None] = {}
         usable = responses = 0
-        for line, row in islice(iter_jsonl(self.path, problems=problems, what="Input file"), self.limit):
+        for where, line, row in self._records(problems):
             columns.update(dict.fromkeys(islice(row, 50)) if len(columns) < 200 else {})
             query = self._query(line - 1, row)
             if isinstance(query, str):
-                problems.append(f"{self.path}:{line}: {query}")
+                problems.append(f"{where}: {query}")
                 continue
             usable += 1
             given = _responses_in(query) if self.responses_column else 0
             if given != responses and responses:
-                problems.append(f"{self.path}:{line}: {given} responses; the rows before it have {responses}")
+                problems.append(f"{where}: {given} responses; the rows before it have {responses}")
             responses = responses or given
             keyed = self.id_column or "__record_id__" in row
             if keyed and first_line.setdefault(query.record_id, line) != line:
                 repeated.append(
-                    f"{self.path}:{line}: id {query.record_id!r} stands on line "
+                    f"{where}: id {query.record_id!r} stands on line "
                     f"{first_line[query.record_id]} already; ids must be unique"
                 )
         self._refuse(usable, problems, repeated, columns)
         return InputReport(usable, tuple(problems), responses)
 
+    def _records(self, problems: list[str]) -> Iterator[Record]:
+        return islice(read_rows(self.path, problems, what=_WHAT), self.limit)
+
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
         if not columns and not problems:
-            raise InputError(f"{self.path}: the file holds no rows; expected one JSON object a line")
+            raise InputError(f"{self.path}: the file holds no rows; expected one for each query")
         asked = {"question": "" if usable else self.question_column, "id": self.id_column}
-        asked["responses"] = self.responses_column
+        asked |= {"responses": self.responses_column, "domain": self.domain_column}
         missing = [
             _no_column(self.path, purpose, column, columns)
             for purpose, column in asked.items()
@@ -122,7 +153,7 @@ class QueryFile:
             # Each row lacks the column; only what is wrong besides is told row by row.
             raise InputError([*missing, *(p for p in problems if _LACKING not in p)])
         if problems and not self.skip_bad_rows:
-            raise InputError([*problems, *repeated], "mend these rows, or pass --skip-bad-rows to go on without them")
+            raise InputError([*problems, *repeated], "fix these rows, or pass --skip-bad-rows to go on without them")
         if repeated:
             raise InputError(repeated)
         if usable == 0:
@@ -132,7 +163,7 @@ class QueryFile:
         """Why a row has no query; empty where it has one."""
         column, question = self.question_column, _lookup(row, self.question_column)
         if question is None:
-            return f"nothing at {column!r}{_LACKING}{_listed(row)}"
+            return f"nothing at {column!r}{_LACKING}{listed(row)}"
         turns = read_turns(question)
         if isinstance(turns, str):
             return f"{column!r}: {turns}"
@@ -144,7 +175,9 @@ class QueryFile:
         own_id = _lookup(row, self.id_column) if self.id_column else None
         held = row.get("__record_id__") or ""
         responses = _responses(row, self.responses_column) if self.responses_column else {}
-        problem = self._question_problem(row) or _id_problem({self.id_column: own_id, "__record_id__": held})
+        domain = _lookup(row, self.domain_column) if self.domain_column else None
+        keys = {self.id_column: own_id, "__record_id__": held, self.domain_column or "": domain}
+        problem = self._question_problem(row) or _id_problem(keys)
         if problem or isinstance(responses, str):
             return problem or str(responses)
         question = _lookup(row, self.question_column)
@@ -152,7 +185,10 @@ class QueryFile:
         held = str(held).strip()
         record_id = held or (str(own_id).strip() if own_id is not None else f"idx:{index}")
         fields = {**row, "question": read_turns(question) or str(question), **responses}
-        fields.setdefault("id", own_id if own_id is not None else "")
+        shown = own_id if own_id is not None else row.get(self.shown_id or "")
+        fields.setdefault("id", "" if shown is None else shown)
+        if self.domain_column:
+            fields["domain"] = "" if domain is None else str(domain).strip()
         fields["__source_index__"] = index
         fields["__record_id__"] = record_id
         return Query(index, record_id, fields)
@@ -212,7 +248,7 @@ def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
     """The finished responses of a row as the fields of response slots, or what is wrong with them."""
     given = _lookup(row, column)
     if given is None:
-        return f"nothing at {column!r}{_LACKING}{_listed(row)}"
+        return f"nothing at {column!r}{_LACKING}{listed(row)}"
     named = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else None
     if named is None:
         return f"{column!r} holds {type(given).__name__}; expected a list of responses, or a mapping from models"
@@ -235,10 +271,6 @@ def _head(path: str) -> str:
     return next(iter(_PATH_PART.findall(path)), path)
 
 
-def _listed(row: Mapping[str, Any]) -> str:
-    return ", ".join(repr(key) for key in islice(row, 12)) or "no columns"
-
-
 def _not_text(column: str, value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], str):
         return f"{column!r} is a list of {len(value)}; to take its first entry pass {column + '[0]'!r}"
@@ -249,4 +281,4 @@ def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None
     candidates = [name for name in columns if purpose == "id" or not name.endswith("id")]
     near = nearest(column, candidates) or next((name for name in _LIKELY[purpose] if name in columns), None)
     guess = f"; did you mean --{purpose}-column {near}?" if near else ""
-    return f"{path}: no column {column!r}; the rows have {_listed(columns)}{guess}"
+    return f"{path}: no column {column!r}; the rows have {listed(columns)}{guess}"

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from autorubric.errors import ConfigError
 from autorubric.files import nearest, read_document
 from autorubric.llm.config import DEFAULT_CEILING
+from autorubric.rows.stream import STDIN
 from autorubric.synthesis.domains import with_domain
 from autorubric.synthesis.full.settings import FullSettings
 from autorubric.synthesis.plan import letters
@@ -90,7 +91,7 @@ class SynthesisSettings(Strict):
     """The settings of `autorubric synthesize`; the defaults are the seed's.
 
     Attributes:
-        input: the JSONL file of queries.
+        input: the file of queries: CSV, TSV, JSON, JSON Lines, YAML, Parquet, Arrow, a dataset folder, or `-`.
         out: the directory that takes the step files, the final files, the ledger and the manifest.
         profile: `basic`, the seed's five steps, or `full`, the paper's whole method with gates.
         domain: a domain profile of the package: settings and additions to prompts for one kind of query.
@@ -98,6 +99,7 @@ class SynthesisSettings(Strict):
         question_column: the column of the query, or a path such as `turns[0]`; a text, or a list of messages.
         responses_column: a column of finished responses, a list or a mapping from models, used as the pool.
         id_column: the column that identifies a row.
+        domain_column: the column that holds the domain of a row, as in `final_full`; `domain` where it is blank.
         roles: the models.
         concurrency: the most calls in flight.
         retry: how often a call that failed in passing is tried again.
@@ -129,6 +131,7 @@ class SynthesisSettings(Strict):
     question_column: str = Field("question", min_length=1)
     responses_column: str | None = Field(None, min_length=1)
     id_column: str | None = None
+    domain_column: str | None = Field(None, min_length=1)
     roles: Roles
     concurrency: int = Field(256, gt=0, le=10_000)
     retry: int = Field(5, ge=0, le=100)
@@ -191,7 +194,7 @@ def values_in(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
     for key in ("input", "out", "prompts", "prices"):
-        if isinstance(values.get(key), str) and values[key].strip():
+        if isinstance(values.get(key), str) and values[key].strip() not in ("", STDIN):
             values[key] = str(path.parent / values[key])
     return values
 

@@ -51,6 +51,7 @@ class Prepared:
     prompts: PromptSet | FullPrompts
     drafts: PromptSet
     plan: Plan
+    notes: tuple[str, ...] = ()
 
 
 def prepare(settings: SynthesisSettings) -> Prepared:
@@ -59,6 +60,7 @@ def prepare(settings: SynthesisSettings) -> Prepared:
     Raises:
         InputError: the input file, its columns or rows, the templates or the plan are wrong.
     """
+    notes: list[str] = []
     source = QueryFile(
         settings.input,
         settings.question_column,
@@ -66,21 +68,22 @@ def prepare(settings: SynthesisSettings) -> Prepared:
         settings.limit,
         settings.skip_bad_rows,
         settings.responses_column,
-    )
+        settings.domain_column,
+    ).with_guesses(notes)
     if settings.profile == "full":
         from autorubric.synthesis.full.preparing import full_plan_of, full_prompts_of
 
         all_prompts, report = full_prompts_of(settings), source.check()
         plan = full_plan_of(settings, all_prompts, report.responses)
         plan = plan.until(settings.until) if settings.until else plan
-        return Prepared(settings, source, report, all_prompts, all_prompts.drafts, plan)
+        return Prepared(settings, source, report, all_prompts, all_prompts.drafts, plan, tuple(notes))
     prompts = load_prompts(settings.prompts) if settings.prompts else package_prompts()
     prompts = domain_prompts(prompts, settings.domain) if settings.domain else prompts
     responses, rubrics = len(_letters(settings, "response_")), len(_letters(settings, "rubric_"))
     prompts.check(sets=rubrics, responses=responses)
     plan = basic_plan(prompts, responses=responses, rubrics=rubrics)
     plan = plan.until(settings.until) if settings.until else plan
-    return Prepared(settings, source, source.check(), prompts, prompts, plan)
+    return Prepared(settings, source, source.check(), prompts, prompts, plan, tuple(notes))
 
 
 def _letters(settings: SynthesisSettings, part: str) -> tuple[str, ...]:

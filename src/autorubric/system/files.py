@@ -13,7 +13,8 @@ MOUNTS = Path("/proc/self/mounts")
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
-_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)
+WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)
+_MOST_OPEN = 65_536  # some systems say that there is no limit, and then refuse larger ones
 
 
 def opened(path: Path, flags: int, mode: int = 0o600) -> int:
@@ -31,10 +32,15 @@ def opened_without_waiting(path: Path, flags: int, mode: int = 0o600) -> int:
     Example:
         >>> os.close(opened_without_waiting(Path(os.devnull), os.O_WRONLY))
     """
-    descriptor = opened(path, flags | _WITHOUT_WAITING, mode)
-    if _WITHOUT_WAITING:
-        os.set_blocking(descriptor, True)
+    descriptor = opened(path, flags | WITHOUT_WAITING, mode)
+    wait_again(descriptor)
     return descriptor
+
+
+def wait_again(descriptor: int) -> None:
+    """Let reads and writes of a descriptor that was opened `WITHOUT_WAITING` wait again."""
+    if WITHOUT_WAITING:
+        os.set_blocking(descriptor, True)
 
 
 def written_at(descriptor: int, data: bytes, offset: int) -> int:
@@ -68,6 +74,33 @@ def open_file_limits() -> tuple[int, int] | None:
     except ImportError:
         return None
     return resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+def raise_open_file_limit() -> None:
+    """Let this process open as many files as the system allows; nothing happens where there is no limit.
+
+    Example:
+        >>> raise_open_file_limit()
+    """
+    try:
+        import resource
+    except ImportError:  # not on Windows, which has no such limit on sockets
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_OPEN if hard == resource.RLIM_INFINITY else min(hard, _MOST_OPEN)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # a system may allow less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def count_open_files() -> int:
+    """Files that this process has open; a guess where the system does not list them."""
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        try:
+            return sum(1 for _ in Path(folder).iterdir())
+        except OSError:
+            continue
+    return 32
 
 
 def reuse_address(listening: socket.socket) -> None:

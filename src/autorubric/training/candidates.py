@@ -9,14 +9,30 @@ from typing import Any
 
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
-from autorubric.files import iter_jsonl, iter_parquet
 from autorubric.formats.record import read_prompt, text_of
-from autorubric.training.queries import RubricQuery, first_of, turns_of
+from autorubric.rows import (
+    Guess,
+    Part,
+    Record,
+    first_of,
+    name_of,
+    read_rows,
+    row_file,
+    with_usual_names,
+    without_nulls,
+)
+from autorubric.rows.columns import ID, QUERY, SUBMISSION
+from autorubric.training.queries import COLUMN_FLAG, RubricQuery, turns_of
 
 _ID = ("id", "query_id", "prompt_id")
 _QUERY = ("query", "question", "prompt", "messages")
 _ANSWER = ("answer", "response", "submission", "completion")
 _MANY = ("answers", "responses", "candidates", "completions")
+_PARTS = {
+    "query": Part("query", (*_ID, *_QUERY), QUERY),
+    "id": Part("id", (*_ID, *_QUERY), ID),
+    "answer": Part("answer", (*_ANSWER, *_MANY), SUBMISSION),
+}
 _SAMPLE = ("sample_id", "candidate_id")
 
 
@@ -37,8 +53,14 @@ class CandidateAnswer:
     model: str = ""
 
 
-def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[str]) -> list[CandidateAnswer]:
-    """The candidates in a JSONL or Parquet file, in the order of the file.
+def read_candidates(
+    path: Path,
+    queries: Sequence[RubricQuery],
+    problems: list[str],
+    columns: Mapping[str, str] | None = None,
+    notes: list[str] | None = None,
+) -> list[CandidateAnswer]:
+    """The candidates in a file of any kind that holds rows, in the order of the file.
 
     A row names its query by id (`id`, `query_id`, `prompt_id`) or by text (`query`, `question`, `prompt`), and
     holds one answer (`answer`, `response`, `submission`, `completion`) or several (`answers`, `responses`,
@@ -48,6 +70,8 @@ def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[s
         path: the file.
         queries: what the answers are to.
         problems: takes a sentence for each row that names no query of the data, or holds no answer.
+        columns: columns of rows by what they hold: `query`, `id`, `answer`.
+        notes: takes a sentence for each column that was guessed.
 
     Raises:
         InputError: the file cannot be read.
@@ -60,8 +84,8 @@ def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[s
     directory = _Directory(queries)
     counts: dict[str, int] = {}
     found = []
-    for number, row in _rows(path, problems):
-        where = f"{path}:{number}"
+    guess = Guess(name_of(path), COLUMN_FLAG, columns or {}, [] if notes is None else notes)
+    for where, _, row in with_usual_names(_rows(path, problems), guess, _PARTS):
         try:
             query = directory.find(row, where)
             answers = list(_answers(row, where))
@@ -76,20 +100,10 @@ def read_candidates(path: Path, queries: Sequence[RubricQuery], problems: list[s
     return found
 
 
-def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    extension = path.suffix.lower()
-    if extension == ".parquet":
-        return ((number, _filled(row)) for number, row in iter_parquet(path, what="Candidates"))
-    if extension != ".jsonl":
-        raise InputError(f"{path}: candidates are read from .jsonl or .parquet")
-    return iter_jsonl(path, problems=problems, what="Candidates")
-
-
-def _filled(value: Any) -> Any:
-    """A row without nulls: in Parquet every row, and every mapping, has the keys of all the others."""
-    if isinstance(value, dict):
-        return {key: _filled(inner) for key, inner in value.items() if inner is not None}
-    return value
+def _rows(path: Path, problems: list[str]) -> Iterator[Record]:
+    found = row_file(path, what="Candidates")
+    for record in read_rows(path, problems, what="Candidates"):
+        yield record._replace(fields=without_nulls(record.fields)) if found.is_table else record
 
 
 def own_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:

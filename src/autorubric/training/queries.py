@@ -11,9 +11,10 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.files import iter_jsonl, iter_parquet
 from autorubric.formats.record import read_prompt, read_question, text_of
 from autorubric.formats.record import turns_of as messages_of
+from autorubric.rows import Guess, Part, Record, first_of, name_of, objects_of, row_file, with_usual_names
+from autorubric.rows.columns import ID, QUERY, RUBRIC
 from autorubric.training.rubric_rows import plain, rubric_from
 
 Turn = dict[str, str]
@@ -22,6 +23,13 @@ _QUERY = ("question", "query", "prompt", "messages")
 _RUBRIC = ("rubrics", "rubric", "Rubrics", "reward_model")
 _ID = ("id", "prompt_id", "query_id", "uid")
 _SOURCE = ("source", "data_source", "domain", "ability")
+COLUMN_FLAG = "--column {role}=NAME"
+_PARTS = {
+    "query": Part("question", _QUERY, QUERY),
+    "rubric": Part("rubrics", _RUBRIC, RUBRIC),
+    # An answer's own id, in rows that hold one, is not its query's.
+    "id": Part("id", _ID, [name for name in ID if name != "sample_id"]),
+}
 _DATASET_KEYS = ("dataset", "submission", "items")
 
 
@@ -61,41 +69,46 @@ class RubricQuery:
 
 @dataclass(slots=True)
 class QueryReading:
-    """What a file of queries held: those that can be used, and what is wrong with the others."""
+    """What a file of queries held: those that can be used, what is wrong with the others, and columns guessed."""
 
     queries: list[RubricQuery] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
-def read_queries(path: Path) -> QueryReading:
-    """The queries in a `RubricDataset` file, or in rows (JSONL or parquet) of query and rubric.
+def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryReading:
+    """The queries in a `RubricDataset` file, or in rows of query and rubric in a file of any kind.
 
-    A row has its query under question, query, prompt or messages (a text or a conversation) and its rubric
-    under rubrics, rubric, Rubrics or reward_model. Items of a dataset that answer one prompt under one rubric
-    are one query, and their submissions are answers to it; so are rows of RubricHub's RuFT release, which hold
-    answer and sample_id.
+    A row has its query under one of the usual names, such as question, query, prompt or messages (a text or a
+    conversation), and its rubric under rubrics, rubric, Rubrics or reward_model. Items of a dataset that answer one
+    prompt under one rubric are one query, and their submissions are answers to it; so are rows of RubricHub's RuFT
+    release, which hold answer and sample_id.
+
+    Args:
+        path: the file.
+        columns: columns of rows by what they hold: `query`, `rubric`, `id`.
 
     Raises:
         InputError: the file cannot be read at all; rows that are wrong stand in `problems`.
 
     Example:
-        >>> read_queries(Path("final.csv"))
+        >>> read_queries(Path("no-such-file.csv"))
         Traceback (most recent call last):
-        autorubric.errors.InputError: final.csv: expected .json, .yaml, .jsonl or .parquet
+        autorubric.errors.MissingFileError: Data not found: no-such-file.csv
     """
-    extension = path.suffix.lower()
-    if extension in (".json", ".yaml", ".yml"):
-        return _of_dataset(RubricDataset.from_file(path), path)
-    if extension == ".parquet":
-        return _of_rows(iter_parquet(path, what="Data"), path, [])
-    if extension != ".jsonl":
-        raise InputError(f"{path}: expected .json, .yaml, .jsonl or .parquet")
+    found = row_file(path, what="Data")
     problems: list[str] = []
-    rows = iter_jsonl(path, problems=problems, what="Data")
-    first = next(rows, None)
-    if first is not None and any(key in first[1] for key in _DATASET_KEYS):
+    if found.is_document:
+        value = found.document()
+        first = value[0] if isinstance(value, list) and value else None
+        if not isinstance(first, Mapping) or "submission" in first:
+            return _of_dataset(RubricDataset.from_file(path), path)
+        return _of_rows(objects_of(value, found.name, problems), path, problems, columns or {})
+    rows = found.rows(problems)
+    head = next(rows, None)
+    if head is not None and any(key in head.fields for key in _DATASET_KEYS):
         return _of_dataset(RubricDataset.from_file(path), path)
-    return _of_rows(itertools.chain([first] if first else [], rows), path, problems)
+    return _of_rows(itertools.chain([head] if head else [], rows), path, problems, columns or {})
 
 
 def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
@@ -119,27 +132,12 @@ def turns_of(value: Any, where: str) -> tuple[Turn, ...]:
     return turns
 
 
-def first_of(row: Mapping[str, Any], names: Iterable[str]) -> Any:
-    """The value of the first of these columns that holds something.
-
-    Example:
-        >>> first_of({"id": "", "uid": 7}, ("id", "uid"))
-        7
-    """
-    held = (row.get(name) for name in names)
-    return next((value for value in held if value is not None and not _blank(value)), None)
-
-
-def _blank(value: Any) -> bool:
-    return isinstance(value, str | list | dict) and not (value.strip() if isinstance(value, str) else value)
-
-
-def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path, problems: list[str]) -> QueryReading:
+def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: Mapping[str, str]) -> QueryReading:
     """The queries in rows; `problems` is what their reader found wrong, or will."""
     lines: dict[str, int] = {}
     queries: dict[str | tuple[str, Rubric], RubricQuery] = {}
-    for number, row in rows:
-        where = f"{path}:{number}"
+    guess = Guess(name_of(path), COLUMN_FLAG, columns)
+    for where, number, row in with_usual_names(rows, guess, _PARTS):
         try:
             query = _of_row(row, number, where)
         except InputError as error:
@@ -153,7 +151,7 @@ def _of_rows(rows: Iterable[tuple[int, Mapping[str, Any]]], path: Path, problems
             queries[query.id] = query
     if not queries and not problems:
         raise InputError(f"{path}: there are no rows in it; expected one for each query")
-    return QueryReading(list(queries.values()), problems)
+    return QueryReading(list(queries.values()), problems, guess.notes)
 
 
 def _gather(queries: dict[Any, RubricQuery], query: RubricQuery) -> str:

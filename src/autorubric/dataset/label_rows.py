@@ -1,0 +1,179 @@
+"""Labels in rows of item, criterion and label, joined to the items of a dataset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.core.criterion_names import criterion_names
+from autorubric.core.rubric import Rubric
+from autorubric.dataset.ground_truth import GroundTruthReader, criterion_called
+from autorubric.errors import InputError
+from autorubric.rows import Guess, Record, read_rows, without_nulls
+from autorubric.rows.columns import ID, folded, listed
+
+if TYPE_CHECKING:
+    from autorubric.dataset.collection import RubricDataset
+
+MAJORITY = "majority"
+LABEL_ROLES = ("criterion", "label", "annotator")
+_USUAL = {
+    "id": (*ID, "item"),
+    "criterion": ("criterion", "criterion_name", "criteria", "requirement"),
+    "label": ("label", "verdict", "value", "rating", "human_label"),
+    "annotator": ("annotator", "annotator_id", "rater", "rater_id", "labeler", "labeller"),
+}
+_FLAG = "--column {role}=NAME"
+
+
+@dataclass(slots=True)
+class LabelTable:
+    """Files of labels: rows of id, criterion, label and perhaps annotator.
+
+    Attributes:
+        paths: the files, of any kind that holds rows.
+        annotator: whose labels count; `majority` for the label that most annotators gave; None where they agree.
+        columns: columns that the user named, by role.
+        notes: takes a sentence for each column that was guessed, and on items without labels.
+    """
+
+    paths: Sequence[Path]
+    annotator: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def joined(self, dataset: RubricDataset) -> RubricDataset:
+        """The dataset with these labels as ground truth; items that have none here are unlabelled.
+
+        Raises:
+            InputError: an id, criterion, label or annotator is unknown, a label comes twice, annotators disagree and
+                none is chosen, or an item has labels for a part of its criteria; all at once.
+        """
+        problems: list[str] = []
+        join = _Join(dataset, self.annotator, problems)
+        for path in self.paths:
+            for record in self._rows(path, problems):
+                join.add(record)
+        truths = join.truths()
+        if not problems and not truths:
+            problems.append(f"{', '.join(map(str, self.paths))}: there are no labels in it")
+        if problems:
+            raise InputError(problems)
+        items = [
+            replace(item, ground_truth=truths.get(index), ground_truth_reasons=None)
+            for index, item in enumerate(dataset.items)
+        ]
+        if len(truths) < len(items):
+            without = len(items) - len(truths)
+            self.notes.append(f"{without} of {len(items)} items have no labels in the file and count as unlabelled")
+        return replace(dataset, items=items)
+
+    def _rows(self, path: Path, problems: list[str]) -> Iterator[Record]:
+        """The rows with their cells by role."""
+        columns: dict[str, str | None] | None = None
+        for record in read_rows(path, problems, what="Label file"):
+            if columns is None:
+                guess = Guess(str(path), _FLAG, self.columns, self.notes)
+                columns = {role: guess.column(role, names, record.fields) for role, names in _USUAL.items()}
+                missing = [role for role in ("id", "criterion", "label") if columns[role] is None]
+                if missing:
+                    held = f"the columns are {listed(record.fields)}"
+                    raise InputError(f"{path}: no column for {', '.join(missing)}; {held}; name one with {_FLAG}")
+            cells = {role: record.fields.get(column) for role, column in columns.items() if column is not None}
+            yield record._replace(fields=without_nulls(cells))
+
+
+def is_label_table(path: Path) -> bool:
+    """Whether a file holds rows of id, criterion and label, rather than pairs that `--label-next` wrote.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+        >>> _ = path.write_text("id,criterion,label")
+        >>> is_label_table(path)
+        False
+    """
+    first = next(iter(read_rows(path, [], what="Label file")), None)
+    columns = {folded(name) for name in first.fields} if first is not None else set()
+    return not {"draw", "probability"} <= columns and all(
+        columns & set(_USUAL[role]) for role in ("id", "criterion", "label")
+    )
+
+
+class _Join:
+    """Labels on their way to the items of a dataset."""
+
+    def __init__(self, dataset: RubricDataset, annotator: str | None, problems: list[str]) -> None:
+        self._dataset, self._annotator, self._problems = dataset, annotator, problems
+        self._places = {item.id: index for index, item in enumerate(dataset.items) if item.id is not None}
+        self._labels: dict[int, dict[int, dict[str, str]]] = {}
+        self._first: dict[tuple[int, int, str], str] = {}
+        self._annotators: dict[str, None] = {}
+
+    def add(self, record: Record) -> None:
+        """Take in a row; what is wrong with it joins the problems."""
+        label = str(record.fields.get("label", "")).strip()
+        annotator = str(record.fields.get("annotator", "")).strip()
+        self._annotators[annotator] = None
+        if not label:
+            return
+        try:
+            place = self._place(record)
+            rubric = self._dataset.get_item_rubric(place)
+            criterion = criterion_called(str(record.fields.get("criterion", "")), rubric)
+            GroundTruthReader(Rubric([rubric[criterion]])).check(label)
+        except InputError as error:
+            self._problems += (f"{record.where}: {problem}" for problem in error.problems)
+            return
+        first = self._first.setdefault((place, criterion, annotator), record.where)
+        if first != record.where:
+            self._problems.append(f"{record.where}: this label is given at {first} already")
+            return
+        self._labels.setdefault(place, {}).setdefault(criterion, {})[annotator] = label
+
+    def truths(self) -> dict[int, Any]:
+        """The labels of each labelled item in the order of its criteria."""
+        if self._annotator not in (None, MAJORITY, *self._annotators):
+            known = ", ".join(filter(None, self._annotators)) or "none; there is no column of annotators"
+            self._problems.append(f"--annotator {self._annotator!r} is unknown; the annotators are {known}")
+            return {}
+        return {place: truth for place in self._labels if (truth := self._truth(place)) is not None}
+
+    def _place(self, record: Record) -> int:
+        own = str(record.fields.get("id", "")).strip()
+        if own in self._places:
+            return self._places[own]
+        if not self._places:
+            raise InputError("the items of the dataset have no ids; give them ids that the labels can name")
+        raise InputError(f"no item has the id {own!r}")
+
+    def _truth(self, place: int) -> list[str] | None:
+        """The labels of an item; None where it has none, or after adding to the problems."""
+        rubric = self._dataset.get_item_rubric(place).rubric
+        names, given = criterion_names(rubric), self._labels[place]
+        chosen = {at: self._chosen(place, names[at], by) for at, by in given.items()}
+        found = {at: label for at, label in chosen.items() if label is not None}
+        is_one = self._annotator not in (None, MAJORITY)
+        missing = [name for at, name in enumerate(names) if at not in (found if is_one else given)]
+        if found and missing:
+            own = self._dataset.items[place].id
+            self._problems.append(f"item {own!r} has no label for {listed(missing)}; label all criteria or none")
+        return [found[at] for at in range(len(names))] if len(found) == len(names) else None
+
+    def _chosen(self, place: int, name: str, by_annotator: Mapping[str, str]) -> str | None:
+        """The label that counts."""
+        if self._annotator not in (None, MAJORITY):
+            return by_annotator.get(self._annotator or "")
+        counts = Counter(label.upper() for label in by_annotator.values()).most_common()
+        if len(counts) == 1 or (self._annotator == MAJORITY and counts[0][1] > counts[1][1]):
+            return next(label for label in by_annotator.values() if label.upper() == counts[0][0])
+        said = ", ".join(f"{who or 'one'}: {label}" for who, label in by_annotator.items())
+        where = f"item {self._dataset.items[place].id!r}, criterion {name!r}"
+        if self._annotator == MAJORITY:
+            self._problems.append(f"{where}: no label has a majority ({said}); pass --annotator NAME")
+        else:
+            self._problems.append(f"{where}: annotators disagree ({said}); pass --annotator NAME or majority")
+        return None

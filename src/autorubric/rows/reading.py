@@ -1,0 +1,268 @@
+"""The one reader of rows: whatever kind of file they are in, each comes with its place."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from autorubric.errors import InputError
+from autorubric.files.document import parse_toml
+from autorubric.files.jsonl import json_lines
+from autorubric.files.parquet import parquet_rows
+from autorubric.files.strict_json import parse_json
+from autorubric.files.text import LARGEST_FILE, decode, size_of_plain
+from autorubric.rows.arrow import arrow_rows
+from autorubric.rows.columns import Guess
+from autorubric.rows.delimited import delimited_rows
+from autorubric.rows.folder import is_dataset_folder, part_of
+from autorubric.rows.kind import HEAD, Kind, kind_of
+from autorubric.rows.stream import is_stream, name_of, opened, opened_text
+
+TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
+"""Kinds whose rows have columns: each row has all of them, and what is not there is blank or null."""
+_ROWS_SEEN = 100
+
+
+class Record(NamedTuple):
+    """One row.
+
+    Attributes:
+        where: its place for messages, such as `rows.csv:7`.
+        number: its line in a text, its place among the rows of a table; from 1.
+        fields: its values by column or key.
+    """
+
+    where: str
+    number: int
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """An input that holds rows.
+
+    Attributes:
+        path: where it is: a file, a folder of a dataset, a pipe, or `-` for standard input.
+        name: what messages call it.
+        kind: what it is; of a folder, its first file.
+        files: the shards of a folder, else the path alone.
+    """
+
+    path: Path
+    name: str
+    kind: Kind
+    files: tuple[Path, ...]
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is one JSON, YAML or TOML value, which is read whole."""
+        return self.kind in ("json", "yaml", "toml")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows have columns."""
+        return self.kind in TABLES
+
+    def rows(self, problems: list[str]) -> Iterator[Record]:
+        """The rows of a file that is no document, one at a time.
+
+        Args:
+            problems: takes a sentence for each row that cannot be read; reading goes on behind it.
+
+        Raises:
+            InputError: the file as a whole cannot be read.
+        """
+        if self.files == (self.path,):
+            yield from (Record(f"{self.name}:{n}", n, fields) for n, fields in _rows(self.path, problems))
+            return
+        number = itertools.count(1)
+        for file in self.files:
+            shard = row_file(file)
+            rows = _document_rows(shard, problems) if shard.is_document else shard.rows(problems)
+            yield from (Record(record.where, next(number), record.fields) for record in rows)
+
+    def document(self) -> Any:
+        """The value of a document.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        text = self.text()
+        if self.kind == "json":
+            return parse_json(text, self.name)
+        if self.kind == "toml":
+            return parse_toml(text, self.name)
+        from autorubric.files.strict_yaml import parse_yaml
+
+        return parse_yaml(text, self.name)
+
+    def text(self) -> str:
+        """The text of a document.
+
+        Raises:
+            InputError: it is not UTF-8, or larger than what is read at once.
+        """
+        size = 0 if is_stream(self.path) else size_of_plain(self.path)
+        with opened_text(self.path) as file:
+            data = b"" if size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
+        if max(size, len(data)) > LARGEST_FILE:
+            most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
+            held = f"{size / 2**20:,.0f} MiB" if size > LARGEST_FILE else "more, unpacked"
+            raise InputError(f"{self.name}: has {held}; {most}, split it or write it as JSON Lines")
+        text = decode(data, self.name)
+        return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def row_file(path: str | Path, *, what: str = "File") -> RowFile:
+    r"""What an input is, seen in its first bytes; its ending counts only where these leave it open.
+
+    Args:
+        path: a file (CSV, TSV, JSON, JSON Lines, YAML, TOML, Parquet, Arrow; texts also as gzip or zstd), a pipe, `-`
+            for standard input, or a Hugging Face dataset folder, with the split behind it where it has several.
+        what: the noun for the message about a missing file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it is of no kind that is read.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rows"
+        >>> _ = path.write_text("id,question\nq1,Why?\n")
+        >>> [record.fields for record in row_file(path).rows([])]
+        [{'id': 'q1', 'question': 'Why?'}]
+    """
+    path = Path(path)
+    if is_dataset_folder(path):
+        part = part_of(path)
+        first = row_file(part.files[0], what=what)
+        return RowFile(path, part.name, first.kind, part.files)
+    return RowFile(path, name_of(path), _kind(path, what), (path,))
+
+
+def read_rows(path: str | Path, problems: list[str], *, what: str = "File") -> Iterator[Record]:
+    """The rows of an input of any kind; a list in a document is its rows, an object is one.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it cannot be read as a whole.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rows.json"
+        >>> _ = path.write_text('[{"id": 1}, {"id": 2}]')
+        >>> [(Path(record.where).name, record.fields) for record in read_rows(path, [])]
+        [('rows.json: row 1', {'id': 1}), ('rows.json: row 2', {'id': 2})]
+    """
+    found = row_file(path, what=what)
+    return _document_rows(found, problems) if found.is_document else found.rows(problems)
+
+
+def objects_of(value: Any, name: str, problems: list[str]) -> Iterator[Record]:
+    """The rows in the value of a document.
+
+    Raises:
+        InputError: it is neither a list nor an object.
+    """
+    if isinstance(value, dict):
+        value = [value] if value else []
+    if not isinstance(value, list):
+        raise InputError(f"{name}: expected a list of rows, got {type(value).__name__}")
+    for number, fields in enumerate(value, 1):
+        if isinstance(fields, dict):
+            yield Record(f"{name}: row {number}", number, fields)
+        else:
+            problems.append(f"{name}: row {number}: expected an object, got {type(fields).__name__}")
+
+
+def without_nulls(value: Any) -> Any:
+    """A value of a table in JSON's terms, without the nulls of mappings: every row has the keys of all the others.
+
+    Example:
+        >>> without_nulls({"id": "q1", "note": None, "day": date(2026, 1, 2), "tags": [{"a": None}]})
+        {'id': 'q1', 'day': '2026-01-02', 'tags': [{}]}
+    """
+    if isinstance(value, dict):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple):
+        return [without_nulls(inner) for inner in value]
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _document_rows(found: RowFile, problems: list[str]) -> Iterator[Record]:
+    return objects_of(found.document(), found.name, problems)
+
+
+def _kind(path: Path, what: str) -> Kind:
+    with opened(path, what=what) as file:
+        head = file.read(8)
+    if head.startswith((b"PAR1", b"PARE", b"ARROW1", b"\xff\xff\xff\xff")):
+        return kind_of(head, path, name_of(path))
+    with opened_text(path, what=what) as text:
+        return kind_of(text.read(HEAD), path, name_of(path))
+
+
+def _rows(path: Path, problems: list[str]) -> Iterable[tuple[int, dict[str, Any]]]:
+    kind, name = _kind(path, "File"), name_of(path)
+    if kind in ("csv", "jsonl"):
+        with opened_text(path) as text:
+            yield from delimited_rows(text, name, problems) if kind == "csv" else json_lines(text, name, problems)
+        return
+    with opened(path) as file:
+        if kind == "parquet":
+            yield from parquet_rows(file, name)
+        else:
+            yield from arrow_rows(file, name, stream=kind == "arrow stream")
+
+
+class Part(NamedTuple):
+    """What a column can hold.
+
+    Attributes:
+        key: the key under which it is read.
+        exact: names that are read as they are, whatever else there is.
+        usual: names that it is guessed from where none of those is there.
+    """
+
+    key: str
+    exact: Sequence[str]
+    usual: Sequence[str]
+
+
+def with_usual_names(rows: Iterable[Record], guess: Guess, parts: Mapping[str, Part]) -> Iterator[Record]:
+    """Rows with the columns that were named or guessed also under the keys that are read.
+
+    Args:
+        rows: the rows; the first 100 are looked at.
+        guess: what the user named, and where guesses are noted.
+        parts: what is looked for, by its role.
+
+    Raises:
+        InputError: a column that the user named is not there, or a guess is ambiguous.
+
+    Example:
+        >>> rows = [Record("a.csv:2", 2, {"Task": "Why?"})]
+        >>> part = Part("question", ("question", "query"), ("question", "query", "task"))
+        >>> guess = Guess("a.csv", "--column {role}=NAME")
+        >>> [record.fields for record in with_usual_names(rows, guess, {"query": part})]
+        [{'Task': 'Why?', 'question': 'Why?'}]
+    """
+    rows = iter(rows)
+    seen = list(itertools.islice(rows, _ROWS_SEEN))
+    columns = dict.fromkeys(key for record in seen for key in record.fields)
+    found: dict[str, str] = {}
+    for role, part in parts.items():
+        if role in guess.given or not any(name in columns for name in part.exact):
+            column = guess.column(role, part.usual, columns)
+            if column is not None and column != part.key:
+                found[part.key] = column
+    for record in itertools.chain(seen, rows):
+        extra = {key: record.fields[column] for key, column in found.items() if column in record.fields}
+        yield record._replace(fields={**record.fields, **extra}) if extra else record

@@ -1,0 +1,259 @@
+"""The bytes of an input file, a pipe or standard input: unpacked, in UTF-8, and readable as often as needed."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import select
+import stat
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from autorubric.errors import InputError
+from autorubric.files.descriptors import unreadable
+from autorubric.files.text import size_of_plain
+from autorubric.system.files import WITHOUT_WAITING, wait_again
+from autorubric.system.files import opened as opened_file
+
+STDIN = "-"
+"""The path that stands for standard input."""
+
+_CHUNK = 64 * 1024
+_MOST_PIPED = 8 * 2**30
+_WRITER_SECONDS = 0.5
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+
+
+def name_of(path: str | Path) -> str:
+    """What messages call an input.
+
+    Example:
+        >>> name_of("-"), name_of("rows.csv")
+        ('<stdin>', 'rows.csv')
+    """
+    return "<stdin>" if str(path) == STDIN else str(path)
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether a path is standard input or a pipe rather than a file.
+
+    Example:
+        >>> is_stream("-"), is_stream("rows.csv")
+        (True, False)
+    """
+    if str(path) == STDIN:
+        return True
+    try:
+        return stat.S_ISFIFO(Path(path).stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def opened(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedReader]:
+    """The bytes of an input as they are stored, seekable; a pipe is copied to a temporary file once.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it is neither a file nor a pipe, or cannot be read.
+    """
+    try:
+        if is_stream(path):
+            with _Copy(_copied(path)) as copy:
+                yield io.BufferedReader(copy)
+        else:
+            size_of_plain(path, what=what)
+            with Path(path).open("rb") as file:
+                yield file
+    except InputError:
+        raise
+    except OSError as error:
+        raise unreadable(name_of(path), error) from error
+
+
+@contextmanager
+def opened_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
+    r"""The bytes of a text file: gzip and zstd are unpacked, UTF-16 becomes UTF-8, a byte order mark is skipped.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it cannot be read; a damaged gzip or zstd file is found where reading reaches the damage.
+
+    Example:
+        >>> import gzip
+        >>> file = Path(tempfile.mkdtemp()) / "rows.csv.gz"
+        >>> _ = file.write_bytes(gzip.compress("id;ü\n".encode("utf-16")))
+        >>> with opened_text(file) as lines:
+        ...     lines.readline().decode()
+        'id;ü\n'
+    """
+    name = name_of(path)
+    with opened(path, what=what) as raw:
+        try:
+            yield _recoded(_unpacked(raw), name)
+        except (EOFError, zlib.error) as error:
+            raise InputError(f"{name}: the compressed data is damaged or cut off: {error}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name}: the text is not valid UTF-16 ({error.reason}); save it as UTF-8") from error
+
+
+def _unpacked(raw: io.BufferedReader) -> io.BufferedReader:
+    head = raw.read(4)
+    raw.seek(0)
+    if head.startswith(_GZIP):
+        import gzip
+
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw))
+    if head == _ZSTD:
+        return io.BufferedReader(_Chunks(_zstd_chunks(raw)))
+    return raw
+
+
+def _recoded(buffered: io.BufferedReader, name: str) -> BinaryIO:
+    head = buffered.peek(4)[:4]
+    if head.startswith(_UTF32):
+        raise InputError(f"{name}: the text is UTF-32; save the file as UTF-8")
+    if head.startswith(codecs.BOM_UTF8):
+        buffered.read(3)
+    if head[:2] not in _UTF16:
+        return buffered
+    buffered.read(2)
+    return io.BufferedReader(_Chunks(_utf8_chunks(buffered, _UTF16[head[:2]])))
+
+
+def _utf8_chunks(file: BinaryIO, encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    while chunk := file.read(_CHUNK):
+        yield decoder.decode(chunk).encode()
+    yield decoder.decode(b"", final=True).encode()
+
+
+def _zstd_chunks(raw: BinaryIO) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd") as stream:
+        while True:
+            try:
+                chunk = stream.read(_CHUNK)
+            except OSError as error:
+                if error.errno is not None:
+                    raise
+                raise EOFError(str(error)) from error
+            if not chunk:
+                return
+            yield chunk
+
+
+class _Chunks(io.RawIOBase):
+    """A file made of the pieces of an iterator."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._left = chunks, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            piece = next(self._chunks, None)
+            if piece is None:
+                return 0
+            self._left = piece
+        count = min(len(buffer), len(self._left))
+        buffer[:count], self._left = self._left[:count], self._left[count:]
+        return count
+
+
+_copies: dict[tuple[str, int], IO[bytes]] = {}
+_copying = threading.Lock()
+
+
+def _copied(path: str | Path) -> IO[bytes]:
+    """The temporary file that holds what came through a pipe, which can be read only once."""
+    with _copying:
+        state = os.fstat(0) if str(path) == STDIN else Path(path).stat()
+        key = (str(path), state.st_ino)
+        if key not in _copies:
+            _copies[key] = _copy_of(path)
+        return _copies[key]
+
+
+def _copy_of(path: str | Path) -> IO[bytes]:
+    if str(path) == STDIN:
+        if os.isatty(0):
+            raise InputError("- reads standard input, which is a terminal; pipe the rows in, or name a file")
+        source: BinaryIO = open(0, "rb", closefd=False)  # noqa: SIM115 (the caller closes it)
+        first = b""
+    else:
+        source, first = _opened_pipe(path)
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 (it stays until the process ends)
+    copy.write(first)
+    with source:
+        while chunk := source.read(_CHUNK):
+            if copy.tell() + len(chunk) > _MOST_PIPED:
+                raise InputError(
+                    f"{name_of(path)}: more than {_MOST_PIPED // 2**30} GiB came through the pipe; use a file"
+                )
+            copy.write(chunk)
+    copy.flush()
+    return copy
+
+
+def _opened_pipe(path: str | Path) -> tuple[BinaryIO, bytes]:
+    """A pipe and its first bytes; opened without waiting, since a pipe that nobody writes to would never open."""
+    descriptor = opened_file(Path(path), os.O_RDONLY | WITHOUT_WAITING)
+    patience = time.monotonic() + _WRITER_SECONDS
+    first = b""
+    while not first:
+        try:
+            first = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            select.select([descriptor], [], [])
+            continue
+        if not first:
+            if time.monotonic() > patience:
+                os.close(descriptor)
+                raise InputError(f"{path}: cannot be read: it is a pipe that is empty or that nobody writes to")
+            time.sleep(0.01)
+    wait_again(descriptor)
+    return os.fdopen(descriptor, "rb"), first
+
+
+class _Copy(io.RawIOBase):
+    """One reader of a shared temporary file, with a position of its own."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._at = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset if whence == os.SEEK_SET else self._moved(offset, whence)
+        return self._at
+
+    def _moved(self, offset: int, whence: int) -> int:
+        return offset + (self._at if whence == os.SEEK_CUR else os.fstat(self._file.fileno()).st_size)
+
+    def readinto(self, buffer: Any) -> int:
+        with _copying:
+            self._file.seek(self._at)
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from autorubric import RubricDataset
+from autorubric.cli.app import run
+from autorubric.core.verdict import CriterionVerdict
+from autorubric.evaluation import EvalResult
+
+MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
+RUBRIC = [
+    {"name": "Short", "requirement": "Contains at most 5 words."},
+    {"name": "Kind", "requirement": "Is kind."},
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("rubric.json").write_text(json.dumps(RUBRIC), encoding="utf-8")
+    Path("answers.csv").write_text("\ufeffID;Answer;Model\na;Thank you.;m1\nb;;m2\n", encoding="utf-8")
+    return tmp_path
+
+
+def graded(*words: str) -> list[tuple[str | None, str, object, dict[str, object]]]:
+    assert run(["grade", *words, "--judge", "builtin/offline", "-o", "run"]) == 0
+    items = [result.item for result in EvalResult.from_experiment("run").item_results]
+    return [(item.id, item.submission, item.ground_truth, item.metadata) for item in items]
+
+
+def test_rows_of_a_table_are_graded_and_blank_answers_count(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert graded("answers.csv", "--rubric", "rubric.json") == [
+        ("a", "Thank you.", None, {"Model": "m1"}),
+        ("b", "", None, {"Model": "m2"}),
+    ]
+    told = capsys.readouterr().err
+    assert "note: answers.csv: column 'Answer' is read as the submission" in told
+    assert "note: answers.csv: column 'ID' is read as the id" in told
+
+
+def test_rows_bring_rubrics_and_labels_by_name(folder: Path) -> None:
+    rows = [
+        {"response": "Yes.", "prompt": "Well?", "rubrics": RUBRIC, "ground_truth": {"kind": "UNMET", "Short": "met"}}
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), "rows.parquet")
+    assert graded("rows.parquet") == [(None, "Yes.", [MET, UNMET], {})]
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "says"),
+    [
+        (
+            "answer,output\na,b\n",
+            [],
+            ["the submission may be column 'answer' or 'output'", "--column submission=NAME"],
+        ),
+        ("answer,x\na,b\n", ["--column", "submission=y"], ["no column 'y'; the columns are 'answer', 'x'"]),
+        ("answer,x\na,b\n", ["--column", "text=x"], ["expected ROLE=NAME with one of submission"]),
+        ("a1,b1\na,b\n", [], ["no column is called like a submission; the columns are 'a1', 'b1'"]),
+        ("id,answer\n", [], ["no submissions in it"]),
+        ("id,answer\n1,a\n1,b\n", [], ["item 1 has the id '1' of item 0"]),
+        (
+            'answer,ground_truth\na,"{""Short"": ""MET"", ""Kidn"": ""MET""}"\n',
+            [],
+            ["called 'Kidn'; did you mean 'Kind'?"],
+        ),
+        ('answer,ground_truth\na,"{""Short"": ""MET""}"\n', [], ["ground_truth has no verdict on 'Kind'"]),
+    ],
+)
+def test_rows_that_cannot_be_graded_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: str, words: list[str], says: list[str]
+) -> None:
+    Path("a.csv").write_text(content, encoding="utf-8")
+    assert run(["grade", "a.csv", "--rubric", "rubric.json", *words, "--judge", "builtin/offline"]) == 2
+    told = capsys.readouterr().err
+    assert all(part in told for part in ("a.csv" if "ROLE" not in says[0] else "--column", *says)), told
+
+
+def test_rows_without_any_rubric_say_how_to_give_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["grade", "answers.csv", "--judge", "builtin/offline"]) == 2
+    assert "answers.csv: 2 of 2 rows have no rubric; pass --rubric FILE" in capsys.readouterr().err
+
+
+LABELS = "id,criterion,label,annotator\n"
+
+
+def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "a,short,MET,ana\na,Is kind.,UNMET,ana\na,Short,met,ben\na,Kind,MET,ben\n"
+    Path("labels.csv").write_text(LABELS + rows, encoding="utf-8")
+    words = ["answers.csv", "--rubric", "rubric.json", "--labels", "labels.csv", "--annotator", "ana"]
+    assert [truth for _, _, truth, _ in graded(*words)] == [[MET, UNMET], None]
+    assert "note: 1 of 2 items have no labels in the file and count as unlabelled" in capsys.readouterr().err
+    Path("more.csv").write_text("item,verdict,criterion\nb,UNMET,Short\nb,UNMET,Kind\n", encoding="utf-8")
+    both = ["--labels", "labels.csv", "--labels", "more.csv"]
+    for words in (["--annotator", "majority"], ["--by", "criterion"]):
+        assert run(["agree", "run", *both, *words]) == 2
+        assert "(ana: UNMET, ben: MET)" in capsys.readouterr().err
+    Path("labels.csv").write_text(f"{LABELS}a,Short,MET,ana\na,Kind,UNMET,ana\n", encoding="utf-8")
+    assert run(["agree", "run", *both, "--by", "criterion", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    rows = "a,short,MET,ana\na,Is kind.,UNMET,ana\na,Short,met,ben\na,Kind,MET,ben\n"
+    Path("labels.csv").write_text(LABELS + rows, encoding="utf-8")
+    assert run(["agree", "run", "--labels", "labels.csv"]) == 2
+    told = "item 'a', criterion 'Kind': annotators disagree (ana: UNMET, ben: MET); pass --annotator NAME or majority"
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "says"),
+    [
+        ("c,Short,MET,ana\n", [], "labels.csv:2: no item has the id 'c'"),
+        ("a,Shrot,MET,ana\n", [], "labels.csv:2: no criterion is called 'Shrot'; did you mean 'Short'?"),
+        ("a,Short,maybe,ana\n", [], "labels.csv:2: label 'maybe' is not one of MET, UNMET, CANNOT_ASSESS"),
+        ("a,Short,MET,ana\na,Short,MET,ana\n", [], "labels.csv:3: this label is given at labels.csv:2 already"),
+        ("a,Short,MET,ana\n", [], "item 'a' has no label for 'Kind'; label all criteria or none"),
+        ("a,Short,MET,ana\na,Kind,MET,ana\n", ["--annotator", "bob"], "--annotator 'bob' is unknown"),
+        ("a,Short,,ana\n", [], "there are no labels in it"),
+        (
+            "a,Kind,MET,ana\na,Kind,UNMET,ben\na,Short,MET,ana\n",
+            ["--annotator", "majority"],
+            "no label has a majority (ana: MET, ben: UNMET)",
+        ),
+    ],
+)
+def test_labels_that_cannot_be_joined_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], rows: str, words: list[str], says: str
+) -> None:
+    Path("labels.csv").write_text(LABELS + rows, encoding="utf-8")
+    command = ["grade", "answers.csv", "--rubric", "rubric.json", "--labels", "labels.csv", *words]
+    assert run([*command, "--judge", "builtin/offline"]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_majority_is_taken_where_it_is_asked_for(folder: Path) -> None:
+    votes = "a,Kind,MET,ana\na,Kind,UNMET,ben\na,Kind,UNMET,cy\na,Short,MET,ana\n"
+    Path("labels.csv").write_text(LABELS + votes, encoding="utf-8")
+    words = ["answers.csv", "--rubric", "rubric.json", "--labels", "labels.csv", "--annotator", "majority"]
+    assert [truth for _, _, truth, _ in graded(*words)] == [[MET, UNMET], None]
+
+
+def test_a_dataset_in_a_table_warns_of_its_guesses(folder: Path) -> None:
+    cell = json.dumps(RUBRIC).replace('"', '""')
+    Path("set.csv").write_text(f'Query,Reply,rubric\nWhy?,So.,"{cell}"\n', encoding="utf-8")
+    with pytest.warns(UserWarning, match="column 'Reply' is read as the submission"):
+        made = RubricDataset.from_file("set.csv", columns={"prompt": "Query"})
+    assert (made[0].submission, made[0].prompt, len(made.get_item_rubric(0))) == ("So.", "Why?", 2)
+
+
+def test_the_domain_of_each_row_comes_from_its_column(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("q.tsv").write_text("Instruction\tField\nWhy is ice light?\tphysics\n", encoding="utf-8")
+    words = ["synthesize", "q.tsv", "--models", "builtin/offline", "--domain-column", "Field", "-o", "out"]
+    assert run([*words, "--profile", "full"]) == 0
+    row = json.loads(Path("out/final_full.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert (row["question"], row["domain"]) == ("Why is ice light?", "physics")
+    assert run([*words[:5], "Filed", "-o", "other"]) == 2
+    assert "no column 'Filed'; the rows have 'Instruction', 'Field'; did you mean --domain-column Field?" in (
+        capsys.readouterr().err
+    )
+
+
+def test_two_columns_that_may_be_the_query_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = '[{"instruction": "Sum up.", "input": "A text.", "output": "So."}]'
+    Path("alpaca.json").write_text(row, encoding="utf-8")
+    words = ["synthesize", "alpaca.json", "--models", "builtin/offline", "-o", "out"]
+    assert run(words) == 2
+    says = "alpaca.json: the question may be column 'instruction' or 'input'; say which with --question-column NAME"
+    assert says in capsys.readouterr().err
+    assert run([*words, "--question-column", "instruction", "--dry-run"]) == 0

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from autorubric.errors import InputError
+from autorubric.rows import read_rows
+
+ROWS = [{"id": "q1", "question": 'Why "now"?\nAnd how?'}, {"id": "q2", "question": "它是什么；为什么?"}]
+
+
+def zstd(data: bytes) -> bytes:
+    packed: bytes = pa.compress(data, codec="zstd", asbytes=True)
+    return packed
+
+
+def delimited(delimiter: str) -> str:
+    def cell(text: str) -> str:
+        return '"' + text.replace('"', '""') + '"'
+
+    return "".join(
+        delimiter.join(map(cell, cells)) + "\r\n" for cells in (("id", "question"), *(row.values() for row in ROWS))
+    )
+
+
+def arrow(make: Callable[..., pa.RecordBatchStreamWriter]) -> bytes:
+    table = pa.Table.from_pylist(ROWS)
+    sink = io.BytesIO()
+    with make(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def parquet() -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(ROWS), sink)
+    return sink.getvalue()
+
+
+LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode()
+KINDS: dict[str, bytes] = {
+    "commas": delimited(",").encode(),
+    "semicolons as Excel saves them": b"\xef\xbb\xbf" + delimited(";").encode(),
+    "tabs in UTF-16": delimited("\t").encode("utf-16"),
+    "big-endian UTF-16": b"\xfe\xff" + delimited(",").encode("utf-16-be"),
+    "a separator line": b"sep=;\r\n" + delimited(";").encode(),
+    "empty lines": b"\r\n" + delimited(",").replace('\r\n"q2"', '\r\n\r\n,\r\n"q2"').encode(),
+    "JSON Lines": LINES,
+    "JSON Lines with a mark and CRLF": b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n"),
+    "a JSON list": json.dumps(ROWS).encode(),
+    "an indented JSON list": json.dumps(ROWS, indent=2).encode(),
+    "YAML": yaml.safe_dump(ROWS, allow_unicode=True).encode(),
+    "Parquet": parquet(),
+    "Arrow stream": arrow(pa.ipc.new_stream),
+    "Feather": arrow(pa.ipc.new_file),
+    "gzip of CSV": gzip.compress(delimited(",").encode()),
+    "gzip of JSON": gzip.compress(json.dumps(ROWS).encode()),
+    "zstd of JSON Lines": zstd(LINES),
+    "two zstd frames": zstd(LINES[:40]) + zstd(LINES[40:]),
+    "two gzip members": gzip.compress(LINES[:40]) + gzip.compress(LINES[40:]),
+}
+
+
+@pytest.mark.parametrize("name", ["rows", "rows.json", "rows.jsonl"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_content_says_what_a_file_is_and_not_its_name(tmp_path: Path, kind: str, name: str) -> None:
+    (tmp_path / name).write_bytes(KINDS[kind])
+    if kind == "YAML" and name != "rows":
+        pytest.skip("YAML and broken JSON cannot be told apart by content")
+    problems: list[str] = []
+    assert [record.fields for record in read_rows(tmp_path / name, problems)] == ROWS
+    assert not problems
+
+
+def test_places_are_the_lines_on_which_rows_start(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'sep=,\r\nid,text\r\n1,"a\r\nb"\r\n\r\n2,c\r\n')
+    found = [(Path(record.where).name, record.number) for record in read_rows(tmp_path / "a.csv", [])]
+    assert found == [("a.csv:3", 3), ("a.csv:6", 6)]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"id,text\n1\n2,a,b\n3,c\n", ["a.csv:2: the row has 1 cells", "a.csv:3: the row has 3 cells"]),
+        (b"id,id,text\n1,2,3\n", ["a.csv:1: the header has 'id' more than once"]),
+        (b'id,text\n1,"open\n2,b\n', ["a.csv:2: a quote that opens here is not closed"]),
+        (b'id,text\n1,"say "hi""\n', ["a.csv:2: not valid CSV", "double each quote"]),
+        (b"id,text\n1,caf\xe9\n", ["a.csv:2: byte 0xe9 at column 6 is not UTF-8"]),
+        (b"id,text\n1,a\0b\n", ["a.csv:2: the line holds a NUL"]),
+        (b"id,text\r1,a\r2,b\r", ["bare carriage return"]),
+        (b"", ["a.csv: the file is empty"]),
+        (b'id,messages\n1,"[{""role"": "\n', ["a.csv:2: 'messages' holds no valid JSON"]),
+        (gzip.compress(b"id,text\n1,a\n")[:-6], ["a.csv", "damaged or cut off"]),
+        (zstd(b"id,text\n" + os.urandom(500).hex().encode())[:-6], ["a.csv", "damaged or cut off"]),
+        (b"PK\x03\x04 and so on", ["an Excel workbook"]),
+        ("id,text\n1,a\n".encode("utf-32"), ["UTF-32"]),
+        (b"\xff\xfei", ["not valid UTF-16"]),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named_with_its_line(tmp_path: Path, content: bytes, says: list[str]) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    problems: list[str] = []
+    try:
+        list(read_rows(tmp_path / "a.csv", problems))
+    except InputError as error:
+        problems += error.problems
+    for part in says:
+        assert any(part in problem for problem in problems), problems
+
+
+def test_only_columns_of_lists_and_conversations_are_read_as_json(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "Hi, you"}]
+    cell = json.dumps(messages).replace('"', '""')
+    text = (
+        f'id,answer,messages,prompt,rubric\n1,"{cell}","{cell}","{cell}",\n2,[1],"{messages}",[1],"[{{""a"": 1}}]"\n'
+    )
+    (tmp_path / "a.csv").write_text(text)
+    one, two = (record.fields for record in read_rows(tmp_path / "a.csv", []))
+    assert one == {
+        "id": "1",
+        "answer": json.dumps(messages),
+        "messages": messages,
+        "prompt": messages,
+        "rubric": None,
+    }
+    assert two == {"id": "2", "answer": "[1]", "messages": messages, "prompt": "[1]", "rubric": [{"a": 1}]}
+
+
+def test_a_column_without_a_name_is_called_as_pandas_calls_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(",id\n0,q1\n")
+    assert [record.fields for record in read_rows(tmp_path / "a.csv", [])] == [{"Unnamed: 0": "0", "id": "q1"}]
+
+
+def save(folder: Path, rows: list[dict[str, str]], shards: int) -> None:
+    """What `Dataset.save_to_disk` writes: streams and a state that names them."""
+    folder.mkdir(parents=True)
+    names = [f"data-{number:05}-of-{shards:05}.arrow" for number in range(shards)]
+    for number, name in enumerate(names):
+        table = pa.Table.from_pylist(rows[number::shards])
+        with pa.ipc.new_stream(folder / name, table.schema) as writer:
+            writer.write_table(table)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
+    (folder / "dataset_info.json").write_text("{}")
+
+
+def test_a_dataset_saved_to_disk_is_read_with_all_its_shards(tmp_path: Path) -> None:
+    save(tmp_path / "set", ROWS, 2)
+    assert [record.fields for record in read_rows(tmp_path / "set", [])] == ROWS
+    (tmp_path / "set" / "data-00001-of-00002.arrow").unlink()
+    with pytest.raises(InputError, match="data-00001-of-00002"):
+        list(read_rows(tmp_path / "set", []))
+    (tmp_path / "set" / "state.json").write_text('{"_data_files": [{"filename": "../../secret"}]}')
+    with pytest.raises(InputError, match="expected the names of files in the folder"):
+        list(read_rows(tmp_path / "set", []))
+
+
+def test_a_split_is_named_behind_its_folder(tmp_path: Path) -> None:
+    for split, rows in (("train", ROWS), ("test", ROWS[:1])):
+        save(tmp_path / "saved" / split, rows, 1)
+    (tmp_path / "saved" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    (tmp_path / "hub" / "data").mkdir(parents=True)
+    (tmp_path / "hub" / "README.md").write_text("---\nlicense: mit\n---\n")
+    for name in ("train-00000-of-00002", "train-00001-of-00002", "test-00000-of-00001"):
+        (tmp_path / "hub" / "data" / f"{name}.parquet").write_bytes(parquet())
+    for folder, count in (("saved", 2), ("hub", 4)):
+        with pytest.raises(
+            InputError, match=rf"{folder}: the folder has the splits .*name one, such as .*{folder}/t"
+        ):
+            list(read_rows(tmp_path / folder, []))
+        assert len(list(read_rows(tmp_path / folder / "train", []))) == count
+    with pytest.raises(InputError, match="File not found"):
+        list(read_rows(tmp_path / "hub" / "validation", []))
+
+
+def test_a_folder_of_one_split_needs_no_name(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    (tmp_path / "hub" / "train.csv").write_bytes(KINDS["commas"])
+    assert [record.fields for record in read_rows(tmp_path / "hub", [])] == ROWS
+
+
+def test_a_named_pipe_is_read_while_it_is_written_and_may_be_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(KINDS["Parquet"],))
+    writer.start()
+    for _ in range(2):
+        assert [record.fields for record in read_rows(path, [])] == ROWS
+    writer.join()
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="a pipe that is empty or that nobody writes to"):
+        list(read_rows(tmp_path / "pipe", []))
+
+
+@pytest.mark.parametrize("kind", ["commas", "zstd of JSON Lines", "Feather"])
+@pytest.mark.parametrize("path", ["-", "/dev/stdin"])
+def test_standard_input_is_read_as_often_as_needed(kind: str, path: str) -> None:
+    code = (
+        "import json, sys; from autorubric.rows import read_rows\n"
+        "for _ in range(2): print(json.dumps([record.fields for record in read_rows(sys.argv[1], [])]))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, path], input=KINDS[kind], capture_output=True, check=True)
+    assert [json.loads(line) for line in ended.stdout.splitlines()] == [ROWS, ROWS]
+
+
+def test_a_table_larger_than_memory_is_read_row_by_row(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "a.csv.gz", "wt", compresslevel=1) as file:
+        file.write("id,text\n")
+        file.writelines(f"{number},{'x' * 1000}\n" for number in range(100_000))
+    code = (
+        "import resource, sys; from autorubric.rows import read_rows\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "print(sum(1 for _ in read_rows(sys.argv[1], [])))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.csv.gz")], capture_output=True, check=True, text=True
+    )
+    rows, kilobytes = map(int, ended.stdout.split())
+    assert rows == 100_000
+    assert kilobytes < 30_000  # the text has 100 MB
