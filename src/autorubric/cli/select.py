@@ -115,11 +115,15 @@ def select(
     twice.
     """
     given = {**locals(), "typed": flags.typed(context)}
-    if is_run_directory(data):
+    return _carried_out(given, context.obj or sys.argv[1:])
+
+
+def _carried_out(given: dict[str, Any], arguments: Sequence[str]) -> int:
+    if is_run_directory(given["data"]):
         return select_graded(given)
-    session = _session(given, context.obj or sys.argv[1:])
-    with call_log(log_json, log_prompts, out):
-        return run(session.estimate() if dry_run else session.run())
+    session = _session(given, arguments)
+    with call_log(given["log_json"], given["log_prompts"], given["out"]):
+        return run(session.estimate() if given["dry_run"] else session.run())
 
 
 _READ = ("data", "candidates", "training_data", "prices", "prompts")

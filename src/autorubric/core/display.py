@@ -103,7 +103,7 @@ def brief(value: Any, most: int = _MOST_OF_ONE) -> str:
 
     Example:
         >>> print(brief("word " * 100, 20), brief([1, 2]), brief({n: n for n in range(9)}))
-        'word word word wor…' [1, 2] <9 int>
+        'word word word wo…' [1, 2] <9 int>
     """
     if isinstance(value, str):
         return repr(clipped(value, most - 2))

@@ -17,7 +17,7 @@ def rubric_text(kind: str, criteria: Sequence[Criterion], guidelines: str | None
     Example:
         >>> long = [Criterion(name=f"C{n}", weight=2, requirement="Names a cause. " * 30) for n in range(30)]
         >>> rubric_text("Rubric", long, None)
-        '<Rubric: 30 criteria, 60 points; C0 (2), C1 (2), C2 (2), ... more>'
+        '<Rubric: 30 criteria, 60 points; C0 (2), C1 (2), C2 (2), ...>'
     """
     if len(criteria) * 30 < _MOST and sum(len(criterion.requirement) for criterion in criteria) < _MOST:
         more = f", guidelines={guidelines!r}" if guidelines else ""
