@@ -43,7 +43,7 @@ from autorubric.llm.tally import at_work, count_retry, waiting
 
 _log = logging.getLogger("autorubric.llm")
 
-_GUESSED_COMPLETION = 1024  # tokens, where a tokens-per-minute limit has to be kept without knowing
+_GUESSED_COMPLETION = 1024.0  # tokens, where a tokens-per-minute limit has to be kept and no reply has come yet
 
 
 _Attempted: TypeAlias = tuple[Terms, Mapping[str, Any], "Reply | Fault"]
@@ -100,6 +100,7 @@ class ChatModel:
         self._limiter.join(self, self._allowance())
         self._endpoints.model_opened()
         self._closed = False
+        self._completion = _GUESSED_COMPLETION  # mean tokens of the last completions
         spans.trace_calls()
 
     @property
@@ -222,6 +223,7 @@ class ChatModel:
                 self._limiter.passed(place)
             if isinstance(outcome, Reply) and outcome.usage and estimate:
                 off = estimate - outcome.usage.total_tokens
+                self._completion += (outcome.usage.completion_tokens - self._completion) / 8
             return terms, body, outcome
         finally:
             if not heard:
@@ -322,7 +324,9 @@ class ChatModel:
             return 0
         prompt = sum(len(content) for _, content in request.messages) // 4
         most = self._parameters.get("max_tokens")
-        return prompt + (min(most, _GUESSED_COMPLETION) if isinstance(most, int) else _GUESSED_COMPLETION)
+        if isinstance(most, int):
+            return prompt + min(most, int(_GUESSED_COMPLETION))
+        return prompt + round(self._completion)
 
     def _allowance(self) -> Allowance:
         config = self._config
