@@ -246,7 +246,9 @@ class Pace:
     def _closed_for(self, now: float) -> float:
         if self._tried is None:
             return max(0.0, self._try_at - now, self._stop - now)
-        patience = self._tried.at + max(FIRST_GAP, _PATIENCE * self._slowest)
+        # A refusal that is slow because a machine is busy must not look like an acceptance.
+        least = EVIDENCE if self.rate == math.inf else max(FIRST_GAP, self._window / 10)
+        patience = self._tried.at + max(least, _PATIENCE * self._slowest)
         if now < patience:
             return patience - now
         self._open(now)
