@@ -65,7 +65,10 @@ def select(
     margin: _Margin = 0.1,
     trainer: _Trainer = None,
     judge: flags.Judge = None,
-    judge_key_env: flags.KeyEnv = None,
+    base_url: flags.BaseUrl = None,
+    api_key_env: flags.ApiKeyEnv = None,
+    judge_key_env: flags.JudgeKeyEnv = None,
+    allow_plain_http: flags.PlainHttp = False,
     aggregation: flags.Aggregation = "majority",
     ordinal_aggregation: flags.Ordinal = "mean",
     nominal_aggregation: flags.Nominal = "mode",
@@ -131,7 +134,9 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
         raise InputError("--candidates and --sample exclude each other; pass one of them")
     if given["sample_key_env"] and not given["sample"]:
         raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
-    grader = grader_of({**given, "on_failure": "none", "length_penalty": None})
+    # Checks may decide what models wrote: then these flags speak of the models that write.
+    meant = given["typed"] - set(flags.OF_MODELS) if given["sample"] else given["typed"]
+    grader = grader_of({**given, "typed": meant, "on_failure": "none", "length_penalty": None})
     sampling = Sampling(_samplers(given), given["k"]) if given["sample"] else None
     queries, candidates, skipped = _inputs(given)
     return SelectionSession(
@@ -167,7 +172,7 @@ def _samplers(given: dict[str, Any]) -> dict[str, Any]:
     from autorubric.cli.grading_inputs import judges_of
 
     common = {
-        "api_key_env": given["sample_key_env"],
+        **flags.reached(given, "sample_key_env"),
         "temperature": given["sample_temperature"],
         "max_tokens": given["sample_max_tokens"],
         "timeout": given["timeout"],
