@@ -180,8 +180,8 @@ def reached(given: Mapping[str, Any], own_key: str) -> dict[str, Any]:
     """How the models of one kind are reached, as fields of `LLMConfig`; `own_key` is the flag of their own key.
 
     Raises:
-        ConfigError: an address cannot be used, or a flag does not name a variable. The value is not repeated: it may be
-            the key.
+        ConfigError: an address cannot be used, or a flag does not name a variable. The value is not repeated, as it
+            may be the key.
 
     Example:
         >>> reached({"base_url": None, "api_key_env": "sk-planted", "allow_plain_http": False}, "judge_key_env")
