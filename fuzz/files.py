@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import zstandard
 
 from autorubric import Rubric, RubricDataset
 from autorubric.checks import run_check
@@ -248,7 +247,7 @@ _ROW_FILES = (
     b'[{"submission": "So.", "rubric": [{"requirement": "Is brief"}], "ground_truth": {"C1": "MET"}}]',
     b"- submission: So.\n",
     gzip.compress(b"id,text\n1,So.\n"),
-    zstandard.compress(b"id,text\n1,So.\n"),
+    pa.compress(b"id,text\n1,So.\n", codec="zstd", asbytes=True),
     _arrow(stream=True),
     _arrow(stream=False),
 )

@@ -147,6 +147,18 @@ def test_step_files_grow_while_the_run_goes_on_and_a_kill_leaves_no_scratch_file
     assert not list(out.glob(".*.tmp"))
 
 
+def test_drafts_of_a_killed_run_are_removed_and_the_users_own_files_stay(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    draft, own = out / ".step0_reference.jsonl.0123456789ab.tmp", out / ".notes.tmp"
+    draft.write_text("{", encoding="utf-8")
+    own.write_text("mine", encoding="utf-8")
+    words = ["synthesize", str(queries(tmp_path, 1)), "--models", "builtin/offline", "--out", str(out)]
+    assert finish([sys.executable, "-m", "autorubric", *words]).returncode == 0
+    assert not draft.exists()
+    assert own.read_text(encoding="utf-8") == "mine"
+
+
 def test_the_printed_command_resumes_as_it_is_printed(endpoint: LoopbackProcess, tmp_path: Path) -> None:
     folder = tmp_path / "my runs"
     folder.mkdir()

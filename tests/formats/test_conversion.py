@@ -110,7 +110,7 @@ def test_extras_can_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "autorubric is text that is no JSON"),
+        ("{", "autorubric is not valid JSON"),
         ('{"colour": 1}', "autorubric holds the unknown keys colour"),
         ('{"id": 5}', "autorubric.id is 5; expected text"),
         ('{"criteria": {"7": {"weight": 1}}}', "autorubric.criteria names criterion '7'; the row has 1"),

@@ -123,7 +123,7 @@ def test_open_instruct_names_a_criterion_in_three_ways(key: str) -> None:
     record = read(row)
     assert [(one.requirement, one.weight) for one in record.criteria] == [("Names a plant.", 0.5), ("Is brief.", 1.0)]
     assert record.metadata == {}
-    with pytest.raises(InputError, match="ground_truth is text that is no JSON"):
+    with pytest.raises(InputError, match="ground_truth is not valid JSON"):
         read({**row, "ground_truth": "{"})
 
 

@@ -29,11 +29,11 @@ def test_a_cost_that_is_no_amount_is_no_cost(cost: Any) -> None:
     assert (reply.text, reply.cost) == ("MET", None)
 
 
-def test_a_count_of_tokens_that_no_ledger_can_hold_is_no_count() -> None:
+def test_a_count_of_tokens_that_no_ledger_can_hold_counts_as_no_usage() -> None:
     body = {"choices": [{"message": {"content": "MET"}}], "usage": {"prompt_tokens": 2**63, "completion_tokens": 2}}
     reply = read_reply(json.dumps(body).encode(), 0.1)
-    assert isinstance(reply, Reply) and reply.usage is not None
-    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (0, 2)
+    assert isinstance(reply, Reply)
+    assert reply.usage is None  # so the call is charged at the worst case
 
 
 def test_the_linter_refuses_a_weight_beyond_every_float() -> None:
@@ -103,5 +103,5 @@ def test_a_released_row_with_odd_mirrors_is_refused(extra: Any) -> None:
 def test_a_text_nested_without_end_is_refused(key: str) -> None:
     row = {"question": "Why?", "reference_answer": "", "question_source": "", "rubric_count": 1}
     row["rubric"] = [{"title": "Cause", "description": "Says why.", "weight": 5}]
-    with pytest.raises(InputError, match=f"{key} is text that is no JSON"):
+    with pytest.raises(InputError, match=f"{key} is not valid JSON"):
         format_named("rar").read({**row, key: DEEP})

@@ -262,8 +262,10 @@ def _option_problems(options: list[CriterionOption]) -> list[str]:
 
 def _check_problems(check: dict[str, Any]) -> list[str]:
     found = []
-    if not isinstance(check.get("name"), str) or not check["name"].strip():
-        found.append(f"check has the name {check.get('name')!r}; expected the name of a check")
+    if "name" not in check:
+        found.append('check has no name; expected {"name": "…", "parameters": {…}}')
+    elif not isinstance(check["name"], str) or not check["name"].strip():
+        found.append(f"check has the name {check['name']!r}; expected the name of a check")
     if not isinstance(check.get("parameters", {}), dict):
         found.append(f"check has parameters of type {type(check['parameters']).__name__}; expected a mapping")
     for key in check:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import IO, Any, Literal, overload
 from autorubric.errors import InputError
 from autorubric.system.files import opened, set_permissions, sync_folder
 
+_DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM})
 
 
@@ -77,6 +79,23 @@ def atomic_writer(
         'done\n'
     """
     return _writer(path, mode, permissions)
+
+
+def remove_drafts(folder: Path) -> None:
+    r"""Remove what writes into `folder` left behind when their process was killed; call it while nobody else writes.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / ".rows.jsonl.0123456789ab.tmp").write_text("{")
+        >>> remove_drafts(folder)
+        >>> list(folder.iterdir())
+        []
+    """
+    for path in folder.glob(".*.tmp"):
+        if _DRAFT.fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
 
 
 @contextmanager

@@ -78,8 +78,7 @@ def read_entries(
             continue
         try:
             rest = rest_of(entry, frozenset((*names.text, *names.weight, names.name or "")))
-            fields.update(more(rest) if more is not None else {"metadata": rest})
-            criteria.append(Criterion(**fields))
+            criteria.append(Criterion(**fields, **_further(rest, place, more)))
         except ValidationError as error:
             problems += (f"{place}: {line}" for line in error_lines(error))
         except InputError as error:
@@ -87,6 +86,15 @@ def read_entries(
     if problems:
         raise InputError(problems)
     return tuple(criteria)
+
+
+def _further(
+    rest: dict[str, Any], place: str, more: Callable[[Mapping[str, Any]], dict[str, Any]] | None
+) -> dict[str, Any]:
+    """The fields in the remaining keys of an entry; a `check` decides a criterion in every format."""
+    check = rest.pop("check", None)
+    fields = more(rest) if more is not None else {"metadata": rest}
+    return fields if check is None else {**fields, "check": from_json_text(check, f"{place}.check")}
 
 
 def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +142,7 @@ def from_json_text(value: Any, key: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{key} is text that is no JSON: {in_short(error)}") from None
+        raise InputError(f"{key} is not valid JSON: {in_short(error)}") from None
 
 
 def _fields(entry: Mapping[str, Any], place: str, names: Names, problems: list[str]) -> dict[str, Any] | None:

@@ -109,7 +109,7 @@ def load(text: Any) -> dict[str, Any]:
     try:
         value = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{KEY} is text that is no JSON: {in_short(error)}") from None
+        raise InputError(f"{KEY} is not valid JSON: {in_short(error)}") from None
     return dict(_mapping(value, ""))
 
 

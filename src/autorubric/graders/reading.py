@@ -16,16 +16,34 @@ from autorubric.llm.reading.thinking import without_thinking
 from autorubric.llm.request import Answer, Failure, Reply, Unreadable
 
 _VERDICTS = {
-    "met": CriterionVerdict.MET,
-    "unmet": CriterionVerdict.UNMET,
-    "not met": CriterionVerdict.UNMET,
-    "cannot assess": CriterionVerdict.CANNOT_ASSESS,
+    word: verdict
+    for verdict, words in {
+        CriterionVerdict.MET: ("met", "true", "satisfied", "满足", "已满足", "滿足"),
+        CriterionVerdict.UNMET: (
+            "unmet",
+            "not met",
+            "false",
+            "not satisfied",
+            "不满足",
+            "未满足",
+            "不滿足",
+            "未滿足",
+        ),
+        CriterionVerdict.CANNOT_ASSESS: ("cannot assess", "无法评估", "无法判断", "無法評估", "無法判斷"),
+    }.items()
+    for word in words
 }
-_TRUTHS = {"true": CriterionVerdict.MET, "false": CriterionVerdict.UNMET}
+# To the question whether a criterion is met, yes and no are answers; to that for its status they are not.
+_TRUTHS = {"yes": CriterionVerdict.MET, "no": CriterionVerdict.UNMET}
+_LABEL = re.compile(
+    r"\A[\s*_`\"']*(?:final\s+)?(?:verdict|criterion[ _]status|判定|结论)[\s*_`\"']*[:：]", re.IGNORECASE
+)
 _EXPLANATIONS = ("explanation", "reason", "rationale")
 _SEPARATORS = re.compile(r"[\s_\-]+")
-_KEYS = ("criterion_status", "criteria_met", "selected_option")
-_STATED = re.compile(rf'"({"|".join(_KEYS)})"\s*:\s*("[^"\n]{{0,80}}"|[\w.+-]+)')
+_KEYS = ("criterion_status", "criteria_met", "selected_option", "verdict")
+_STATED = re.compile(
+    rf"""["'“”]({"|".join(_KEYS)})["'“”]\s*[:：]\s*("[^"\n]{{0,80}}"|'[^'\n]{{0,80}}'|“[^”\n]{{0,80}}”|[\w.+-]+)"""
+)
 _CONCLUDED = re.compile(
     r"\b(?:criterion|requirement|condition)\b[^.\n]{0,30}?\b(?:is|was|are)\s+(not\s+met|unmet|met)\b", re.IGNORECASE
 )
@@ -59,8 +77,8 @@ class Said:
 def read_binary(reply: Reply) -> Answer[Said] | Unreadable:
     """The verdict in a reply.
 
-    The verdict has to be one of the three words, whatever their case and spelling ("Not met" is UNMET), or
-    `criteria_met` true or false. Nothing is guessed from prose, and a reply with verdicts that differ has none.
+    The verdict has to be one of the three words or a plain equivalent, whatever the case and spelling ("Not met",
+    false and "不满足" are UNMET). Nothing is guessed from prose, and a reply with verdicts that differ has none.
 
     Example:
         >>> read_binary(Reply('{"explanation": "It names one.", "criterion_status": "met"}')).value.verdict
@@ -68,7 +86,7 @@ def read_binary(reply: Reply) -> Answer[Said] | Unreadable:
         >>> read_binary(Reply("I would say that it is met.")).message
         'the reply holds no JSON object'
     """
-    found = read_json(reply, "object", ("criterion_status", "criteria_met"))
+    found = read_json(reply, "object", ("criterion_status", "criteria_met", "verdict"))
     if isinstance(found, Unreadable):
         return _bare_word(reply) or found
     record = {_key(key): value for key, value in found.value.items()}
@@ -128,23 +146,32 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
         <CriterionVerdict.UNMET: 'UNMET'>
     """
     stated = []
-    if record.get("criterion_status") is not None:
-        word = record["criterion_status"]
-        verdict = _VERDICTS.get(_folded(word)) if isinstance(word, str) else None
+    if (status := record.get("criterion_status")) is not None:
+        verdict = _verdict(status)
         if verdict is None:
-            return _refused(f"criterion_status is {word!r:.80}; expected MET, UNMET or CANNOT_ASSESS")
+            return _refused(f"criterion_status is {status!r:.80}; expected MET, UNMET or CANNOT_ASSESS")
         stated.append(verdict)
-    if record.get("criteria_met") is not None:
-        truth = record["criteria_met"]
-        verdict = _TRUTHS.get(str(truth).strip().lower())
+    if (truth := record.get("criteria_met")) is not None:
+        verdict = _verdict(truth) or _TRUTHS.get(_folded(str(truth)))
         if verdict is None:
             return _refused(f"criteria_met is {truth!r:.80}; expected true or false")
         stated.append(verdict)
+    if (other := _verdict(record.get("verdict"))) is not None:
+        stated.append(other)
     if not stated:
         return _refused("the reply holds no criterion_status")
     if len(set(stated)) > 1:
-        return _refused("criterion_status and criteria_met contradict each other")
+        return _refused("criterion_status, criteria_met and verdict contradict each other")
     return stated[0]
+
+
+def _verdict(said: Any) -> CriterionVerdict | None:
+    """The verdict that a word or truth value states, or None where that is not certain."""
+    if isinstance(said, bool):
+        return CriterionVerdict.MET if said else CriterionVerdict.UNMET
+    if not isinstance(said, str):
+        return None
+    return _VERDICTS.get(_folded(said)) or _VERDICTS.get(_folded(_LABEL.sub("", said, count=1)))
 
 
 def option_in(record: Mapping[str, Any], shown: ShownOptions) -> int | Unreadable:
@@ -201,7 +228,7 @@ def _bare_word(reply: Reply) -> Answer[Said] | None:
     """The verdict of a reply that is one of the three words and nothing else."""
     if unusable(reply) is not None:
         return None
-    verdict = _VERDICTS.get(_folded(without_thinking(reply.text)))
+    verdict = _verdict(without_thinking(reply.text))
     if verdict is None:
         return None
     note = "the reply is a word without JSON"
@@ -213,14 +240,18 @@ def _disagreement(reply: Reply) -> Unreadable | None:
 
     A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
     """
-    if all(reply.text.count(key) < 2 for key in _KEYS):
+    if sum(reply.text.count(key) for key in _KEYS) < 2:
         return None
-    stated: dict[str, set[str]] = {}
+    verdicts, options = set[object](), set[object]()
     for key, value in _STATED.findall(without_thinking(reply.text)):
-        stated.setdefault(key, set()).add(_folded(value))
-    for key, values in stated.items():
+        word = _folded(value)
+        if key == "selected_option":
+            options.add(word)
+        elif word not in ("null", "none"):
+            verdicts.add(_verdict(word) or _TRUTHS.get(word, word))
+    for what, values in (("verdict", verdicts), ("selected_option", options - {"null", "none"})):
         if len(values) > 1:
-            return Unreadable("unreadable", f"the reply states {len(values)} different values of {key}")
+            return Unreadable("unreadable", f"the reply states {len(values)} different values of {what}")
     return None
 
 
@@ -265,4 +296,4 @@ def _key(key: str) -> str:
 
 
 def _folded(word: str) -> str:
-    return _SEPARATORS.sub(" ", word).strip(" .!*`'\"。！").casefold()
+    return _SEPARATORS.sub(" ", word).strip(" .!*`'\"“”。！").casefold()

@@ -97,7 +97,7 @@ class RubricJudge:
 
     def read(self, case: Case, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
         """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""
-        found = read_json(reply, "array", ("judgments",))
+        found = read_json(reply, "array", ("judgments",), named="criterion_id")
         if isinstance(found, Unreadable):
             return found
         by_id: dict[str, list[Mapping[str, Any]]] = {}
@@ -111,7 +111,11 @@ class RubricJudge:
         entries = {index: self._judgment(case, index, one, reply) for index, one in said.items()}
         first_index = wanted[0]
         entries[first_index] = replace(entries[first_index], usage=usage_of(reply), cost=reply.cost)
-        return Answer(entries, reply, found.notes)
+        asked = {f"c{index}" for index in wanted}
+        extra = tuple(
+            f"an entry for {one!r:.40} was left out: it was not asked for" for one in by_id if one not in asked
+        )
+        return Answer(entries, reply, (*found.notes, *extra))
 
     async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
         """The opinion on each wanted criterion; what the first reply left open is asked about once more."""
@@ -206,7 +210,8 @@ def _shown_criterion(case: Case, index: int, shown: ShownOptions | None) -> dict
 
 
 def _plain_id(value: Any) -> str:
-    return value.strip(" :.\"'`[]()").lower() if isinstance(value, str) else ""
+    """The id in a text; the section of a criterion in the prompt is named `criterion_c0`."""
+    return value.strip(" :.\"'`[]()").lower().removeprefix("criterion_") if isinstance(value, str) else ""
 
 
 @cache

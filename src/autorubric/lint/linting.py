@@ -9,7 +9,7 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.lint.finding import Finding
-from autorubric.lint.records import drafts, entries_of
+from autorubric.lint.records import drafts, entries_of, refusals
 from autorubric.lint.rules import RULES, Rule
 from autorubric.lint.sheet import Sheet
 from autorubric.lint.sources import iter_sheets
@@ -35,7 +35,8 @@ def lint_rubric(
         [('criteria-count', None), ('vague-words', 1)]
     """
     held = rubric.rubric if isinstance(rubric, Rubric) else rubric
-    return lint_sheet(Sheet(drafts(entries_of(held)), query, reference), rules)
+    entries = entries_of(held)
+    return lint_sheet(Sheet(drafts(entries), query, reference, refusals=refusals(entries)), rules)
 
 
 def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Finding]:
@@ -50,7 +51,7 @@ def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Findi
         >>> path = Path(tempfile.mkdtemp()) / "final.jsonl"
         >>> _ = path.write_text('{"question": "Why?", "id": "q1", "rubrics": []}')
         >>> [finding.message for finding in lint_file(path)]
-        ['0 criteria; expected 3 to 25']
+        ['0 criteria; expected 3 to 25', 'there are no criteria']
     """
     problems: list[str] = []
     for sheet in iter_sheets(path, problems):

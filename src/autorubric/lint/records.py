@@ -6,15 +6,17 @@ where nothing could be said: a weight that is no number, a misspelt key, a row w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.checks.rules.tags import rule_of_tags
 from autorubric.core.criterion import Criterion
-from autorubric.core.rubric_shapes import unfold
+from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_shapes import read_criteria, unfold
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
-from autorubric.files.numbers import is_finite
+from autorubric.files.numbers import as_number, is_finite
 from autorubric.files.strict_json import parse_json
 from autorubric.lint.finding import Place
 from autorubric.lint.sheet import Draft, Option, Sheet
@@ -28,6 +30,7 @@ _CRITERION_KEYS = (*TEXT_KEYS[:4], *WEIGHT_KEYS[:2], *NAME_KEYS[:2], "options", 
 # Where a row keeps its rubric, the most telling place first: a merged rubric with what was evolved is one rubric.
 _PARTS = (("merged_rubrics", "augmented_rubrics"), ("rubrics",), ("rubric",), ("criteria",), ("rubric_items",))
 _CANDIDATES = ("rubrics_a", "rubrics_b")
+_AT_INDEX = re.compile(r"Invalid criterion at index (\d+):\s*")
 ROW_KEYS = tuple(key for part in _PARTS for key in part) + _CANDIDATES + ("Rubrics", "reward_model")
 
 
@@ -59,7 +62,8 @@ def sheets_of_row(record: Mapping[str, Any], place: Place) -> Iterator[Sheet]:
     reference = bool(record.get("reference_submission"))
     for part, entries in _rubrics(record):
         criteria = drafts(entries, f"{part}: " if part else "")
-        yield Sheet(criteria, query, reference, Place(place.file, place.row, name, part))
+        found = refusals(entries)
+        yield Sheet(criteria, query, reference, Place(place.file, place.row, name, part), found)
 
 
 def query_of(record: Mapping[str, Any]) -> str:
@@ -123,6 +127,33 @@ def drafts(entries: Any, where: str = "") -> list[Draft]:
     if problems:
         raise InputError(problems)
     return found
+
+
+def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
+    """Why grading would refuse criteria of this package's own shape, with the position of the criterion from 1.
+
+    Example:
+        >>> refusals([{"requirement": "Names 4 g.", "wieght": 3}])
+        [(1, "wieght: unknown key 'wieght'; did you mean 'weight'?")]
+        >>> refusals([{"criterion": "Names 4 g."}])
+        []
+    """
+    if not entries:
+        return [(None, "there are no criteria")]
+    if not all(isinstance(entry, Mapping) and "requirement" in entry for entry in entries):
+        return []
+    try:
+        Rubric(read_criteria(list(entries)))
+    except InputError as error:
+        return [_refusal(problem) for problem in error.problems]
+    return []
+
+
+def _refusal(problem: str) -> tuple[int | None, str]:
+    found = _AT_INDEX.match(problem)
+    if found is None:
+        return None, problem
+    return int(found[1]) + 1, "; ".join(line.strip() for line in problem[found.end() :].splitlines())
 
 
 def draft_of(entry: Any) -> Draft:
@@ -204,8 +235,9 @@ def _weight(entry: Mapping[str, Any], problems: list[str]) -> float:
         if wrong is not None:
             problems.append(unknown_key(wrong, _CRITERION_KEYS, "the criterion"))
         return 10.0
-    value = entry[key]
+    value = as_number(entry[key]) if "requirement" in entry else entry[key]
     if not is_finite(value):
+        value = entry[key]
         problems.append(f"{key} is {value!r:.60}; expected a finite number")
         return 10.0
     return float(value)
@@ -220,7 +252,7 @@ def _options(entry: Mapping[str, Any], problems: list[str]) -> tuple[Option, ...
         return None
     found: list[Option] = []
     for number, one in enumerate(given, 1):
-        value = one.get("value") if isinstance(one, Mapping) else None
+        value = as_number(one.get("value")) if isinstance(one, Mapping) else None
         if not is_finite(value) or not isinstance(one.get("label"), str):
             problems.append(
                 f"option {number} is {one!r:.60}; expected a label that is text and a value that is a number"
@@ -235,7 +267,7 @@ def _check(entry: Mapping[str, Any], problems: list[str]) -> Mapping[str, Any] |
     # Parquet files keep checks as JSON texts: their parameters have no common columns.
     if isinstance(check, str) and check.lstrip().startswith(("{", "null")):
         check = parse_json(check, "check")
-    if check:
+    if check is not None:
         if not isinstance(check, Mapping):
             problems.append(f"check is {check!r:.60}; expected a mapping with a name and parameters")
             return None

@@ -63,12 +63,14 @@ class Sheet:
         query: what is asked of the submissions; empty where it is not known.
         reference: whether a judge is shown a reference submission.
         place: where the rubric stands.
+        refusals: why grading would refuse the rubric, each with the position of its criterion from 1.
     """
 
     criteria: Sequence[Draft]
     query: str = ""
     reference: bool = False
     place: Place = field(default_factory=Place)
+    refusals: Sequence[tuple[int | None, str]] = ()
 
     @cached_property
     def query_language(self) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 from autorubric.dataset.record import REF
 from autorubric.errors import InputError
 from autorubric.lint.finding import Place
-from autorubric.lint.records import TEXT_KEYS, WEIGHT_KEYS, drafts, entries_of, is_row, sheets_of_row
+from autorubric.lint.records import TEXT_KEYS, WEIGHT_KEYS, drafts, entries_of, is_row, refusals, sheets_of_row
 from autorubric.lint.sheet import Sheet
 from autorubric.rows import row_file
 
@@ -96,7 +96,8 @@ def _of_document(document: Any, file: str, problems: list[str]) -> Iterator[Shee
         yield from _of_rows(iter(enumerate(document)), file, problems)
         return
     try:
-        yield Sheet(drafts(entries_of(document)), place=Place(file))
+        entries = entries_of(document)
+        yield Sheet(drafts(entries), place=Place(file), refusals=refusals(entries))
     except InputError as error:
         problems += (f"{file}: {problem}" for problem in error.problems)
 
@@ -132,6 +133,7 @@ def _name_in(rubric: Any) -> str | None:
 def _sheet(rubric: Any, query: str, reference: bool, place: Place, problems: list[str]) -> Iterator[Sheet]:
     where = ":".join(filter(None, (place.file, "" if place.row is None else str(place.row), place.part)))
     try:
-        yield Sheet(drafts(entries_of(rubric)), query, reference, place)
+        entries = entries_of(rubric)
+        yield Sheet(drafts(entries), query, reference, place, refusals(entries))
     except InputError as error:
         problems += (f"{where}: {problem}" for problem in error.problems)

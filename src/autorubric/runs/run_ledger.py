@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import LedgerError
+from autorubric.files.atomic import remove_drafts
 from autorubric.llm.records.ledger import FILE_NAME, LINGER, Ledger
 from autorubric.llm.records.lock import WRITE_LOCK
 from autorubric.llm.records.recovery import MARK, set_aside
@@ -35,6 +36,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         Traceback (most recent call last):
         autorubric.errors.LedgerError: .../ledger/ledger.sqlite is missing, but manifest.json knows of 120 calls; ...
     """
+    remove_drafts(directory)
     folder = directory / LEDGER_FOLDER
     if start_over:
         return _opened_anyhow(folder, linger)

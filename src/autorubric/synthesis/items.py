@@ -62,7 +62,7 @@ _DESCRIPTION = ("description", "criterion", "requirement", "text", "描述", "�
 _WEIGHT = ("weight", "points", "score", "权重", "分值", "分数")
 
 _WEIGHT_TEXT = re.compile(
-    r"\s*(?P<value>[+-]?\d+(?:[.,]\d+)?)\s*(?:/\s*(?P<of>\d+(?:[.,]\d+)?)\s*)?(?:points?|pts?\.?|分)?\s*",
+    r"\s*(?P<value>[+-]?\d+(?:[.,]\d+)?)\s*(?:(?:/|out\s+of\b)\s*(?P<of>\d+(?:[.,]\d+)?)\s*)?(?:points?|pts?\.?|分)?\s*",
     re.IGNORECASE,
 )
 
@@ -124,14 +124,16 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
         >>> read_additions(Reply('{"criteria": []}')).value
         []
     """
-    answer = read_json(reply, "array", _LIST_KEYS)
+    answer = read_json(reply, "array", _LIST_KEYS, named="title")
     if isinstance(answer, Unreadable):
         return answer
+    if problem := _group(answer.value) or _scale(answer.value):
+        return Unreadable("unreadable", problem)
     items, dropped, notes = read_items(answer.value, lowest)
-    if dropped and not items:
-        first = dropped[0]
+    if len(dropped) > len(items):
+        first, usable = dropped[0], f"only {len(items)} of {len(answer.value)} criteria" if items else "no criterion"
         return Unreadable(
-            "unreadable", f"the reply holds no criterion that can be used: entry {first.entry}: {first.reason}"
+            "unreadable", f"the reply holds {usable} that can be used: entry {first.entry}: {first.reason}"
         )
     left_out = [f"criterion {number} was dropped: {reason}" for number, reason in dropped]
     return Answer(items, reply, (*answer.notes, *left_out, *notes))
@@ -193,6 +195,29 @@ def cap_criteria(rubrics: Sequence[FinalItem], most: int | None) -> list[FinalIt
     return [rubrics[index] for index in sorted(by_points[:most])]
 
 
+def _group(entries: Sequence[Any]) -> str:
+    """Why a list is not a flat list of criteria; empty if it is.
+
+    The name of a group may turn its weights around ("Penalties"), so its criteria are not taken out of it.
+    """
+    for number, entry in enumerate(entries, 1):
+        for key, inner in entry.items() if isinstance(entry, Mapping) else ():
+            if isinstance(inner, list) and any(not isinstance(_item(one, LOWEST_WEIGHT), str) for one in inner):
+                return f"entry {number} holds criteria of its own under {key!r}; expected one flat list"
+    return ""
+
+
+def _scale(entries: Sequence[Any]) -> str:
+    """Why the weights of a list are not on the scale that was asked for; empty if they may be."""
+    read = [_item(entry, -HIGHEST_WEIGHT) for entry in entries]
+    sizes = [abs(one[1]) for one in read if not isinstance(one, str)]
+    if 2 * sum(size > HIGHEST_WEIGHT for size in sizes) > len(sizes):
+        return f"most weights are above {HIGHEST_WEIGHT}; expected whole numbers from 0 to {HIGHEST_WEIGHT}"
+    if any(0 < size < 1 for size in sizes) and max(sizes) <= 1:
+        return f"the weights are fractions; expected whole numbers from 0 to {HIGHEST_WEIGHT}"
+    return ""
+
+
 def _item(entry: Any, lowest: int) -> tuple[Item, float] | str:
     """The criterion in a list's entry with its weight as written, or why there is none."""
     if not isinstance(entry, Mapping):
@@ -200,10 +225,13 @@ def _item(entry: Any, lowest: int) -> tuple[Item, float] | str:
     if (plain := _plain(entry, lowest)) is not None:
         return plain
     fields = {str(key).strip().lower(): value for key, value in entry.items()}
-    description, weight = _first(fields, _DESCRIPTION), _first(fields, _WEIGHT)
+    weights = [fields[name] for name in _WEIGHT if fields.get(name) is not None]
+    if len({weight_in(weight) for weight in weights}) > 1:
+        return f"its weights differ: {', '.join(f'{weight!r:.20}' for weight in weights)}"
+    description, weight = _first(fields, _DESCRIPTION), next(iter(weights), None)
     if not isinstance(description, str) or not description.strip():
         return f"description is {description!r:.60}; expected text"
-    exact = _number(weight)
+    exact = weight_in(weight)
     if exact is None:
         return f"weight is {weight!r:.60}; expected a number"
     title = _first(fields, _TITLE)
@@ -230,7 +258,13 @@ def _first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
-def _number(weight: Any) -> float | None:
+def weight_in(weight: Any) -> float | None:
+    """The number that a weight as models write it stands for, or None.
+
+    Example:
+        >>> weight_in("8/10"), weight_in("-5 points"), weight_in("high")
+        (8.0, -5.0, None)
+    """
     if isinstance(weight, bool):
         return None
     if isinstance(weight, int):

@@ -223,11 +223,12 @@ def test_backslashes_of_formulas_survive() -> None:
     assert value(r'[{"d": "\alpha \beta"}]') == [{"d": r"\alpha \beta"}]
 
 
-def test_of_a_key_given_twice_the_last_counts_and_it_is_noted() -> None:
-    answer = read('[{"title": "a", "title": "b"}]')
+def test_a_key_given_twice_is_read_only_if_both_values_are_equal() -> None:
+    answer = read('[{"title": "a", "title": "a"}]')
     assert isinstance(answer, Answer)
-    assert answer.value == [{"title": "b"}]
-    assert answer.notes == ("key 'title' was given twice; the last was taken",)
+    assert (answer.value, answer.notes) == ([{"title": "a"}], ("key 'title' was given twice",))
+    # Two criteria that lost the brackets between them: to take either one is to lose the other.
+    assert "two values" in why_not('[{"title": "a", "weight": 3, "title": "b", "weight": 3}]').message
 
 
 def test_half_of_a_surrogate_pair_is_replaced_and_a_whole_pair_is_kept() -> None:

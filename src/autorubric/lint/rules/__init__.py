@@ -15,6 +15,7 @@ from autorubric.lint.rules import (
     languages,
     length,
     options,
+    refused,
     signs,
     unseen,
     vague,
@@ -41,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     options.UNREACHABLE_OPTION,
     options.OPTION_VALUES,
     checks.INVALID_CHECK,
+    refused.REFUSED,
 )
 """Every rule, those about wording first."""
 

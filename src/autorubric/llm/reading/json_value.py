@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from autorubric.llm.reading.json_scan import MOST_NESTED, holds_data, is_elided, with_plain_punctuation
 
@@ -28,13 +28,29 @@ _ENVELOPES = (
 )
 _NUMBERED = re.compile(r"\D*\d+\Z")
 _ODD_KEY = re.compile(r'[\[\]{}"\n:]')
+_SEPARATORS = re.compile(r"[\s_-]+")
+_AS_TEXT = "the JSON came as text inside JSON"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _CODED = re.compile(r"\\[ubf]")
 _EATEN_BACKSLASH = re.compile(r"[\b\f](?=[A-Za-z])")
 
 
-class NotFiniteError(ValueError):
-    """The text holds NaN or an infinity, which are not JSON."""
+class UncertainError(ValueError):
+    """The text can be parsed, but what it means is not certain."""
+
+
+class Asked(NamedTuple):
+    """What a reply was asked for.
+
+    Attributes:
+        want: the type.
+        keys: for an array, the keys it may be under; for an object, keys of which it has at least one.
+        named: for an array, the field of an entry that its key stands for in an object of entries; empty for none.
+    """
+
+    want: Want
+    keys: tuple[str, ...] = ()
+    named: str = ""
 
 
 def parse_json(text: str, notes: list[str]) -> Any:
@@ -43,7 +59,7 @@ def parse_json(text: str, notes: list[str]) -> Any:
     What had to be overlooked is added to `notes`.
 
     Raises:
-        NotFiniteError: a number is NaN or infinite.
+        UncertainError: a number is NaN or infinite, or a key has two different values.
         ValueError: the text is not JSON.
 
     Example:
@@ -53,13 +69,13 @@ def parse_json(text: str, notes: list[str]) -> Any:
     """
     try:
         return strict_json(text, notes)
-    except NotFiniteError:
+    except UncertainError:
         raise
     except ValueError:
         pass
     try:
         value = strict_json(with_plain_punctuation(text), notes)
-    except NotFiniteError:
+    except UncertainError:
         raise
     except ValueError:
         return repair_json(text, notes)
@@ -105,13 +121,13 @@ def strict_json(text: str, notes: list[str]) -> Any:
     """The value of `text` by the rules of JSON, raw line breaks in strings aside; repeated keys are noted.
 
     Raises:
-        NotFiniteError: a number is NaN or infinite.
+        UncertainError: a number is NaN or infinite, or a key has two different values.
         ValueError: the text is not JSON, or nests too deeply.
 
     Example:
         >>> notes = []
-        >>> strict_json('{"a": 1, "a": 2}', notes), notes
-        ({'a': 2}, ["key 'a' was given twice; the last was taken"])
+        >>> strict_json('{"a": 1, "a": 1}', notes), notes
+        ({'a': 1}, ["key 'a' was given twice"])
     """
     found: list[str] = []
 
@@ -143,15 +159,19 @@ def _may_need_cleaning(text: str) -> bool:
 
 
 def _paired(pairs: list[tuple[str, Any]], found: list[str]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        found.extend(f"key {key!r} was given twice; the last was taken" for key in value if keys.count(key) > 1)
+    value: dict[str, Any] = {}
+    for key, inner in pairs:
+        if key in value:
+            # Two criteria that run into each other look like this: whichever is taken, one is lost.
+            if value[key] != inner:
+                raise UncertainError(f"the reply gives key {key!r} two values in one object")
+            found.append(f"key {key!r} was given twice")
+        value[key] = inner
     return value
 
 
 def _refused(name: str) -> NoReturn:
-    raise NotFiniteError(f"{name} is not a JSON number")
+    raise UncertainError(f"the reply is not JSON: {name} is not a JSON number")
 
 
 def _finite(digits: str) -> float:
@@ -176,7 +196,7 @@ def _cleaned(value: Any, notes: list[str], depth: int = 0) -> Any:
     if isinstance(value, str):
         return _cleaned_text(value, notes)
     if isinstance(value, float) and not math.isfinite(value):
-        raise NotFiniteError(f"{value} is not a JSON number")
+        _refused(str(value))
     if depth > MOST_NESTED:
         raise ValueError("nested too deeply")
     if isinstance(value, list):
@@ -196,71 +216,126 @@ def _cleaned_text(text: str, notes: list[str]) -> str:
     return text
 
 
-def unwrap(value: Any, want: Want, keys: tuple[str, ...], notes: list[str], depth: int = 5) -> Any:
-    """The wanted array or object inside `value`, or None where there is none.
+def unwrap(value: Any, asked: Asked, notes: list[str], depth: int = 5) -> Any:
+    """The wanted array or object inside `value`, or None if there is none.
 
-    Looks through the wrappers that models put around: an object with one of `keys`, a tool call, a list of
-    one, JSON inside a string.
+    Looks through the wrappers that models add: an object with one of the keys, a tool call, a list of one,
+    JSON inside a string.
 
     Args:
         value: what was parsed.
-        want: the type asked for.
-        keys: for an array, the keys it may stand under; for an object, keys of which it has at least one.
-        notes: gets a sentence for every guess made.
+        asked: what was asked for.
+        notes: gets a sentence for everything that was overlooked.
         depth: how many wrappers deep to look.
 
     Example:
-        >>> unwrap({"arguments": {"criteria": [{"title": "Dose"}]}}, "array", ("criteria",), [])
+        >>> unwrap({"arguments": {"criteria": [{"title": "Dose"}]}}, Asked("array", ("criteria",)), [])
         [{'title': 'Dose'}]
+        >>> entries = {"Dose": {"weight": 8}, "Tone": {"weight": 2}}
+        >>> unwrap(entries, Asked("array", named="title"), [])
+        [{'title': 'Dose', 'weight': 8}, {'title': 'Tone', 'weight': 2}]
     """
     if isinstance(value, str) and depth and holds_data(value.lstrip()):
         try:
             inner = strict_json(value, notes)
         except ValueError:
             return None
-        notes.append("the JSON came as text inside JSON")
-        return unwrap(inner, want, keys, notes, depth - 1)
+        notes.append(_AS_TEXT)
+        return unwrap(inner, asked, notes, depth - 1)
     if isinstance(value, list):
-        return _from_list(value, want, keys, notes, depth)
+        return _from_list(value, asked, notes, depth)
     if not isinstance(value, dict):
         return None
-    if want == "object" and (not keys or any(key in value for key in keys)):
+    if asked.want == "object" and _is_asked_for(value, asked.keys):
         return value
-    return _from_object(value, want, keys, notes, depth) if depth else None
+    return _from_object(value, asked, notes, depth) if depth else None
 
 
-def _from_list(value: list[Any], want: Want, keys: tuple[str, ...], notes: list[str], depth: int) -> Any:
+def _is_asked_for(value: dict[str, Any], keys: tuple[str, ...]) -> bool:
+    return not keys or any(key in value for key in keys) or not _folded(value).keys().isdisjoint(keys)
+
+
+def _from_list(value: list[Any], asked: Asked, notes: list[str], depth: int) -> Any:
     alone = value[0] if len(value) == 1 and depth else None
-    if want == "array":
-        wrapped = isinstance(alone, list) or (isinstance(alone, dict) and any(_listed(alone, key) for key in keys))
-        return unwrap(alone, want, keys, notes, depth - 1) if wrapped else value
-    if not isinstance(alone, dict):
-        return None
-    notes.append("the object came in a list of one")
-    return unwrap(alone, want, keys, notes, depth - 1)
+    if asked.want == "array":
+        wrapped = isinstance(alone, list) or (
+            isinstance(alone, dict) and any(_listed(alone, key) for key in asked.keys)
+        )
+        return unwrap(alone, asked, notes, depth - 1) if wrapped else _from_texts(value, notes)
+    inner = unwrap(alone, asked, notes, depth - 1) if isinstance(alone, dict | str) else None
+    if inner is not None:
+        notes.append("the object came in a list of one")
+    return inner
 
 
-def _from_object(value: dict[str, Any], want: Want, keys: tuple[str, ...], notes: list[str], depth: int) -> Any:
-    by_name = {key.strip().lower(): inner for key, inner in value.items()}
-    for key in (*(keys if want == "array" else ()), *_ENVELOPES):
+def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
+    """The entries of a list, parsed if every one of them is a text that holds an object."""
+    if not value or not all(isinstance(entry, str) and entry.lstrip().startswith("{") for entry in value):
+        return value
+    try:
+        parsed = [strict_json(entry, notes) for entry in value]
+    except UncertainError:
+        raise
+    except ValueError:
+        return value
+    notes.append(_AS_TEXT)
+    return parsed
+
+
+def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: int) -> Any:
+    by_name = _folded(value)
+    for key in (*(asked.keys if asked.want == "array" else ()), *_ENVELOPES):
         if isinstance(by_name.get(key), (list, dict, str)):
-            inner = unwrap(by_name[key], want, keys, notes, depth - 1)
+            inner = unwrap(by_name[key], asked, notes, depth - 1)
             if inner is not None:
+                _note_others(by_name, key, asked, notes)
                 return inner
-    return _guessed(value, notes) if want == "array" else None
+    if asked.want == "array":
+        return _array_in(value, asked, notes)
+    if len(value) != 1:
+        return None
+    ((key, alone),) = value.items()
+    inner = unwrap(alone, asked, notes, depth - 1)
+    if inner is not None:
+        notes.append(f"the object was under {key!r}")
+    return inner
 
 
-def _guessed(value: dict[str, Any], notes: list[str]) -> list[Any] | None:
-    """The array that an object without a known key must have meant, where only one reading is possible."""
+def _note_others(by_name: dict[str, Any], taken: str, asked: Asked, notes: list[str]) -> None:
+    """Note the lists of objects next to the one that is taken.
+
+    Raises:
+        UncertainError: one of them is under a known key, too.
+    """
+    for key, inner in by_name.items():
+        if key == taken or not isinstance(inner, list) or not any(isinstance(one, dict) for one in inner):
+            continue
+        if key in asked.keys and inner != by_name[taken]:
+            raise UncertainError(f"the reply holds lists under {taken!r} and under {key!r}; expected one")
+        notes.append(f"the list under {key!r} was left out")
+
+
+def _array_in(value: dict[str, Any], asked: Asked, notes: list[str]) -> list[Any] | None:
+    """The array in an object without a known key, if there is only one way to read it."""
     lists = [key for key, inner in value.items() if _listed(value, key) and all(isinstance(i, dict) for i in inner)]
     if len(lists) == 1:
         notes.append(f"the array stood under {lists[0]!r}")
         found: list[Any] = value[lists[0]]
         return found
-    if value and all(isinstance(inner, dict) and _NUMBERED.match(key) for key, inner in value.items()):
+    if not value or not all(isinstance(inner, dict) for inner in value.values()):
+        return None
+    if asked.named and len(value) > 1:
+        notes.append("an object of entries was taken as the array")
+        return [inner if key.strip().isdigit() else {asked.named: key, **inner} for key, inner in value.items()]
+    if all(_NUMBERED.match(key) for key in value):
         notes.append("an object with numbered keys was taken as the array")
         return list(value.values())
     return None
+
+
+def _folded(value: dict[str, Any]) -> dict[str, Any]:
+    """`value` with its keys in lower case, words joined by underscores."""
+    return {_SEPARATORS.sub("_", key.strip().lower()): inner for key, inner in value.items()}
 
 
 def _listed(value: dict[str, Any], key: str) -> bool:

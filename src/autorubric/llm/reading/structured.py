@@ -2,8 +2,8 @@
 
 1. The endpoint's own word: a refusal, a filter, a cut-off or an empty reply is never read further.
 2. Thinking in front is set aside; text that is JSON inside a string is unescaped.
-3. Every stretch between brackets that begins like JSON is found; fenced ones come before others, later ones
-   before earlier ones, because a model that corrects itself does so afterwards.
+3. Every stretch between brackets that begins like JSON is found; fenced ones come before others. Of several
+   lists, the last is read if it has all entries of the others, and none is read otherwise.
 4. A stretch is parsed strictly, then with its punctuation mended, then repaired; the last two leave a note.
 5. The wanted array or object is taken out of the wrappers models put around it.
 
@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypeAlias
+from typing import Any
 
 from autorubric.llm.reading.json_scan import MOST_NESTED, Scan, Span, scan_json
-from autorubric.llm.reading.json_value import NotFiniteError, Want, parse_json, strict_json, unwrap
+from autorubric.llm.reading.json_value import Asked, UncertainError, Want, parse_json, strict_json, unwrap
 from autorubric.llm.reading.thinking import without_thinking
 from autorubric.llm.request import Answer, Reply, Unreadable, Usage
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
-_Asked: TypeAlias = tuple[Want, tuple[str, ...]]
 _INVISIBLE = "\ufeff\u200b\u2060"
 
 
@@ -84,16 +83,18 @@ def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
     return Answer(text, reply, tuple(notes))
 
 
-def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = ()) -> Answer[Any] | Unreadable:
+def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str = "") -> Answer[Any] | Unreadable:
     r"""The array or object that a reply holds, with a note for everything that had to be overlooked.
 
     Args:
         reply: what the model answered.
         want: the type asked for.
-        keys: for an array, the keys of an object it may stand under; for an object, keys of which it has one.
+        keys: for an array, the keys of an object it may be under; for an object, keys of which it has one.
+        named: for an array, the field that a key stands for in an object with one entry per key.
 
     Returns:
-        The answer, or why there is none. A list that was cut off is never an answer.
+        The answer, or why there is none. A list that was cut off is never an answer, nor is one of several
+        different lists.
 
     Example:
         >>> read_json(Reply('Here you are:\n```json\n[{"title": "Dose"},]\n```'), "array")
@@ -108,16 +109,17 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = ()) -> Answer[An
     if not text:
         return Unreadable("empty", _no_answer(reply))
     text = _unescaped(text, notes)
-    value = _whole(text, (want, keys), notes)
+    asked = Asked(want, keys, named)
+    value = _whole(text, asked, notes)
     if value is not None:
         return Answer(value, reply, tuple(dict.fromkeys(notes)))
     scan = scan_json(text)
     try:
-        value = _best(text, scan, (want, keys), notes)
+        value = _best(text, scan, asked, notes)
         if value is None and want == "array" and scan.broken is None:
             value = _objects_in_a_row(text, scan, notes)
-    except NotFiniteError as error:
-        return Unreadable("unreadable", f"the reply is not JSON: {error}")
+    except UncertainError as error:
+        return Unreadable("unreadable", str(error))
     if value is None:
         return Unreadable("unreadable", _why_not(scan, want))
     return Answer(value, reply, tuple(dict.fromkeys(notes)))
@@ -142,35 +144,52 @@ def _unescaped(text: str, notes: list[str]) -> str:
     return str(inner).strip()
 
 
-def _whole(text: str, asked: _Asked, notes: list[str]) -> Any:
+def _whole(text: str, asked: Asked, notes: list[str]) -> Any:
     """The wanted value where the text is nothing but JSON, which it is most of the time."""
     if not text.startswith(("[", "{")):
         return None
     own: list[str] = []
     try:
-        value = unwrap(strict_json(text, own), *asked, own)
+        value = unwrap(strict_json(text, own), asked, own)
     except ValueError:
         return None
     notes.extend(own if value is not None else ())
     return value
 
 
-def _best(text: str, scan: Scan, asked: _Asked, notes: list[str]) -> Any:
-    """The wanted value that counts most: fenced, then carrying objects, then standing last."""
+def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
+    """The wanted value that counts most: fenced, then carrying objects, then standing last.
+
+    Raises:
+        UncertainError: several count alike, and the last lacks an entry of another. It may be a correction, an
+            example or the second part of a rubric.
+    """
     readings = []
     for span in scan.spans:
         own: list[str] = []
         value = None if span.in_broken and not span.fenced else _value_of(text, span, asked, own)
         if value is not None:
             readings.append((span.fenced, _worth(value), span.start, value, own))
-    if not readings:
+    # What breaks off after the last whole value may have been meant to replace it.
+    if not readings or (scan.broken is not None and scan.broken > readings[-1][2]):
         return None
-    fenced, worth, _, value, own = max(readings, key=lambda reading: reading[:3])
+    rank = max(reading[:2] for reading in readings)
+    alike = [reading[3:] for reading in readings if reading[:2] == rank]
+    value, own = alike[-1]
+    last = _entries(value)
+    if any(entry not in last for earlier, _ in alike for entry in _entries(earlier)):
+        raise UncertainError(f"the reply holds {len(alike)} different lists; expected one")
     notes.extend(own)
-    alike = sum(reading[:2] == (fenced, worth) for reading in readings)
-    if alike > 1 and worth:
-        notes.append(f"the reply holds {alike} such values; the last was taken")
+    if len(alike) > 1 and rank[1]:
+        notes.append(f"the reply holds {len(alike)} such values; the last was taken")
     return value
+
+
+def _entries(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    lists = [inner for inner in value.values() if isinstance(inner, list)]
+    return [entry for inner in lists for entry in inner if isinstance(entry, dict)]
 
 
 def _worth(value: Any) -> int:
@@ -178,14 +197,14 @@ def _worth(value: Any) -> int:
     return 2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
 
 
-def _value_of(text: str, span: Span, asked: _Asked, notes: list[str]) -> Any:
+def _value_of(text: str, span: Span, asked: Asked, notes: list[str]) -> Any:
     try:
         value = parse_json(text[span.start : span.end], notes)
-    except NotFiniteError:
+    except UncertainError:
         raise
     except ValueError:
         return None
-    return unwrap(value, *asked, notes)
+    return unwrap(value, asked, notes)
 
 
 def _objects_in_a_row(text: str, scan: Scan, notes: list[str]) -> list[Any] | None:

@@ -13,6 +13,7 @@ from autorubric.llm.room import room_for
 from autorubric.prompts import Prompt, load_schema
 from autorubric.synthesis.aggregation.accounting import DroppedSource, Merged
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.items import weight_in
 from autorubric.synthesis.stages.asking import request_from
 
 
@@ -81,11 +82,11 @@ def read_merge(reply: Reply) -> Answer[MergeReply] | Unreadable:
         'the reply holds no criterion'
     """
     answer = read_json(reply, "object", ("criteria",))
-    if isinstance(answer, Unreadable):
+    if isinstance(answer, Unreadable) or not isinstance(answer.value.get("criteria"), list):
         # A bare list names nothing as dropped; what its entries do not name is found by its words or put back.
-        bare = read_json(reply, "array", ("criteria",))
+        bare = read_json(reply, "array", ("criteria",), named="title")
         if isinstance(bare, Unreadable):
-            return answer
+            return answer if isinstance(answer, Unreadable) else bare
         answer = Answer({"criteria": bare.value}, reply, bare.notes)
     notes = list(answer.notes)
     merged = tuple(_each(answer.value.get("criteria"), _merged, "criterion", notes))
@@ -116,14 +117,14 @@ def _each(entries: Any, read: Any, noun: str, notes: list[str]) -> list[Any]:
 
 
 def _merged(entry: Mapping[str, Any]) -> Merged | None:
-    description, weight = entry.get("description"), entry.get("weight")
+    description, weight = entry.get("description"), weight_in(entry.get("weight"))
     if not isinstance(description, str) or not description.strip():
         return None
     title = entry.get("title")
     return Merged(
         title.strip() if isinstance(title, str) else "",
         description.strip(),
-        -1 if isinstance(weight, int | float) and weight < 0 else 1,  # the size comes from the sources
+        -1 if weight is not None and weight < 0 else 1,  # the size comes from the sources
         _ids(entry.get("sources")),
     )
 

@@ -51,7 +51,7 @@ def read_licences(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[
         >>> read_licences([Candidate("m1", "Dose", "States the dose.", 9)], Reply(said)).value["m1"].need
         'implicit'
     """
-    found = read_json(reply, "array", ("licences",))
+    found = read_json(reply, "array", ("licences",), named="criterion_id")
     if isinstance(found, Unreadable):
         return found
     ids = [one.id for one in candidates]

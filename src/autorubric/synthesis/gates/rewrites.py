@@ -85,18 +85,26 @@ def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[
         >>> read_rewrites([Candidate("e1.1", "Tone", "Has a good tone.", 4)], Reply(said)).value["e1.1"].id
         'e1.1.r'
     """
-    found = read_json(reply, "array", ("rewrites",))
+    found = read_json(reply, "array", ("rewrites",), named="criterion_id")
     if isinstance(found, Unreadable):
         return found
-    by_id = {one.id: one for one in candidates}
-    rewrites = dict[str, Candidate]()
+    said: dict[str, list[tuple[str, str]]] = {one.id: [] for one in candidates}
     for entry in found.value:
-        if isinstance(entry, Mapping):
-            old = by_id.get(str(entry.get("criterion_id", "")).strip())
-            description = str(entry.get("description") or "").strip()
-            if old is not None and description and description != old.description and old.id not in rewrites:
-                rewrites[old.id] = rewritten(old, str(entry.get("title") or "").strip(), description)
-    notes = [f"{one}: not rewritten" for one in by_id if one not in rewrites]
+        one = str(entry.get("criterion_id", "")).strip() if isinstance(entry, Mapping) else ""
+        if one in said:
+            said[one].append((_text_in(entry, "title"), _text_in(entry, "description")))
+    if candidates and not any(said.values()):
+        return Unreadable("unreadable", f"the reply has no entry for criterion {candidates[0].id}")
+    rewrites, notes = dict[str, Candidate](), list[str]()
+    for old in candidates:
+        wordings = dict.fromkeys(said[old.id])
+        title, description = next(iter(wordings), ("", ""))
+        if len(wordings) > 1:
+            notes.append(f"{old.id}: not rewritten: has two entries that differ")
+        elif description and description != old.description:
+            rewrites[old.id] = rewritten(old, title, description)
+        else:
+            notes.append(f"{old.id}: not rewritten")
     return Answer(rewrites, reply, (*found.notes, *notes))
 
 
@@ -116,6 +124,11 @@ def rewritten(old: Candidate, title: str, description: str) -> Candidate:
         check=None,
         rewritten=True,
     )
+
+
+def _text_in(entry: Mapping[str, Any], name: str) -> str:
+    value = entry.get(name)
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _splits(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
+from autorubric.files.atomic import remove_drafts
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import Ledger
@@ -81,6 +82,7 @@ async def serve_rewards(
     with ExitStack() as stack:
         folder = settings.out / LEDGER_FOLDER
         stack.enter_context(run_lock(folder, wait=settings.wait))
+        remove_drafts(settings.out)
         ledger = stack.enter_context(Ledger.open(folder, linger=_LINGER))
         desk = RewardDesk(grader, ledger, rule, second, prefix_first=settings.prefix_first)
         service = RewardService(desk, Admission(settings.room), settings.doors)
