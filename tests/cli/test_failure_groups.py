@@ -34,7 +34,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def failing(*numbers: int) -> Any:
     """A 500 with the same words for some essays."""
-    wrong = Fault("500", 500, body=json.dumps({"error": {"message": f"{WORDS} (Bearer {KEY})"}}).encode())
+    wrong = Fault("500", 500, body=json.dumps({"error": {"message": f"{WORDS}, Bearer {KEY}"}}).encode())
     return lambda body: wrong if any(f"Essay {n}." in json.dumps(body) for n in numbers) else None
 
 
@@ -50,7 +50,7 @@ GRADE = ("grade", "--submissions", "essays.jsonl", "--rubric", "rubric.json", "-
 
 
 def test_a_grading_run_and_its_status_quote_the_server(capsys: pytest.CaptureFixture[str]) -> None:
-    quote = f"HTTP 500 from j: '{WORDS} (Bearer <hidden>)'"
+    quote = f"HTTP 500 from j: '{WORDS}, Bearer <hidden>'"
     line = f"4 judgments failed: {quote} (items 1, 2, 4, …); look at the server's log"
     with LoopbackEndpoint(faults=failing(1, 2, 4, 5)).in_thread() as endpoint:
         status, out = told(capsys, *GRADE, "--judge", f"j@{endpoint.base_url}")

@@ -107,11 +107,9 @@ def select(
 ) -> int:
     """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
 
-    The same command again goes on where the last one stopped, asks what failed once more and pays for nothing
-    twice.
+    The same command again resumes the run, asks once more for what failed, and pays for nothing twice.
     """
-    given = {**locals(), "typed": flags.typed(context)}
-    session = _session(given, context.obj or sys.argv[1:])
+    session = _session({**locals(), "typed": flags.typed(context)}, context.obj or sys.argv[1:])
     with call_log(log_json, log_prompts, out):
         return run(session.estimate() if dry_run else session.run())
 
@@ -134,9 +132,7 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
         raise InputError("--candidates and --sample exclude each other; pass one of them")
     if given["sample_key_env"] and not given["sample"]:
         raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
-    # Checks may decide what models wrote: then these flags speak of the models that write.
-    meant = given["typed"] - set(flags.OF_MODELS) if given["sample"] else given["typed"]
-    grader = grader_of({**given, "typed": meant, "on_failure": "none", "length_penalty": None})
+    grader = grader_of({**given, "typed": _typed_of_judges(given), "on_failure": "none", "length_penalty": None})
     sampling = Sampling(_samplers(given), given["k"]) if given["sample"] else None
     queries, candidates, skipped = _inputs(given)
     return SelectionSession(
@@ -165,6 +161,12 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
         },
         sources=tuple(path for name in _READ if (path := given[name]) is not None),
     )
+
+
+def _typed_of_judges(given: dict[str, Any]) -> frozenset[str]:
+    """What was typed of judges; where checks decide what models wrote, some flags are about the models that write."""
+    typed: frozenset[str] = given["typed"]
+    return typed - set(flags.OF_MODELS) if given["sample"] else typed
 
 
 def _samplers(given: dict[str, Any]) -> dict[str, Any]:
