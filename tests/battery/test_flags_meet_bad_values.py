@@ -168,6 +168,8 @@ OFFLINE = ["synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/o
         (["select", "final.jsonl", "--candidates", "candidates.jsonl"], "pass --judge MODEL"),
         (["select", "final.jsonl", "--candidates", "candidates.jsonl", "--sample", "m"], "exclude each other"),
         (["select", "final.jsonl", "--sample", "m", "--sample", "m", "--judge", "j"], "twice"),
+        (["select", "graded", "--judge", "j", "--out", "out"], "graded is a finished grading run"),
+        (["select", "graded", "--out", "graded"], "pass another --out"),
         (["select", "none.csv", "--judge", "j"], "Data not found: none.csv"),
         (["serve", "--judge", "m", "--host", "0.0.0.0"], "give --token-env NAME"),
         (["serve", "--judge", "m", "--second-share", "0"], "--second-share 0"),

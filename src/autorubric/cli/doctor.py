@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autorubric.cli import EXIT_UNFINISHED
+from autorubric.cli.event_loop import run
 from autorubric.cli.flags import folder_named
 from autorubric.cli.judge_flags import PlainHttp, check_variable
 from autorubric.errors import ConfigError
@@ -72,7 +73,7 @@ def doctor(
             *(endpoint_findings(url, names, variable, plain_http=allow_plain_http) for url, names in places)
         )
 
-    endpoints = (finding for findings in asyncio.run(reached()) for finding in findings)
+    endpoints = (finding for findings in run(reached()) for finding in findings)
     found = [*environment_findings(), sqlite_finding(), *disk_findings(out), *endpoints]
     if json:
         print(dump_json([asdict(finding) for finding in found], indent=2))

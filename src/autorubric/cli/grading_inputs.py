@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,37 @@ def _dataset_of_rows(
         return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=_name(submissions))
     except InputError as error:
         raise InputError(f"{submissions}: {problem}" for problem in error.problems) from None
+
+
+def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
+    """Refuse rubrics whose weights are all 0: they give every submission the same score.
+
+    Args:
+        rubrics: each with its place, for messages.
+
+    Raises:
+        InputError: with one problem for each of them.
+
+    Example:
+        >>> check_weighed([("r.yaml", Rubric.from_dict([{"requirement": "Is brief", "weight": 0}]))])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: r.yaml: every criterion has weight 0, so there is no score to compute; ...
+    """
+    advice = "every criterion has weight 0, so there is no score to compute; give at least one of them a weight"
+    flat = [f"{where}: {advice}" for where, rubric in rubrics if not any(criterion.weight for criterion in rubric)]
+    if flat:
+        raise InputError(flat)
+
+
+def rubrics_in(dataset: RubricDataset, where: Path | None) -> Iterator[tuple[str, Rubric]]:
+    """Each rubric of a dataset once, with its place: the file, or the first item that brings it along."""
+    seen: set[int] = set()
+    for index in range(len(dataset)):
+        rubric = dataset.get_item_rubric(index)
+        if id(rubric) in seen:
+            continue
+        seen.add(id(rubric))
+        yield (str(where) if dataset[index].rubric is None else f"{where}: item {index}"), rubric
 
 
 def _name(path: Path) -> str:

@@ -38,7 +38,7 @@ from autorubric.training.queries import RubricQuery
 from autorubric.training.sampling import ROLE, SamplingRun
 from autorubric.training.sampling_estimate import ANSWER_TOKENS, estimate_sampling
 from autorubric.training.selection import Keep, Scored, share_of
-from autorubric.training.selection_files import DECISIONS_FILE, SUMMARY_FILE, TRAINING_FILES, write_selection
+from autorubric.training.selection_files import DECISIONS_FILE, SUMMARY_FILE, TRAINING_FILES, Pool, write_selection
 
 _FILES = (*TRAINING_FILES, DECISIONS_FILE, SUMMARY_FILE, DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
 _GENERATION = "sampling_generation"
@@ -134,9 +134,8 @@ class SelectionSession:
         ending.paid |= sampled.paid
         if ending.interrupted or (ending.refused and not ending.paid):
             return self._stopped(ending)
-        written = write_selection(
-            self.out, self.queries, [*scored, *unsampled], self.keep, self.trainers, skipped=self.skipped
-        )
+        pool = Pool(self.queries, [*scored, *unsampled], self.out / ITEMS_FILE)
+        written = write_selection(self.out, pool, self.keep, self.trainers, skipped=self.skipped)
         for one in unsampled:
             failures.add_text(one.failure, one.candidate.sample_id or "", ROLE)
         print_selection(written, totals, failures)
@@ -146,7 +145,7 @@ class SelectionSession:
         if len(failures):
             print(f"try what failed again with:\n  {self.again}")
             return EXIT_UNFINISHED
-        return 0
+        return 0 if written.summary.answers else EXIT_UNFINISHED
 
     async def estimate(self) -> int:
         """Print what the run would ask and cost; make no call and write nothing."""

@@ -91,6 +91,7 @@ class Summary:
             "calls_this_session": self.calls,
             "exported_rows": self.exported.rows if self.exported else 0,
             "exported_criteria": self.exported.criteria if self.exported else 0,
+            "remarks": list(self.exported.remarks) if self.exported else [],
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
             **({"gates": self.gates.as_dict()} if self.gates else {}),
