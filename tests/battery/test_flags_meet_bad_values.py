@@ -61,7 +61,7 @@ BELOW: dict[str, tuple[str, ...]] = {
 """Flags that take nothing below zero."""
 
 CHOICES = {
-    "synthesize": ("until", "question-column", "refresh"),
+    "synthesize": ("until", "question-column", "refresh", "base-url", "api-key-env"),
     "grade": (
         "aggregation",
         "ordinal-aggregation",
@@ -70,10 +70,13 @@ CHOICES = {
         "on-failure",
         "cannot-assess",
         "format",
+        "base-url",
+        "api-key-env",
+        "judge-key-env",
     ),
     "agree": ("by", "cannot-assess", "na"),
-    "select": ("keep", "trainer", "aggregation", "calls", "cannot-assess"),
-    "serve": ("host", "formula", "aggregation", "calls", "cannot-assess", "token-env"),
+    "select": ("keep", "trainer", "aggregation", "calls", "cannot-assess", "base-url", "api-key-env"),
+    "serve": ("host", "formula", "aggregation", "calls", "cannot-assess", "token-env", "base-url", "api-key-env"),
     "lint": ("format", "fail-on", "select", "ignore"),
     "convert": ("from", "to", "polarity", "extras"),
 }

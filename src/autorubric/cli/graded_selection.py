@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.errors import ConfigError
+from autorubric.llm.failure_groups import FailureGroups
 
 _USED = frozenset({"data", "out", "threshold", "keep", "margin", "trainer", "limit"})
 _MARKS = ("manifest.json", "items.jsonl")
@@ -54,12 +54,15 @@ def select_graded(given: Mapping[str, Any]) -> int:
     out = given["out"]
     with run_folder(out, (*TRAINING_FILES, DECISIONS_FILE, SUMMARY_FILE), [given["data"]]):
         written = write_selection(out, Pool(run.queries, run.scored, run.items), keep, trainers)
-    failures = Counter(one.failure.partition(":")[0] for one in run.scored if one.failure is not None)
+    failures = FailureGroups()
+    for one in run.scored:
+        if one.failure is not None:
+            failures.add_text(one.failure, one.candidate.sample_id)
     print_selection(written, [], failures)
     print(f"  everything is in {out}; scores are those of {run.folder}")
-    if failures and run.again:
+    if len(failures) and run.again:
         print(f"judge what failed again, then select again:\n  {run.again}")
-    return 0 if written.summary.answers and not failures else EXIT_UNFINISHED
+    return 0 if written.summary.answers and not len(failures) else EXIT_UNFINISHED
 
 
 def _refuse_unused(given: Mapping[str, Any]) -> None:

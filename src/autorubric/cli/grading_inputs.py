@@ -15,6 +15,7 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
+from autorubric.llm.http.providers import addressed
 from autorubric.rows import is_stream
 
 
@@ -124,7 +125,7 @@ def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | No
 
     Args:
         names: as they were given.
-        common: fields of `LLMConfig` that hold for all of them.
+        common: fields of `LLMConfig` that hold for all of them; `api_base` for those without an address.
         prices: a file of prices by model.
         of: what the flag of their temperature begins with, such as `sample-`.
 
@@ -139,9 +140,10 @@ def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | No
     table = prices_by_model(prices)
     specs = []
     for name in names:
-        model, url = split_judge(name)
+        model, url = addressed(name, common.get("api_base"))
         try:
-            specs.append(JudgeSpec(LLMConfig(model, api_base=url, prices=table.get(model), **common), model))
+            config = LLMConfig(model, **{**common, "api_base": url, "prices": table.get(model)})
+            specs.append(JudgeSpec(config, model))
         except ConfigError as error:
             raise ConfigError(_under_its_flag(problem, model, of) for problem in error.problems) from None
     return specs
@@ -154,19 +156,3 @@ def _under_its_flag(problem: str, model: str, of: str) -> str:
         if problem.startswith(head):
             return f"--{flag} is {problem.removeprefix(head)}"
     return problem
-
-
-def split_judge(name: str) -> tuple[str, str | None]:
-    """The model and the address of a `MODEL@BASE_URL`; None where there is no address.
-
-    Example:
-        >>> split_judge("Qwen/Qwen3-8B@http://localhost:8000/v1")
-        ('Qwen/Qwen3-8B', 'http://localhost:8000/v1')
-        >>> split_judge("vertex/claude@20250929")
-        ('vertex/claude@20250929', None)
-    """
-    for scheme in ("@http://", "@https://"):
-        model, found, rest = name.partition(scheme)
-        if found:
-            return model, scheme[1:] + rest
-    return name, None

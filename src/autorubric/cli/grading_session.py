@@ -135,7 +135,7 @@ class GradingSession:
         if run.stopped:
             print(f"stopped: {run.stopped}\ngo on with:\n  {self.again}")
             return EXIT_UNFINISHED
-        if summary.reasons or summary.ended < summary.total:
+        if len(summary.failures) or summary.ended < summary.total:
             print(f"try what failed again with:\n  {self.again}")
             return EXIT_UNFINISHED
         mean = summary.scores.mean if summary.scores.count else -math.inf

@@ -71,7 +71,10 @@ def select(
     margin: _Margin = 0.1,
     trainer: _Trainer = None,
     judge: flags.Judge = None,
-    judge_key_env: flags.KeyEnv = None,
+    base_url: flags.BaseUrl = None,
+    api_key_env: flags.ApiKeyEnv = None,
+    judge_key_env: flags.JudgeKeyEnv = None,
+    allow_plain_http: flags.PlainHttp = False,
     aggregation: flags.Aggregation = "majority",
     ordinal_aggregation: flags.Ordinal = "mean",
     nominal_aggregation: flags.Nominal = "mode",
@@ -111,11 +114,9 @@ def select(
     """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
 
     A finished run directory of `autorubric grade` is selected from with its own scores; nothing is graded again.
-    The same command again goes on where the last one stopped, asks what failed once more and pays for nothing
-    twice.
+    The same command again resumes the run, asks once more for what failed, and pays for nothing twice.
     """
-    given = {**locals(), "typed": flags.typed(context)}
-    return _carried_out(given, context.obj or sys.argv[1:])
+    return _carried_out({**locals(), "typed": flags.typed(context)}, context.obj or sys.argv[1:])
 
 
 def _carried_out(given: dict[str, Any], arguments: Sequence[str]) -> int:
@@ -144,7 +145,7 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
         raise InputError("--candidates and --sample exclude each other; pass one of them")
     if given["sample_key_env"] and not given["sample"]:
         raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
-    grader = grader_of({**given, "on_failure": "none", "length_penalty": None})
+    grader = grader_of({**given, "typed": _typed_of_judges(given), "on_failure": "none", "length_penalty": None})
     sampling = Sampling(_samplers(given), given["k"]) if given["sample"] else None
     queries, candidates, skipped = _inputs(given)
     return SelectionSession(
@@ -175,12 +176,18 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
     )
 
 
+def _typed_of_judges(given: dict[str, Any]) -> frozenset[str]:
+    """What was typed of judges; where checks decide what models wrote, some flags are about the models that write."""
+    typed: frozenset[str] = given["typed"]
+    return typed - set(flags.OF_MODELS) if given["sample"] else typed
+
+
 def _samplers(given: dict[str, Any]) -> dict[str, Any]:
     """The configuration of each model that writes candidates, by its name."""
     from autorubric.cli.grading_inputs import judges_of
 
     common = {
-        "api_key_env": given["sample_key_env"],
+        **flags.reached(given, "sample_key_env"),
         "temperature": given["sample_temperature"],
         "max_tokens": given["sample_max_tokens"],
         "timeout": given["timeout"],

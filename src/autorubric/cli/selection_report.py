@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from autorubric.cli.grading_report import estimate_lines, spending_lines
+from autorubric.cli.grading_report import estimate_lines, print_failures, spending_lines
 
 if TYPE_CHECKING:
     from autorubric.evaluation.estimate import ModelEstimate
+    from autorubric.llm.failure_groups import FailureGroups
     from autorubric.llm.records.accounts import Totals
     from autorubric.training.selection_files import Written
     from autorubric.training.selection_summary import SelectionSummary
 
 
-def print_selection(written: Written, totals: Iterable[Totals], reasons: Mapping[str, int]) -> None:
+def print_selection(written: Written, totals: Iterable[Totals], failures: FailureGroups) -> None:
     """Print what was kept, the curve of K, shares by domain, lengths, failures and cost."""
     summary = written.summary
     total, keep = summary.total, summary.keep
@@ -37,8 +38,7 @@ def print_selection(written: Written, totals: Iterable[Totals], reasons: Mapping
         print(f"  {summary.unjudged} candidates have no score; see 'failure' in decisions.jsonl")
     for line in spending_lines(list(totals)):
         print(f"  {line}")
-    for reason, count in reasons.items():
-        print(f"  {count} candidates failed: {reason}")
+    print_failures(failures, "candidate")
 
 
 def print_selection_estimate(rows: Sequence[ModelEstimate], queries: int, candidates: int) -> None:

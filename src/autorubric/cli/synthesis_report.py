@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.cli.cost_notes import cost_notes
+from autorubric.cli.grading_report import print_failures
 from autorubric.cli.printable import escaped, raw
 from autorubric.cli.progress import dollars, lasting, short
 from autorubric.synthesis.example import EVOLVED, MERGED
@@ -39,8 +40,7 @@ def print_summary(summary: Summary, out: Path) -> None:
     if summary.failed:
         rows = "1 row is" if summary.failed == 1 else f"{summary.failed} rows are"
         print(f"  {rows} not finished; {out / UNFINISHED_FILE} lists what failed, with reasons:")
-        for reason, count in summary.reasons.most_common(8):
-            print(f"    {count} x {reason}")
+        print_failures(summary.failures, "row", "    ")
     for problem in summary.skipped[:5]:
         print(f"  left out: {problem}")
     if len(summary.skipped) > 5:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import ConfigError, InputError
+from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
 from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, settled
 from autorubric.training.rewarder import Sample, log_failure
 
@@ -55,6 +56,8 @@ class HttpRewards:
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ConfigError(f"service {url!r} is no address; expected http://… or https://…")
+        if token_env is not None and not is_variable_name(token_env):
+            raise ConfigError(f"token_env {NO_VARIABLE}")
         if token_env is not None and not os.environ.get(token_env):
             raise ConfigError(f"the service's token is expected in {token_env}, which is not set")
         self.rule = rule
