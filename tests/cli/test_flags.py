@@ -21,6 +21,7 @@ def tree(config: dict[str, Any] | None = None, models: str | None = None, **give
 
 def test_every_flag_fills_a_setting_that_exists() -> None:
     values: dict[Any, Any] = {str: "reference", int: 7, float: 0.5, Path: Path("x")}
+    values |= {"base-url": "http://localhost:8000/v1", "api-key-env": "SOME_KEY", bool: True}
     values |= {"profile": "full", "domain": "medical", "rounds": 3, "judging": "criterion", "pitfalls": "keep"}
     for flag in FLAGS:
         value = values.get(flag.name, values[flag.type])

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.progress import dollars, short
 from autorubric.core.counted import counted
-from autorubric.evaluation.summary import EvaluationSummary
 from autorubric.llm.failure_groups import FailureGroups
 
 if TYPE_CHECKING:
     from autorubric.evaluation.estimate import ModelEstimate
+    from autorubric.evaluation.summary import EvaluationSummary
     from autorubric.llm.records.accounts import Totals
 
 _MOST_SHOWN = 5

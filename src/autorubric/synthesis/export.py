@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
-from autorubric.synthesis.remarks import Remarks
 from autorubric.synthesis.steps import STEP_FILES, read_rows
 
 if TYPE_CHECKING:
@@ -82,6 +81,8 @@ def name_of(row: Mapping[str, Any]) -> str:
 def export_final(directory: Path, max_criteria: int = 0) -> Exported:
     """Write `final.jsonl` and `final.parquet` from `step4_augmented.jsonl`, both whole or not at all."""
     rows = criteria = without = 0
+    from autorubric.synthesis.remarks import Remarks  # the linter is needed at the end only
+
     remarks = Remarks()
     with (
         atomic_writer(directory / "final.jsonl") as lines,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.synthesis.export import Exported, final_schema, name_of, question_text
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
-from autorubric.synthesis.remarks import Remarks
 from autorubric.synthesis.settings import SynthesisSettings
 from autorubric.synthesis.steps import FULL_STEP_FILES, read_rows
 
@@ -25,6 +24,8 @@ def export_full(directory: Path, settings: SynthesisSettings) -> Exported:
     where they are kept.
     """
     rows = criteria = without = 0
+    from autorubric.synthesis.remarks import Remarks  # the linter is needed at the end only
+
     remarks = Remarks()
     with (
         atomic_writer(directory / "final.jsonl") as lines,
