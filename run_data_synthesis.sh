@@ -23,7 +23,8 @@ export AUTORUBRIC_AGAIN="${again% }"
 : "${ID_COLUMN:=}"              # its column that identifies a row (recommended)
 : "${OUTPUT_DIR:=}"             # takes step0_*.jsonl ... step4_*.jsonl, final.jsonl, final.parquet
 
-# The models: provider/model, or the served name together with a base URL.
+# The models: provider/model, or the served name together with a base URL, or both as MODEL@BASE_URL.
+: "${MODEL:=}"                  # plays every role that is not named below
 : "${REFERENCE_MODEL:=}"
 : "${RESPONSE_MODEL_A:=}"
 : "${RESPONSE_MODEL_B:=}"
@@ -33,6 +34,7 @@ export AUTORUBRIC_AGAIN="${again% }"
 : "${AUGMENT_MODEL:=}"
 
 # Endpoints (OpenAI-compatible), where they are not the provider's own.
+: "${BASE_URL:=}"               # of every role without one of its own
 : "${REFERENCE_BASE_URL:=}"
 : "${RESPONSE_A_BASE_URL:=}"
 : "${RESPONSE_B_BASE_URL:=}"
@@ -82,8 +84,8 @@ if [ -z "$INPUT_JSONL" ]; then
   INPUT_JSONL="$here/examples/queries.jsonl"
   : "${ID_COLUMN:=id}"
 fi
-named="$REFERENCE_MODEL$RESPONSE_MODEL_A$RESPONSE_MODEL_B$RUBRIC_MODEL_A$RUBRIC_MODEL_B$MERGE_MODEL$AUGMENT_MODEL"
-placed="$REFERENCE_BASE_URL$RESPONSE_A_BASE_URL$RESPONSE_B_BASE_URL$RUBRIC_A_BASE_URL$RUBRIC_B_BASE_URL"
+named="$MODEL$REFERENCE_MODEL$RESPONSE_MODEL_A$RESPONSE_MODEL_B$RUBRIC_MODEL_A$RUBRIC_MODEL_B$MERGE_MODEL$AUGMENT_MODEL"
+placed="$BASE_URL$REFERENCE_BASE_URL$RESPONSE_A_BASE_URL$RESPONSE_B_BASE_URL$RUBRIC_A_BASE_URL$RUBRIC_B_BASE_URL"
 placed+="$MERGE_BASE_URL$AUGMENT_BASE_URL"
 keyed="$REFERENCE_API_KEY$RESPONSE_A_API_KEY$RESPONSE_B_API_KEY$RUBRIC_A_API_KEY$RUBRIC_B_API_KEY"
 keyed+="$MERGE_API_KEY$AUGMENT_API_KEY"
@@ -91,9 +93,9 @@ case " $* " in
   *" --models"* | *" -m "* | *" --config"* | *" -c "* | *-model*) ;;
   *)
     if [ -z "$example$named" ]; then
-      echo "run_data_synthesis.sh: no model is set. Set REFERENCE_MODEL, RESPONSE_MODEL_A, RESPONSE_MODEL_B," \
-        "RUBRIC_MODEL_A, MERGE_MODEL and AUGMENT_MODEL in section 1 or in the environment, or pass --models MODEL" \
-        "for all of them. --models builtin/offline tries the pipeline without a model." >&2
+      echo "run_data_synthesis.sh: no model is set. Set MODEL, or REFERENCE_MODEL, RESPONSE_MODEL_A," \
+        "RESPONSE_MODEL_B, RUBRIC_MODEL_A, MERGE_MODEL and AUGMENT_MODEL, in section 1 or in the environment, or" \
+        "pass --models MODEL for all of them. --models builtin/offline tries the pipeline without a model." >&2
       exit 2
     fi
     # Whoever gives an address or a key means a model of their own.
@@ -104,6 +106,8 @@ esac
 pass --out "${OUTPUT_DIR:-$here/out}"
 pass --question-column "$QUESTION_COLUMN"
 pass --id-column "$ID_COLUMN"
+pass --models "$MODEL"
+pass --base-url "$BASE_URL"
 pass --reference-model "$REFERENCE_MODEL"
 pass --response-model-a "$RESPONSE_MODEL_A"
 pass --response-model-b "$RESPONSE_MODEL_B"
@@ -117,7 +121,7 @@ pass --response-b-base-url "$RESPONSE_B_BASE_URL"
 pass --rubric-a-base-url "$RUBRIC_A_BASE_URL"
 pass --merge-base-url "$MERGE_BASE_URL"
 pass --augment-base-url "$AUGMENT_BASE_URL"
-if [ -n "$RUBRIC_MODEL_B" ]; then pass --rubric-b-base-url "$RUBRIC_B_BASE_URL"; fi
+if [ -n "$MODEL$RUBRIC_MODEL_B" ]; then pass --rubric-b-base-url "$RUBRIC_B_BASE_URL"; fi
 pass --concurrency "$CONCURRENCY"
 pass --retry "$RETRY"
 pass --timeout "$TIMEOUT"

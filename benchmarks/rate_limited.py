@@ -6,23 +6,28 @@ import asyncio
 import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Literal, NamedTuple
 
+from autorubric.testing import RateWindow
+from benchmarks.simulated_limits import Bucket, Simulated
+
+KINDS: tuple[Literal["fixed", "sliding"], ...] = ("fixed", "sliding")
 LIMIT = 60
 CALLERS = 256
 SECONDS = 50.0
 AT_A_TIME = 4  # more would measure how busy this machine is
-WARM_UP = 20.0  # two of the longest windows
+TOKENS = 100  # taken by each request, about
 MOST_REFUSED, LEAST_USED = 0.03, 0.9
 RANDOM, LEAST_THROUGHPUT = 0.1, 0.8
 
@@ -41,101 +46,91 @@ _REPLY = json.dumps(
 ).encode()
 
 
-@dataclass
-class Bucket:
-    """Tokens that come back steadily; `burst` of them at most."""
-
-    burst: float
-    level: float = 0.0
-    at: float = 0.0
-
-    def wait(self, now: float) -> float:
-        """Seconds until there is room; 0 takes the room."""
-        self.level, self.at = min(self.burst, self.level + (now - self.at) * LIMIT), now
-        if self.level < 1:
-            return (1 - self.level) / LIMIT
-        self.level -= 1
-        return 0.0
+def _window(seconds: float, kind: Literal["fixed", "sliding"], told: str, *, tokens: bool = False) -> Simulated:
+    limit = int(LIMIT * seconds)
+    return RateWindow(
+        None if tokens else limit,
+        limit * TOKENS if tokens else None,
+        seconds,
+        kind,
+        retry_after=told == "Retry-After",
+        ratelimit_headers=told == "headers",
+    ).opened()
 
 
-@dataclass
-class Window:
-    """The requests of each window are counted; windows follow each other."""
+class Row(NamedTuple):
+    """One limited endpoint, and for how long it is called."""
 
+    name: str
+    make: Callable[[], Simulated]
     seconds: float
-    number: int = 0
-    taken: int = 0
-
-    def wait(self, now: float) -> float:
-        """Seconds until there is room; 0 takes the room."""
-        if int(now / self.seconds) != self.number:
-            self.number, self.taken = int(now / self.seconds), 0
-        if self.taken >= LIMIT * self.seconds:
-            return (self.number + 1) * self.seconds - now
-        self.taken += 1
-        return 0.0
 
 
-@dataclass
-class Sliding:
-    """The requests of the last seconds are counted."""
-
-    seconds: float
-    taken: deque[float] = field(default_factory=deque)
-
-    def wait(self, now: float) -> float:
-        """Seconds until there is room; 0 takes the room."""
-        while self.taken and self.taken[0] <= now - self.seconds:
-            self.taken.popleft()
-        if len(self.taken) >= LIMIT * self.seconds:
-            return self.taken[0] + self.seconds - now
-        self.taken.append(now)
-        return 0.0
-
-
-POLICIES: dict[str, Callable[[], Bucket | Window | Sliding]] = {
-    "bucket of a tenth of a second": lambda: Bucket(LIMIT / 10),
-    "bucket of a second": lambda: Bucket(LIMIT),
-    "whole seconds": lambda: Window(1),
-    "sliding second": lambda: Sliding(1),
-    "windows of ten seconds": lambda: Window(10),
-    "sliding ten seconds": lambda: Sliding(10),
-}
-HINTS = {"a Retry-After in seconds": True, "no hint": False}
+TOLD = ("nothing", "Retry-After", "headers")
+SHORT = [
+    *(
+        Row(
+            f"bucket of {burst:g} s, told {told}",
+            partial(Bucket, LIMIT, LIMIT * burst, retry_after=told != "nothing"),
+            50,
+        )
+        for burst in (0.1, 1)
+        for told in TOLD[:2]
+    ),
+    *(
+        Row(f"{kind} windows of {seconds} s, told {told}", partial(_window, seconds, kind, told), 50)
+        for seconds in (1, 10)
+        for kind in KINDS
+        for told in TOLD
+    ),
+]
+MINUTES = [
+    *(
+        Row(f"{kind} windows of 60 s, told {told}", partial(_window, 60, kind, told), 240)
+        for kind in KINDS
+        for told in TOLD[::2]
+    ),
+    *(
+        Row(f"fixed windows of 60 s, of tokens, told {told}", partial(_window, 60, "fixed", told, tokens=True), 240)
+        for told in TOLD[::2]
+    ),
+]
 
 Log = list[tuple[float, bool]]
 
 
 def run() -> None:
-    """Print, for each kind of limit and hint, the share of 429s and of the limit used after warming up."""
+    """Print, for each kind of limit, the share of the limit used and of 429s from the second window on."""
     here, there = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=_serve, args=(there,), daemon=True)
     server.start()
     address = f"http://127.0.0.1:{here.recv()}"
-    names = [f"{policy}, {hint}" for policy in POLICIES for hint in HINTS]
+    rows = [*SHORT, *MINUTES]
+    for start in range(0, len(SHORT), AT_A_TIME):
+        asyncio.run(_load([f"{address}/{place}" for place in range(len(SHORT))[start : start + AT_A_TIME]]))
+    asyncio.run(_load([f"{address}/{place}" for place in range(len(SHORT), len(rows))], MINUTES[0].seconds))
     with tempfile.TemporaryDirectory() as folder:
-        for start in range(0, len(names), AT_A_TIME):
-            asyncio.run(_load([f"{address}/{place}" for place in range(len(names))[start : start + AT_A_TIME]]))
-        _grade(Path(folder), f"{address}/{len(names)}")
+        _grade(Path(folder), f"{address}/{len(rows)}")
     here.send("done")
     logs: list[Log] = here.recv()
     server.terminate()
-    print(f"{LIMIT} requests a second, {CALLERS} callers, after {WARM_UP:g} s of warming up:")
-    print(f"{'limit':<64}{'429s then':>10}{'limit used':>11}{'429s before':>12}")
-    names.append("autorubric grade, bucket of a tenth of a second, a Retry-After")
-    held = [_printed(name, log) for name, log in zip(names, logs, strict=True)]
-    print(f"targets: at most {MOST_REFUSED:.0%} 429s, at least {LEAST_USED:.0%} of the limit")
+    print(f"{LIMIT} requests a second, {CALLERS} callers, from the second window (a second at least) on:")
+    print(f"{'limit':<64}{'limit used':>11}{'429s':>10}{'429s before':>12}")
+    rows.append(Row("autorubric grade, bucket of 0.1 s, told Retry-After", rows[0].make, 50))
+    held = [_printed(row.name, log) for row, log in zip(rows, logs, strict=True)]
+    print(f"targets: at least {LEAST_USED:.0%} of the limit, at most {MOST_REFUSED:.0%} 429s")
     held.append(_at_random())
     if not all(held):
         raise SystemExit("a target was missed")
 
 
 def _printed(name: str, log: Log) -> bool:
-    start, end = log[0][0] + WARM_UP, log[-1][0] - 1.0
+    found = re.search(r"of (\d+) s", name)
+    start, end = log[0][0] + max(1.0, float(found[1]) if found else 1.0), log[-1][0] - 1.0
     warm = [passed for at, passed in log if start <= at < end]
     refused, used = warm.count(False) / len(warm), warm.count(True) / (LIMIT * (end - start))
     before = sum(not passed for at, passed in log if at < start)
-    print(f"{name:<64}{refused:>10.2%}{used:>11.1%}{before:>12}", flush=True)
+    print(f"{name:<64}{used:>11.1%}{refused:>10.2%}{before:>12}", flush=True)
     return refused <= MOST_REFUSED and used >= LEAST_USED
 
 
@@ -194,23 +189,21 @@ def _grade(folder: Path, address: str) -> None:
 def _serve(pipe: Connection) -> None:
     from aiohttp import web
 
-    limits = [(make(), hint) for make in POLICIES.values() for hint in HINTS.values()]
-    limits.append((Bucket(LIMIT / 10), True))
+    limits = [row.make() for row in (*SHORT, *MINUTES, SHORT[1])]
     logs: list[Log] = [[] for _ in limits]
     latency = count()
 
     async def answer(request: web.Request) -> web.Response:
         place = int(request.match_info["place"])
         await request.read()
-        policy, hint = limits[place]
         now = time.monotonic()
-        wait = policy.wait(now)
+        wait, told = limits[place].admit(now, TOKENS)
         logs[place].append((now, wait == 0.0))
+        headers = dict(told)
         if wait:
-            headers = {"Retry-After": str(int(wait) + 1)} if hint else {}
             return web.json_response({"error": {"message": "too many requests"}}, status=429, headers=headers)
         await asyncio.sleep(0.1 + 0.1 * (next(latency) % 10))
-        return web.Response(body=_REPLY, content_type="application/json")
+        return web.Response(body=_REPLY, content_type="application/json", headers=headers)
 
     async def main() -> None:
         app = web.Application()

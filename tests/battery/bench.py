@@ -85,6 +85,8 @@ CONVERTED: dict[str, str] = {
 
 _RUBRIC = ("grade", "--judge", "judge@{url}", "--out", "out", "--rubric")
 
+_RUN_FILES = ("dataset.json", "manifest.json", "items.jsonl")
+
 READS: dict[str, tuple[str, ...]] = {
     "queries.jsonl": COMMANDS["synthesize"],
     "synth.json": ("synthesize", "--config", "synth.json"),
@@ -105,9 +107,8 @@ READS: dict[str, tuple[str, ...]] = {
     "judging/judge_binary.jinja": (*COMMANDS["grade"], "--prompts", "judging"),
     "labels.json": ("agree", "run", "--dataset", "labels.json"),
     "labels.csv": ("agree", "run", "--dataset", "partly.json", "--labels", "labels.csv"),
-    "run/dataset.json": COMMANDS["agree"],
-    "run/manifest.json": COMMANDS["agree"],
-    "run/items.jsonl": COMMANDS["agree"],
+    **{f"run/{name}": COMMANDS["agree"] for name in _RUN_FILES},
+    **{f"graded/{name}": ("select", "graded", "--out", "out") for name in _RUN_FILES},
     "final.jsonl": COMMANDS["select"],
     "final.parquet": ("select", "final.parquet", *COMMANDS["select"][2:]),
     "candidates.jsonl": COMMANDS["select"],
@@ -129,6 +130,11 @@ READS: dict[str, tuple[str, ...]] = {
     "given.csv": (*COMMANDS["grade"], "--labels", "given.csv"),
 }
 """Every file that a command reads, with a sound command that reads it."""
+
+
+def told(name: str) -> str:
+    """What a message about a file names: of a run its directory."""
+    return name.partition("/")[0] if name.endswith(_RUN_FILES) else Path(name).name
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.battery.bench import READS, Bench
+from tests.battery.bench import READS, Bench, told
 from tests.battery.spoilers import (
     NO_ARROW,
     NO_COLUMNS,
@@ -36,7 +36,7 @@ _ROWS = [
 _TAKEN = {
     *(("run/items.jsonl", "empty"), ("run/items.jsonl", "blank")),
     *((f"prices.{ending}", "an object of nothing") for ending in ("json", "yaml")),
-    *((f"linted.{ending}", "a list of nothing") for ending in ("json", "yaml", "csv")),
+    *((f"linted.{ending}", "a list of nothing") for ending in ("json", "jsonl", "yaml", "csv")),
     *((name, way) for name in _ROWS for way in ("UTF-16", "gzip")),
 }
 
@@ -56,7 +56,7 @@ def spoilt() -> Iterator[object]:
 @pytest.mark.parametrize(("name", "spoil"), list(spoilt()))
 def test_a_spoilt_file_is_named_in_one_message(bench: Bench, name: str, spoil: Spoil) -> None:
     spoil(bench.folder / name)
-    bench.refuses(READS[name], "run" if name.startswith("run/") else Path(name).name)
+    bench.refuses(READS[name], told(name))
 
 
 @pytest.mark.parametrize("name", READS)
@@ -70,19 +70,21 @@ def test_a_name_that_is_too_long_for_any_file_is_refused(bench: Bench, name: str
     bench.refuses([long if word == name else word for word in READS[name]], "File name too long")
 
 
-@pytest.mark.parametrize("name", [name for name in READS if not name.startswith("run/") and name not in COLUMNS])
+@pytest.mark.parametrize(
+    "name", [name for name in READS if not name.startswith(("run/", "graded/")) and name not in COLUMNS]
+)
 def test_a_byte_order_mark_does_no_harm(bench: Bench, name: str) -> None:
     path = bench.folder / name
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     bench.accepts(READS[name])
 
 
-@pytest.mark.parametrize("name", [name for name in _ROWS if not name.startswith("run/")])
 def zstd(data: bytes) -> bytes:
     packed: bytes = pa.compress(data, codec="zstd", asbytes=True)
     return packed
 
 
+@pytest.mark.parametrize("name", [name for name in _ROWS if not name.startswith(("run/", "graded/"))])
 @pytest.mark.parametrize("pack", [gzip.compress, zstd, lambda data: data.decode().encode("utf-16")])
 def test_rows_may_be_packed_or_in_utf_16(bench: Bench, name: str, pack: Callable[[bytes], bytes]) -> None:
     changed(pack)(bench.folder / name)
@@ -93,7 +95,7 @@ def test_rows_may_be_packed_or_in_utf_16(bench: Bench, name: str, pack: Callable
 def test_a_file_cut_in_two_is_refused(bench: Bench, name: str) -> None:
     path = bench.folder / name
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    bench.refuses(READS[name], "run" if name.startswith("run/") else name)
+    bench.refuses(READS[name], told(name))
 
 
 @pytest.mark.parametrize("name", ["queries.jsonl", "essays.jsonl", "answers.jsonl"])

@@ -95,7 +95,7 @@ def test_the_best_above_the_threshold_is_written_for_every_trainer_and_nothing_i
     assert [one["score"] for one in summary["curve"]] == pytest.approx([0.8, 0.8])
 
 
-def test_the_parquet_file_has_the_released_columns_also_when_nothing_was_kept(tmp_path: Path) -> None:
+def test_the_parquet_file_has_the_released_columns_and_goes_when_nothing_is_kept(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     with LoopbackEndpoint(replier=judged).in_thread() as endpoint:
@@ -103,10 +103,12 @@ def test_the_parquet_file_has_the_released_columns_also_when_nothing_was_kept(tm
         command += ["--judge", f"judge@{endpoint.base_url}", "-o", str(tmp_path / "run")]
         assert run(command) == 0
         some = pq.read_table(tmp_path / "run" / "selected.parquet")
-        assert run([*command, "--threshold", "1"]) == 0
-        none = pq.read_table(tmp_path / "run" / "selected.parquet")
-    assert some.schema.equals(none.schema)
-    assert (some.num_rows, none.num_rows) == (2, 0)
+        assert run([*command, "--threshold", "1"]) == 1
+    assert not (tmp_path / "run" / "selected.parquet").exists()
+    assert some.column_names == [
+        "source", "query", "answer", "sample_id", "rubrics", "rubric_score", "rubric_judge_details"
+    ]  # fmt: skip
+    assert some.num_rows == 2
     assert some.to_pylist()[0]["rubrics"][0] == {"criterion": "Is right.", "points": 6.0}
     assert json.loads(some.to_pylist()[0]["rubric_judge_details"])[1]["value"] == 1.0
 
@@ -267,7 +269,8 @@ def test_queries_without_candidates_and_bad_rows_are_named_or_left_out(
     told = capsys.readouterr().err
     assert "few.jsonl:2: the data has no query of the id 'gone'" in told
     assert "query 'q1' has no candidates" in told
-    assert run([*command, "--skip-bad-rows"]) == 0
+    # The offline judge abstains on both criteria, so that nothing is kept.
+    assert run([*command, "--skip-bad-rows"]) == 1
     assert len(json.loads((tmp_path / "run" / "selection.json").read_text())["skipped"]) == 2
     assert run(["select", str(data(tmp_path, 2)), "--judge", "builtin/offline"]) == 2
     assert "pass --candidates FILE, or --sample MODEL" in capsys.readouterr().err

@@ -13,21 +13,31 @@ from autorubric.evaluation.tables import COLUMNS, result_rows
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("error", "kind", "line"),
     [
-        ("infrastructure: timeout: openai/m: no reply after 60 s", "infrastructure: timeout"),
-        ("parse: refusal: the model refused: I cannot", "parse: refusal"),
-        ("parse: 2 of 3 judges failed where all are needed: a: b", "parse"),
-        ("check: check 'language' cannot decide: too little text", "check"),
-        ("unknown: ValueError: no such thing", "unknown: ValueError"),
-        ("odd", "odd"),
+        (
+            "infrastructure: timeout: m: no reply after 60 s",
+            "timeout",
+            "timeout: m: no reply after 60 s (item 0); try a",
+        ),
+        ("parse: refusal: the model refused: I cannot", "refusal", "refusal: the model refused: I cannot (item 0)"),
+        (
+            "parse: 2 of 3 judges failed where all are needed: a: parse: unreadable: no verdict; b: parse: empty: so",
+            "unreadable",
+            "unreadable: no verdict; b: parse: empty: so (item 0); see whole replies with --log-json",
+        ),
+        ("check: check 'language' cannot decide: too little text", "check", "check: check 'language' cannot decide"),
+        ("unknown: ValueError: no such thing", "unknown", "unknown: ValueError: no such thing (item 0)"),
+        ("odd", "unknown", "unknown: odd (item 0)"),
     ],
 )
-def test_failures_are_counted_by_category_and_kind(error: str, reason: str) -> None:
+def test_failures_are_grouped_by_kind_and_cause(error: str, kind: str, line: str) -> None:
     summary = EvaluationSummary(1)
     failed = CriterionReport(requirement="Is brief", reason=None, error=error)
     summary.add(ItemResult(0, DataItem("Essay.", ""), EvaluationReport(score=None, report=[failed]), 1.0, error))
-    assert summary.reasons == {reason: 1}
+    assert summary.failures.counts() == {kind: 1}
+    [group] = summary.failures
+    assert group.line("judgment").startswith(f"1 judgment failed: {line}")
 
 
 def test_flags_of_judgments_and_submissions_are_told_and_tabled(

@@ -297,3 +297,13 @@ def test_what_the_service_refuses_is_the_caller_s_mistake() -> None:
         over_http([(200, {"rewards": 1})], [])
     with pytest.raises(ConfigError, match="which is not set"):
         HttpRewards("http://x", token_env="NO_SUCH_VARIABLE_HERE")
+
+
+def test_a_services_token_goes_over_plain_http_only_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOUSE_TOKEN", "token")
+    for url in ("http://rewards:8100", "http://10.0.0.5:8100", "https://rewards.example.com"):
+        HttpRewards(url, token_env="HOUSE_TOKEN")
+    with pytest.raises(ConfigError, match=r"go to rewards\.example\.com over plain HTTP.*allow_plain_http=True"):
+        HttpRewards("http://rewards.example.com", token_env="HOUSE_TOKEN")
+    HttpRewards("http://rewards.example.com")
+    HttpRewards("http://rewards.example.com", token_env="HOUSE_TOKEN", allow_plain_http=True)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autorubric.cli import EXIT_UNFINISHED
+from autorubric.cli.event_loop import run
 from autorubric.cli.flags import folder_named
+from autorubric.cli.judge_flags import PlainHttp, check_variable
 from autorubric.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,8 +28,9 @@ _Model = Annotated[
     ),
 ]
 _KeyEnv = Annotated[
-    str | None, typer.Option("--key-env", help="Variable that holds the key of --base-url or --model.")
+    str | None, typer.Option("--api-key-env", help="Variable that holds the key of --base-url or --model.")
 ]
+_OldKeyEnv = Annotated[str | None, typer.Option("--key-env", help="The same as --api-key-env.", hidden=True)]
 _Out = Annotated[
     Path,
     typer.Option(
@@ -46,26 +49,31 @@ _MARKS = {"ok": "   ", "note": " ! ", "problem": "!! "}
 def doctor(
     base_url: _BaseUrl = None,
     model: _Model = None,
-    key_env: _KeyEnv = None,
+    api_key_env: _KeyEnv = None,
+    key_env: _OldKeyEnv = None,
+    allow_plain_http: PlainHttp = False,
     out: _Out = Path(),
     json: _Json = False,
 ) -> int:
     """Check versions, keys (by name), disk, SQLite, endpoints and models; exit with 1 if there is a problem."""
-    from autorubric.cli.grading_inputs import split_judge
     from autorubric.files import dump_json
+    from autorubric.llm.http.addresses import split_address
     from autorubric.runs.doctor import disk_findings, environment_findings, sqlite_finding
     from autorubric.runs.endpoint_check import endpoint_findings
 
-    if key_env is not None and not key_env.strip():
-        raise ConfigError("--key-env names no variable")
-    if key_env is not None and not base_url and not model:
-        raise ConfigError("--key-env names the key of an endpoint; give --base-url URL as well, or --model MODEL")
-    places = _places(base_url or [], [split_judge(name) for name in model or ()])
+    check_variable("key_env", key_env)
+    check_variable("api_key_env", api_key_env)
+    variable = api_key_env or key_env
+    if variable is not None and not base_url and not model:
+        raise ConfigError("--api-key-env names the key of an endpoint; give --base-url URL as well, or --model MODEL")
+    places = _places(base_url or [], [split_address(name) for name in model or ()])
 
     async def reached() -> list[list[Finding]]:
-        return await asyncio.gather(*(endpoint_findings(url, names, key_env) for url, names in places))
+        return await asyncio.gather(
+            *(endpoint_findings(url, names, variable, plain_http=allow_plain_http) for url, names in places)
+        )
 
-    endpoints = (finding for findings in asyncio.run(reached()) for finding in findings)
+    endpoints = (finding for findings in run(reached()) for finding in findings)
     found = [*environment_findings(), sqlite_finding(), *disk_findings(out), *endpoints]
     if json:
         print(dump_json([asdict(finding) for finding in found], indent=2))

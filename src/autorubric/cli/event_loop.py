@@ -8,7 +8,7 @@ import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from autorubric.background import new_event_loop
+from autorubric.background import new_event_loop, wait_for
 from autorubric.files.descriptors import can_open_more
 from autorubric.system.files import raise_open_file_limit
 
@@ -20,6 +20,8 @@ _FILES = 16
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """What the coroutine returns, run to its end on the fastest loop that is installed.
+
+    Where a loop is running already, as in a notebook, the coroutine runs on a thread beside it.
 
     Raises:
         OSError: the process may have so few files open that the loop, which does not say so, would fail on its way.
@@ -34,5 +36,15 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     if not can_open_more(_FILES):
         main.close()
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    if _is_loop_running():
+        return wait_for(main)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)
+
+
+def _is_loop_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

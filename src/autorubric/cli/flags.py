@@ -76,7 +76,7 @@ def _role_flags() -> Iterable[Flag]:
         "judge-c": ("roles.judges.2", "judge-model-c"),
     }
     for slot, (place, name) in slots.items():
-        yield Flag(name, f"{place}.model", str, f"Model that plays {slot.replace('-', '_')}.")
+        yield Flag(name, f"{place}.model", str, f"MODEL or MODEL@BASE_URL that plays {slot.replace('-', '_')}.")
         yield Flag(f"{slot}-base-url", f"{place}.base_url", str, f"Endpoint of {slot.replace('-', '_')}.")
 
 
@@ -88,6 +88,9 @@ FLAGS: tuple[Flag, ...] = (
     Flag("profile", "profile", str, "basic (the seed's five steps) or full (graded pool, gates, evidence)."),
     Flag("domain", "domain", str, "Domain profile: medical, science, instruction_following, writing or chat."),
     Flag("responses-column", "responses_column", str, "Column of finished responses to use as the pool."),
+    Flag("base-url", "base_url", str, "Endpoint of every model without an address of its own."),
+    Flag("api-key-env", "api_key_env", str, "Variable that holds the key of every role without one of its own."),
+    Flag("allow-plain-http", "allow_plain_http", bool, "Send keys over plain HTTP beyond private networks."),
     *_role_flags(),
     Flag("pool", "full.pool", int, "Full: responses a query, from all response models in turn (6)."),
     Flag("grounding", "full.grounding", str, "Full: rubrics rest on each model's own response, or on one reference."),

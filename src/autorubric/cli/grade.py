@@ -72,7 +72,10 @@ def grade(
     labels: _Labels = None,
     annotator: _Annotator = None,
     judge: flags.Judge = None,
-    judge_key_env: flags.KeyEnv = None,
+    base_url: flags.BaseUrl = None,
+    api_key_env: flags.ApiKeyEnv = None,
+    judge_key_env: flags.JudgeKeyEnv = None,
+    allow_plain_http: flags.PlainHttp = False,
     aggregation: flags.Aggregation = "majority",
     ordinal_aggregation: flags.Ordinal = "mean",
     nominal_aggregation: flags.Nominal = "mode",
@@ -125,7 +128,7 @@ _READ = ("dataset", "rubric", "submissions", "training_data", "prices", "prompts
 
 def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
     """The session that the flags describe."""
-    from autorubric.cli.grading_inputs import dataset_of
+    from autorubric.cli.grading_inputs import check_weighed, dataset_of, rubrics_in
     from autorubric.cli.grading_session import GradingSession
     from autorubric.cli.long_runs import command_again
     from autorubric.cli.submissions import columns_named, labelled
@@ -144,6 +147,7 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> GradingSession:
     found = dataset_of(given["dataset"], given["rubric"], given["submissions"], given["prompt"], columns)
     if given["labels"]:
         found = labelled(found, LabelTable(given["labels"], given["annotator"], of_labels))
+    check_weighed(rubrics_in(found, given["rubric"] or given["dataset"]))
     return GradingSession(
         found if limit is None else replace(found, items=found.items[:limit]),
         grader_of(given),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
+from autorubric.llm.http.providers import addressed
 from autorubric.rows import is_stream
 
 
@@ -72,6 +73,37 @@ def _dataset_of_rows(
         raise InputError(f"{submissions}: {problem}" for problem in error.problems) from None
 
 
+def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
+    """Refuse rubrics whose weights are all 0: they give every submission the same score.
+
+    Args:
+        rubrics: each with its place, for messages.
+
+    Raises:
+        InputError: with one problem for each of them.
+
+    Example:
+        >>> check_weighed([("r.yaml", Rubric.from_dict([{"requirement": "Is brief", "weight": 0}]))])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: r.yaml: every criterion has weight 0, so there is no score to compute; ...
+    """
+    advice = "every criterion has weight 0, so there is no score to compute; give at least one of them a weight"
+    flat = [f"{where}: {advice}" for where, rubric in rubrics if not any(criterion.weight for criterion in rubric)]
+    if flat:
+        raise InputError(flat)
+
+
+def rubrics_in(dataset: RubricDataset, where: Path | None) -> Iterator[tuple[str, Rubric]]:
+    """Each rubric of a dataset once, with its place: the file, or the first item that brings it along."""
+    seen: set[int] = set()
+    for index in range(len(dataset)):
+        rubric = dataset.get_item_rubric(index)
+        if id(rubric) in seen:
+            continue
+        seen.add(id(rubric))
+        yield (str(where) if dataset[index].rubric is None else f"{where}: item {index}"), rubric
+
+
 def _name(path: Path) -> str:
     """What a run on a file is called: its name without the ending."""
     return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in (".gz", ".zst") else path.stem
@@ -93,7 +125,7 @@ def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | No
 
     Args:
         names: as they were given.
-        common: fields of `LLMConfig` that hold for all of them.
+        common: fields of `LLMConfig` that hold for all of them; `api_base` for those without an address.
         prices: a file of prices by model.
         of: what the flag of their temperature begins with, such as `sample-`.
 
@@ -108,9 +140,10 @@ def judges_of(names: Sequence[str], common: Mapping[str, Any], prices: Path | No
     table = prices_by_model(prices)
     specs = []
     for name in names:
-        model, url = split_judge(name)
+        model, url = addressed(name, common.get("api_base"))
         try:
-            specs.append(JudgeSpec(LLMConfig(model, api_base=url, prices=table.get(model), **common), model))
+            config = LLMConfig(model, **{**common, "api_base": url, "prices": table.get(model)})
+            specs.append(JudgeSpec(config, model))
         except ConfigError as error:
             raise ConfigError(_under_its_flag(problem, model, of) for problem in error.problems) from None
     return specs
@@ -123,19 +156,3 @@ def _under_its_flag(problem: str, model: str, of: str) -> str:
         if problem.startswith(head):
             return f"--{flag} is {problem.removeprefix(head)}"
     return problem
-
-
-def split_judge(name: str) -> tuple[str, str | None]:
-    """The model and the address of a `MODEL@BASE_URL`; None where there is no address.
-
-    Example:
-        >>> split_judge("Qwen/Qwen3-8B@http://localhost:8000/v1")
-        ('Qwen/Qwen3-8B', 'http://localhost:8000/v1')
-        >>> split_judge("vertex/claude@20250929")
-        ('vertex/claude@20250929', None)
-    """
-    for scheme in ("@http://", "@https://"):
-        model, found, rest = name.partition(scheme)
-        if found:
-            return model, scheme[1:] + rest
-    return name, None

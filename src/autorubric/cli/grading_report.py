@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.progress import dollars, short
 from autorubric.core.counted import counted
 from autorubric.evaluation.summary import EvaluationSummary
+from autorubric.llm.failure_groups import FailureGroups
 
 if TYPE_CHECKING:
     from autorubric.evaluation.estimate import ModelEstimate
     from autorubric.llm.records.accounts import Totals
 
 _MOST_SHOWN = 5
+_MOST_GROUPS = 8
 _DOUBTS = {
     "unsupported": "the submission does not hold what they quote, or they quote nothing",
     "contradictory": "the explanation concludes the opposite of the verdict",
@@ -39,8 +42,15 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals], negotiate
         print(f"  {line}")
     for note in negotiated:
         print(f"  note: {note}")
-    for reason, count in summary.reasons.most_common():
-        print(f"  {count} judgments failed: {reason}")
+    print_failures(summary.failures, "judgment")
+
+
+def print_failures(groups: FailureGroups, noun: str, indent: str = "  ") -> None:
+    """Print a line for each of the largest groups of failures: how many, why, where, and what to do."""
+    for group in islice(groups, _MOST_GROUPS):
+        print(f"{indent}{group.line(noun)}")
+    if len(groups) > _MOST_GROUPS:
+        print(f"{indent}and {len(groups) - _MOST_GROUPS} more kinds of failure; autorubric status shows them all")
 
 
 def _consistency_lines(summary: EvaluationSummary) -> Iterable[str]:

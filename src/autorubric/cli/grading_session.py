@@ -19,7 +19,8 @@ from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.run import EvaluationRun
 from autorubric.evaluation.summary import EvaluationSummary
-from autorubric.evaluation.tables import result_rows, write_table
+from autorubric.evaluation.tables import columns_with, result_rows, write_table
+from autorubric.evaluation.vote_columns import VoteColumns
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
@@ -121,8 +122,11 @@ class GradingSession:
         return labels
 
     def _write_results(self) -> None:
+        judges = self.grader.recipe.described()["judges"]
+        votes = VoteColumns.of({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
         for kind in self.formats:
-            write_table(self.out / f"results.{kind}", result_rows(self.out / ITEMS_FILE, self.dataset))
+            rows = result_rows(self.out / ITEMS_FILE, self.dataset, votes)
+            write_table(self.out / f"results.{kind}", rows, columns_with(votes))
 
     def _status(self, run: EvaluationRun, summary: EvaluationSummary) -> int:
         if run.interrupted:
@@ -131,7 +135,7 @@ class GradingSession:
         if run.stopped:
             print(f"stopped: {run.stopped}\ngo on with:\n  {self.again}")
             return EXIT_UNFINISHED
-        if summary.reasons or summary.ended < summary.total:
+        if len(summary.failures) or summary.ended < summary.total:
             print(f"try what failed again with:\n  {self.again}")
             return EXIT_UNFINISHED
         mean = summary.scores.mean if summary.scores.count else -math.inf

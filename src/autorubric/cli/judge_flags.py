@@ -6,6 +6,7 @@ import math
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -22,7 +23,14 @@ Judge = Annotated[
     list[str] | None,
     typer.Option("--judge", help="MODEL or MODEL@BASE_URL; several sit as a panel. Not needed if all has checks."),
 ]
-KeyEnv = Annotated[str | None, typer.Option("--judge-key-env", help="Variable that holds the key of every judge.")]
+BaseUrl = Annotated[
+    str | None, typer.Option("--base-url", help="Endpoint of every model without an address of its own.")
+]
+ApiKeyEnv = Annotated[str | None, typer.Option("--api-key-env", help="Variable that holds the key of every model.")]
+JudgeKeyEnv = Annotated[str | None, typer.Option("--judge-key-env", help="The same for judges alone.", hidden=True)]
+PlainHttp = Annotated[
+    bool, typer.Option("--allow-plain-http", help="Send keys over plain HTTP beyond private networks.")
+]
 Aggregation = Annotated[str, typer.Option(help="Panel: majority, weighted, unanimous or any.")]
 Ordinal = Annotated[str, typer.Option(help="Panel, ordered options: mean, median, weighted_mean, mode, min, max.")]
 Nominal = Annotated[str, typer.Option(help="Panel, other options: mode, weighted_mode, unanimous.")]
@@ -78,7 +86,11 @@ PrefixFirst = Annotated[
 ]
 
 
+OF_MODELS = ("base_url", "api_key_env", "allow_plain_http")
+"""Flags that say how models are reached, whatever they do."""
+
 _OF_JUDGES = (
+    *OF_MODELS,
     "judge_key_env",
     "aggregation",
     "ordinal_aggregation",
@@ -127,7 +139,7 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
     if not given["judge"]:
         return CriterionGrader.of_checks(**scoring)
     common = {
-        "api_key_env": given["judge_key_env"],
+        **reached(given, "judge_key_env"),
         "temperature": given["temperature"],
         "max_tokens": given["max_tokens"],
         "max_tokens_ceiling": given["max_tokens_ceiling"],
@@ -164,6 +176,39 @@ def grader_of(given: dict[str, Any]) -> CriterionGrader:
     return grader
 
 
+def reached(given: Mapping[str, Any], own_key: str) -> dict[str, Any]:
+    """How the models of one kind are reached, as fields of `LLMConfig`; `own_key` is the flag of their own key.
+
+    Raises:
+        ConfigError: an address cannot be used, or a flag does not name a variable. The value is not repeated, as it
+            may be the key.
+
+    Example:
+        >>> reached({"base_url": None, "api_key_env": "sk-planted", "allow_plain_http": False}, "judge_key_env")
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: --api-key-env is not the name of an environment variable that is set; ...
+    """
+    from autorubric.llm.http.addresses import checked_base_url
+
+    if given["base_url"] is not None:
+        checked_base_url(given["base_url"], "--base-url")
+    for name in ("api_key_env", own_key):
+        check_variable(name, given.get(name))
+    return {
+        "api_base": given["base_url"],
+        "api_key_env": given.get(own_key) or given["api_key_env"],
+        "allow_plain_http": given["allow_plain_http"],
+    }
+
+
+def check_variable(name: str, value: str | None) -> None:
+    """Refuse a flag that should name a variable and does not, without repeating what it holds."""
+    from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
+
+    if value is not None and not is_variable_name(value):
+        raise ConfigError(f"--{name.replace('_', '-')} {NO_VARIABLE}")
+
+
 def _quietly(**settings: Any) -> CriterionGrader:
     """The grader, without the warnings that `grader_of` prints in its own form."""
     from autorubric.graders.criterion_grader import CriterionGrader
@@ -196,8 +241,6 @@ def _check(given: dict[str, Any]) -> None:
     quorum, judges = given["quorum"], len(given["judge"])
     if quorum is not None and quorum > judges:
         raise ConfigError(f"--quorum {quorum} is more than the {judges} judges; pass at most {judges}")
-    if given["judge_key_env"] == "":
-        raise ConfigError("--judge-key-env names no variable; pass the name of the one that holds the key")
     if bool(given["few_shot"]) != (given["training_data"] is not None):
         raise ConfigError("--few-shot N and --training-data FILE go together")
 

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,13 @@ class Interruptible(Protocol):
 
 @contextmanager
 def interruptible(run: Interruptible) -> Iterator[None]:
-    """Let Ctrl-C (or SIGTERM) end the run in good order, and a second one at once."""
+    """Let Ctrl-C (or SIGTERM) end the run in good order, and a second one at once.
+
+    Only the main thread receives signals. On another one (in a notebook), whoever waits for the run cancels it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:

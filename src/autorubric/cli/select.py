@@ -13,6 +13,7 @@ from autorubric.cli import judge_flags as flags
 from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.cli.event_loop import run
 from autorubric.cli.flags import folder_named
+from autorubric.cli.graded_selection import is_run_directory, select_graded
 from autorubric.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
     from autorubric.training.candidates import CandidateAnswer
     from autorubric.training.queries import RubricQuery
 
-_Data = Annotated[Path, typer.Argument(metavar="DATA", help="Queries with rubrics: a dataset, or rows of any kind.")]
+_Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help="Queries with rubrics (a dataset, or rows of any kind), or a run of `autorubric grade`."
+    ),
+]
 _Out = Annotated[
     Path,
     typer.Option(
@@ -65,7 +71,10 @@ def select(
     margin: _Margin = 0.1,
     trainer: _Trainer = None,
     judge: flags.Judge = None,
-    judge_key_env: flags.KeyEnv = None,
+    base_url: flags.BaseUrl = None,
+    api_key_env: flags.ApiKeyEnv = None,
+    judge_key_env: flags.JudgeKeyEnv = None,
+    allow_plain_http: flags.PlainHttp = False,
     aggregation: flags.Aggregation = "majority",
     ordinal_aggregation: flags.Ordinal = "mean",
     nominal_aggregation: flags.Nominal = "mode",
@@ -104,13 +113,18 @@ def select(
 ) -> int:
     """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
 
-    The same command again goes on where the last one stopped, asks what failed once more and pays for nothing
-    twice.
+    A finished run directory of `autorubric grade` is selected from with its own scores; nothing is graded again.
+    The same command again resumes the run, asks once more for what failed, and pays for nothing twice.
     """
-    given = {**locals(), "typed": flags.typed(context)}
-    session = _session(given, context.obj or sys.argv[1:])
-    with call_log(log_json, log_prompts, out):
-        return run(session.estimate() if dry_run else session.run())
+    return _carried_out({**locals(), "typed": flags.typed(context)}, context.obj or sys.argv[1:])
+
+
+def _carried_out(given: dict[str, Any], arguments: Sequence[str]) -> int:
+    if is_run_directory(given["data"]):
+        return select_graded(given)
+    session = _session(given, arguments)
+    with call_log(given["log_json"], given["log_prompts"], given["out"]):
+        return run(session.estimate() if given["dry_run"] else session.run())
 
 
 _READ = ("data", "candidates", "training_data", "prices", "prompts")
@@ -131,7 +145,7 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
         raise InputError("--candidates and --sample exclude each other; pass one of them")
     if given["sample_key_env"] and not given["sample"]:
         raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
-    grader = grader_of({**given, "on_failure": "none", "length_penalty": None})
+    grader = grader_of({**given, "typed": _typed_of_judges(given), "on_failure": "none", "length_penalty": None})
     sampling = Sampling(_samplers(given), given["k"]) if given["sample"] else None
     queries, candidates, skipped = _inputs(given)
     return SelectionSession(
@@ -162,12 +176,18 @@ def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSessio
     )
 
 
+def _typed_of_judges(given: dict[str, Any]) -> frozenset[str]:
+    """What was typed of judges; where checks decide what models wrote, some flags are about the models that write."""
+    typed: frozenset[str] = given["typed"]
+    return typed - set(flags.OF_MODELS) if given["sample"] else typed
+
+
 def _samplers(given: dict[str, Any]) -> dict[str, Any]:
     """The configuration of each model that writes candidates, by its name."""
     from autorubric.cli.grading_inputs import judges_of
 
     common = {
-        "api_key_env": given["sample_key_env"],
+        **flags.reached(given, "sample_key_env"),
         "temperature": given["sample_temperature"],
         "max_tokens": given["sample_max_tokens"],
         "timeout": given["timeout"],
@@ -184,6 +204,7 @@ def _samplers(given: dict[str, Any]) -> dict[str, Any]:
 
 def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
     """The queries that can be used, their candidates, and why others cannot."""
+    from autorubric.cli.grading_inputs import check_weighed
     from autorubric.cli.submissions import columns_named
     from autorubric.training.candidates import check_candidates, own_answers, read_candidates
     from autorubric.training.queries import read_queries
@@ -212,7 +233,7 @@ def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[CandidateAns
     if not queries:
         raise InputError([f"{given['data']}: no query can be used", *problems])
     _check_judged(given, queries)
-    _check_weighed(queries)
+    check_weighed((query.where or query.id, query.rubric) for query in queries)
     wanted = {query.id for query in queries}
     return queries, [candidate for candidate in candidates if candidate.query in wanted], problems
 
@@ -223,10 +244,3 @@ def _check_judged(given: dict[str, Any], queries: Sequence[RubricQuery]) -> None
     if bare and not given["judge"]:
         count = f"{len(bare)} of {len(queries)} queries"
         raise InputError(f"{count} have criteria without a check, the first in {bare[0].where}; pass --judge MODEL")
-
-
-def _check_weighed(queries: Sequence[RubricQuery]) -> None:
-    """A rubric whose weights are all 0 scores every answer alike."""
-    flat = [query.where or query.id for query in queries if not any(criterion.weight for criterion in query.rubric)]
-    if flat:
-        raise InputError(f"{where}: every criterion has weight 0; nothing can be told apart" for where in flat)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from autorubric.cli.grading_report import estimate_lines, spending_lines
+from autorubric.cli.grading_report import estimate_lines, print_failures, spending_lines
 
 if TYPE_CHECKING:
     from autorubric.evaluation.estimate import ModelEstimate
+    from autorubric.llm.failure_groups import FailureGroups
     from autorubric.llm.records.accounts import Totals
     from autorubric.training.selection_files import Written
     from autorubric.training.selection_summary import SelectionSummary
 
 
-def print_selection(written: Written, totals: Iterable[Totals], reasons: Mapping[str, int]) -> None:
+def print_selection(written: Written, totals: Iterable[Totals], failures: FailureGroups) -> None:
     """Print what was kept, the curve of K, shares by domain, lengths, failures and cost."""
     summary = written.summary
     total, keep = summary.total, summary.keep
@@ -22,7 +23,13 @@ def print_selection(written: Written, totals: Iterable[Totals], reasons: Mapping
         f"\n{total.selected} of {total.queries} queries have an answer above {keep.threshold:g}; "
         f"{total.dropped} dropped, {total.undecided} undecided; {summary.answers} answers kept"
     )
-    lines = (*_curve_lines(summary), *_source_lines(summary), *_model_lines(summary), *_length_lines(summary))
+    lines = (
+        *_spread_lines(written),
+        *_curve_lines(summary),
+        *_source_lines(summary),
+        *_model_lines(summary),
+        *_length_lines(summary),
+    )
     for line in lines:
         print(f"  {line}")
     if written.flagged:
@@ -31,8 +38,7 @@ def print_selection(written: Written, totals: Iterable[Totals], reasons: Mapping
         print(f"  {summary.unjudged} candidates have no score; see 'failure' in decisions.jsonl")
     for line in spending_lines(list(totals)):
         print(f"  {line}")
-    for reason, count in reasons.items():
-        print(f"  {count} candidates failed: {reason}")
+    print_failures(failures, "candidate")
 
 
 def print_selection_estimate(rows: Sequence[ModelEstimate], queries: int, candidates: int) -> None:
@@ -40,6 +46,24 @@ def print_selection_estimate(rows: Sequence[ModelEstimate], queries: int, candid
     print(f"{queries} queries, {candidates} candidates; nothing has been asked")
     for line in estimate_lines(rows):
         print(f"  {line}")
+
+
+def _spread_lines(written: Written) -> Iterable[str]:
+    """How scores are distributed and what other thresholds would keep, where nothing was kept."""
+    spread, threshold = written.summary.spread, written.summary.keep.threshold
+    if written.summary.answers or spread is None:
+        return
+    low, lower, median, upper, high = spread.quartiles
+    yield (
+        f"scores of {spread.count} candidates: min {low:.3f}, quartiles {lower:.3f}, {median:.3f} and {upper:.3f}, "
+        f"max {high:.3f}"
+    )
+    tenths = [f"{n / 10:.1f}-{(n + 1) / 10:.1f}: {count}" for n, count in enumerate(spread.tenths) if count]
+    yield f"candidates by score: {', '.join(tenths)}"
+    for offer in written.offers:
+        yield f"--threshold {offer.threshold:g} would keep {offer.answers} answers to {offer.queries} queries"
+    if not written.offers:
+        yield f"no threshold below {threshold:g} would keep anything" if threshold else "no score is above 0"
 
 
 def _curve_lines(summary: SelectionSummary) -> Iterable[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.desks import Limits
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
+from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
@@ -38,7 +38,7 @@ from autorubric.training.queries import RubricQuery
 from autorubric.training.sampling import ROLE, SamplingRun
 from autorubric.training.sampling_estimate import ANSWER_TOKENS, estimate_sampling
 from autorubric.training.selection import Keep, Scored, share_of
-from autorubric.training.selection_files import DECISIONS_FILE, SUMMARY_FILE, TRAINING_FILES, write_selection
+from autorubric.training.selection_files import DECISIONS_FILE, SUMMARY_FILE, TRAINING_FILES, Pool, write_selection
 
 _FILES = (*TRAINING_FILES, DECISIONS_FILE, SUMMARY_FILE, DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
 _GENERATION = "sampling_generation"
@@ -130,21 +130,22 @@ class SelectionSession:
                 return self._stopped(sampled)
         else:
             candidates = self.candidates
-        scored, reasons, ending, totals = await self._graded(candidates, labels)
+        scored, failures, ending, totals = await self._graded(candidates, labels)
         ending.paid |= sampled.paid
         if ending.interrupted or (ending.refused and not ending.paid):
             return self._stopped(ending)
-        written = write_selection(
-            self.out, self.queries, [*scored, *unsampled], self.keep, self.trainers, skipped=self.skipped
-        )
-        print_selection(written, totals, reasons + Counter(_category(one.failure) for one in unsampled))
+        pool = Pool(self.queries, [*scored, *unsampled], self.out / ITEMS_FILE)
+        written = write_selection(self.out, pool, self.keep, self.trainers, skipped=self.skipped)
+        for one in unsampled:
+            failures.add_text(one.failure, one.candidate.sample_id or "", ROLE)
+        print_selection(written, totals, failures)
         print(f"  everything is in {self.out}")
         if ending.stopped:
             return self._stopped(ending)
-        if reasons or unsampled:
+        if len(failures):
             print(f"try what failed again with:\n  {self.again}")
             return EXIT_UNFINISHED
-        return 0
+        return 0 if written.summary.answers else EXIT_UNFINISHED
 
     async def estimate(self) -> int:
         """Print what the run would ask and cost; make no call and write nothing."""
@@ -217,7 +218,7 @@ class SelectionSession:
 
     async def _graded(
         self, candidates: Sequence[CandidateAnswer], labels: tuple[str, ...]
-    ) -> tuple[list[Scored], Counter[str], _Ending, list[Totals]]:
+    ) -> tuple[list[Scored], FailureGroups, _Ending, list[Totals]]:
         """The score of each candidate, why judgments failed, how the run ended, and what it cost."""
         dataset = graded_dataset(self.queries, candidates, self.out.name)
         plan = ExperimentPlan(
@@ -232,7 +233,7 @@ class SelectionSession:
             self.share_equal,
         )
         found: dict[int, Scored] = {}
-        reasons: Counter[str] = Counter()
+        failures = FailureGroups()
         config = self.grader.scoring.cannot_assess
 
         def take(result: ItemResult) -> None:
@@ -241,14 +242,14 @@ class SelectionSession:
             score = None if result.error else share
             found[result.item_idx] = Scored(candidates[result.item_idx], score, failure, result.item_idx)
             if result.error is not None:
-                reasons[_category(result.error)] += 1
+                failures.add_text(result.error, str(result.item_idx))
 
         async with experiment(plan, dataset.to_json().encode()) as (run, manifest):
             run.on_result = take
             with interruptible(run):
                 async with shown(
                     lambda: _state(
-                        run.executor, "graded", len(dataset), len(found) - reasons.total(), reasons.total()
+                        run.executor, "graded", len(dataset), len(found) - failures.total(), failures.total()
                     )
                 ):
                     await run.to_the_end()
@@ -257,7 +258,7 @@ class SelectionSession:
             print(f"note: {note}")
         for index, candidate in enumerate(candidates):
             found.setdefault(index, Scored(candidate, None, f"stopped: {run.stopped}", index))
-        return [found[index] for index in sorted(found)], reasons, _Ending.of(run), totals
+        return [found[index] for index in sorted(found)], failures, _Ending.of(run), totals
 
     def _sampling_run(
         self, sampling: Sampling, models: Mapping[str, Model], executor: Executor, generation: int
@@ -290,7 +291,3 @@ def _generation(ledger: Ledger) -> int:
 def _reply_length(total: Totals) -> float | None:
     replies = total.calls - total.failed
     return total.usage.completion_tokens / replies if replies else None
-
-
-def _category(error: str | None) -> str:
-    return (error or "unknown").partition(":")[0]

@@ -37,12 +37,13 @@ def lines_of(found: RunStatus) -> Iterator[str]:
 
     holder = f" ({found.holder})" if found.holder else ""
     yield f"{found.directory}: {found.kind}, {found.state}{holder}"
-    rows, done, failed, _ = found.standing
+    rows, done, failed, *_ = found.standing
     if rows is not None:
         share = f" ({done / rows:.0%})" if rows else ""
         yield f"  done       {done:,} of {rows:,} rows{share}, {failed:,} failed, {rows - done - failed:,} left"
-    for kind, count in found.failures.items():
-        yield f"  failed     {count:,} requests without an answer: {kind}"
+    noun = "judgment" if found.kind == "evaluation" else "row"
+    for noun_of, groups in ((noun, found.standing.groups), ("request", found.unanswered)):
+        yield from (f"  failures   {group.line(noun_of)}" for group in groups)
     spent = found.spent
     cost = dollars(None if spent.unpriced else spent.cost)
     yield f"  spent      {spent.calls:,} calls, {short(spent.tokens)} tokens, {cost}"

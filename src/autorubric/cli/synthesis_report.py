@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.cli.cost_notes import cost_notes
+from autorubric.cli.grading_report import print_failures
 from autorubric.cli.printable import escaped, raw
 from autorubric.cli.progress import dollars, lasting, short
 from autorubric.synthesis.example import EVOLVED, MERGED
@@ -19,16 +20,14 @@ from autorubric.synthesis.summary import UNFINISHED_FILE, Summary
 if TYPE_CHECKING:
     from autorubric.llm.records.accounts import Totals
     from autorubric.synthesis.estimate import Needed, SlotEstimate
+    from autorubric.synthesis.export import Exported
 
 
 def print_summary(summary: Summary, out: Path) -> None:
     """Print what was done, what it cost, and what is not finished."""
     print(f"\n{summary.finished} of {summary.rows} queries finished in {lasting(summary.seconds)}")
     if summary.exported:
-        print(
-            f"  {summary.exported.rows} rubrics with {summary.exported.criteria} criteria"
-            f" in {out / 'final.parquet'} and {out / 'final.jsonl'}"
-        )
+        _print_exported(summary.exported, out)
     if summary.gates and summary.gates.kept:
         _print_gates(summary.gates)
     for line in (*_spending(summary.totals), *cost_notes(summary.totals)):
@@ -41,12 +40,20 @@ def print_summary(summary: Summary, out: Path) -> None:
     if summary.failed:
         rows = "1 row is" if summary.failed == 1 else f"{summary.failed} rows are"
         print(f"  {rows} not finished; {out / UNFINISHED_FILE} lists what failed, with reasons:")
-        for reason, count in summary.reasons.most_common(8):
-            print(f"    {count} x {reason}")
+        print_failures(summary.failures, "row", "    ")
     for problem in summary.skipped[:5]:
         print(f"  left out: {problem}")
     if len(summary.skipped) > 5:
         print(f"  and {len(summary.skipped) - 5} more input rows were left out")
+
+
+def _print_exported(exported: Exported, out: Path) -> None:
+    files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
+    print(f"  {exported.rows} rubrics with {exported.criteria} criteria in {files}")
+    for remark in exported.remarks:
+        print(f"  {remark}")
+    if exported.remarks:
+        print(f"  `autorubric lint {out / 'final.jsonl'}` reports more")
 
 
 def _replaced(summary: Summary) -> Iterable[tuple[str, int]]:

@@ -24,7 +24,9 @@ _Input = Annotated[
     ),
 ]
 _Config = Annotated[Path | None, typer.Option("--config", "-c", help="YAML or TOML file of settings.")]
-_Models = Annotated[str | None, typer.Option("--models", "-m", help="Model for every role not named otherwise.")]
+_Models = Annotated[
+    str | None, typer.Option("--models", "-m", help="MODEL or MODEL@BASE_URL for every role not named otherwise.")
+]
 _Refresh = Annotated[list[str] | None, typer.Option("--refresh", help="Role to ask anew; repeatable.")]
 _Skip = Annotated[bool, typer.Option("--skip-bad-rows", help="Leave out input rows that cannot be used.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and cost; spend nothing.")]

@@ -6,12 +6,15 @@ option that is not applicable) and failed (`error` says why) have none: `score_v
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.display import BriefModel, Displayed, Verbatim, brief_args, set_fields
 from autorubric.core.judgment import Quote
+from autorubric.core.report_display import criteria_text, judged_row, votes_text, word_of
 from autorubric.core.usage import TokenUsage
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.core.votes import (
@@ -56,6 +59,9 @@ class CriterionReport(Criterion):
 
     __hash__ = Criterion.__hash__
 
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        return brief_args(set_fields(self))
+
     @property
     def score_value(self) -> float | None:
         """What is scored, in [0, 1]; None for an abstention or a failure."""
@@ -71,8 +77,31 @@ class CriterionReport(Criterion):
         """Whether there is no verdict because the judgment failed."""
         return self.error is not None
 
+    @property
+    def word(self) -> str | None:
+        """The verdict or the label of the option; None for a failure."""
+        return None if self.is_error else word_of(self.verdict, self.multi_choice_verdict)
 
-class EvaluationReport(BaseModel):
+    def as_row(self, number: int) -> dict[str, Any]:
+        """The criterion as a row of a table; `number` names it where it has no name."""
+        found = {"verdict": self.word, "value": self.score_value, "reason": self.reason, "error": self.error}
+        return judged_row(self, number, **found)
+
+
+class _Report(Displayed, BriefModel):
+    """What both kinds of report have in common: how they look."""
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        yield from brief_args((name, value) for name, value in set_fields(self) if name != "report")
+        found = getattr(self, "report", None)
+        if found is not None:
+            yield "report", Verbatim(criteria_text([one.word for one in found]))
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return (one.as_row(number) for number, one in enumerate(getattr(self, "report", None) or (), start=1))
+
+
+class EvaluationReport(_Report):
     """The score of a submission and the criteria it rests on.
 
     Attributes:
@@ -107,7 +136,7 @@ class EvaluationReport(BaseModel):
     flags: list[str] = Field(default_factory=list)
 
 
-class EnsembleCriterionReport(BaseModel):
+class EnsembleCriterionReport(BriefModel):
     """The word that counts on one criterion, and the votes of all judges, the superseded ones included.
 
     Attributes:
@@ -179,8 +208,26 @@ class EnsembleCriterionReport(BaseModel):
         """Whether there is no final word because judgments failed."""
         return self.error is not None
 
+    @property
+    def word(self) -> str | None:
+        """The final verdict or the label of the final option; None for a failure."""
+        return None if self.is_error else word_of(self.final_verdict, self.final_multi_choice_verdict)
 
-class EnsembleEvaluationReport(BaseModel):
+    def as_row(self, number: int) -> dict[str, Any]:
+        """The criterion as a row of a table; `number` names it where it has no name."""
+        return judged_row(
+            self.criterion,
+            number,
+            verdict=self.word,
+            value=self.score_value,
+            agreement=self.agreement,
+            votes=votes_text([*self.votes, *self.multi_choice_votes]),
+            reason=self.final_reason,
+            error=self.error,
+        )
+
+
+class EnsembleEvaluationReport(_Report):
     """The score of a submission by one judge or several; what every `CriterionGrader` returns.
 
     Attributes:

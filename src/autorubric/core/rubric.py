@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.display import Displayed
+from autorubric.core.rubric_display import criterion_rows, rubric_text
 from autorubric.core.rubric_file import extension_of, read_source
 from autorubric.core.rubric_shapes import criterion_record, read_criteria, unfold
 from autorubric.core.scoring import Cell, cell, score
@@ -28,7 +30,7 @@ class Grader(Protocol):
         ...
 
 
-class Rubric:
+class Rubric(Displayed):
     """The criteria a submission is judged by.
 
     Two rubrics are equal when their criteria, guidelines and metadata are. Treat one as a value: nothing
@@ -97,8 +99,10 @@ class Rubric:
         return hash(tuple(self.rubric))
 
     def __repr__(self) -> str:
-        more = f", guidelines={self._guidelines!r}" if self._guidelines else ""
-        return f"{type(self).__name__}({self.rubric!r}{more})"
+        return rubric_text(type(self).__name__, self.rubric, self._guidelines)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return criterion_rows(self.rubric)
 
     @staticmethod
     def validate_and_create_criteria(data: list[Any] | dict[str, Any]) -> list[Criterion]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from autorubric.core.display import BriefModel
 from autorubric.core.judgment import Quote
 from autorubric.core.verdict import CriterionVerdict
 
 
-class MultiChoiceVerdict(BaseModel):
+class MultiChoiceVerdict(BriefModel):
     """The chosen option of a multi-choice criterion.
 
     Attributes:
@@ -46,7 +47,7 @@ class AggregatedMultiChoiceVerdict(MultiChoiceVerdict):
     aggregated_value: float
 
 
-class JudgeVote(BaseModel):
+class JudgeVote(BriefModel):
     """One judge's word on a binary criterion.
 
     Attributes:
@@ -87,7 +88,7 @@ class JudgeVote(BaseModel):
         return self.error is not None
 
 
-class MultiChoiceJudgeVote(BaseModel):
+class MultiChoiceJudgeVote(BriefModel):
     """One judge's word on a multi-choice criterion.
 
     Attributes:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from autorubric.core.display import Displayed
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import totals
 from autorubric.core.verdict import CriterionVerdict
+from autorubric.dataset.display import dataset_text, item_rows
 from autorubric.dataset.fit import misfits
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.reading import Parts
@@ -19,7 +21,7 @@ from autorubric.errors import InputError
 
 
 @dataclass
-class RubricDataset:
+class RubricDataset(Displayed):
     """Items to be graded, the prompt they answer and the rubric they are judged by.
 
     What an item carries itself (prompt, rubric, reference submission) goes before what the dataset has.
@@ -64,6 +66,12 @@ class RubricDataset:
             raise InputError(problems)
         self._ids: set[str] = set()
         self._ids_of = 0
+
+    def __repr__(self) -> str:
+        return dataset_text(self)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return item_rows(self)
 
     def __len__(self) -> int:
         return len(self.items)

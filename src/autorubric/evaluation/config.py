@@ -20,7 +20,7 @@ class EvalConfig:
 
     Attributes:
         fail_fast: stop at the first item that fails: cancel what is in flight and raise.
-        show_progress: show a progress bar where standard error is a terminal.
+        show_progress: show progress: an output that updates in a notebook, a bar on a terminal, lines elsewhere.
         progress_style: kept for compatibility; both styles show the same.
         max_concurrent_items: the most items open at a time; None takes the grader's calls in flight.
         experiment_name: the directory's name; None derives one from the dataset. One name with other

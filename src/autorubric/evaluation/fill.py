@@ -47,7 +47,7 @@ async def fill_ground_truth(
         dataset: at least one item.
         grader: who labels.
         force: label items anew that have ground truth already; their reasons go.
-        show_progress: show a progress bar where standard error is a terminal.
+        show_progress: show progress: an output that updates in a notebook, a bar on a terminal, lines elsewhere.
         max_concurrent_items: the most items open at a time.
 
     Raises:
@@ -71,7 +71,7 @@ async def fill_ground_truth(
             problems[index] = str(error)
         finally:
             room.release()
-            advance()
+            advance(failed=index in problems)
 
     with item_progress(len(dataset), config) as advance:
         async with asyncio.TaskGroup() as group:

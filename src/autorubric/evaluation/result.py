@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autorubric.core.display import Displayed
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError
+from autorubric.evaluation.display import item_text, result_text, score_rows, verdict_rows
 from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.evaluation.items_file import read_items
 from autorubric.evaluation.report_json import report_from, report_json
@@ -40,6 +42,9 @@ class ItemResult:
     report: EvaluationReport | EnsembleEvaluationReport
     duration_seconds: float
     error: str | None = None
+
+    def __repr__(self) -> str:
+        return item_text(self)
 
     def to_line(self) -> str:
         """The result as one line of JSON; the item itself is left to the dataset."""
@@ -125,7 +130,7 @@ class EvalTimingStats:
 
 
 @dataclass
-class EvalResult:
+class EvalResult(Displayed):
     """What came of an evaluation.
 
     Attributes:
@@ -160,6 +165,15 @@ class EvalResult:
     experiment_dir: Path | None = None
     stopped: str | None = None
     grader_config: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return result_text(self)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return verdict_rows(self)
+
+    def _shown_rows(self) -> Iterator[dict[str, Any]]:
+        return score_rows(self)
 
     def get_scores(self) -> list[float]:
         """The scores of the items that have one, in order."""

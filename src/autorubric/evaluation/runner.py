@@ -65,7 +65,7 @@ class EvalRunner:
 
                 def take(result: ItemResult) -> None:
                     results[result.item_idx] = result
-                    advance()
+                    advance(failed=result.error is not None)
                     if config.fail_fast and result.error is not None:
                         raise FailedFast(f"Evaluation failed at item {result.item_idx}: {result.error}")
 

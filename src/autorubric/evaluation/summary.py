@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from autorubric.core.report import CriterionReport, EnsembleCriterionReport
 from autorubric.core.self_consistency import SelfConsistency, add_repeats
 from autorubric.evaluation.result import ItemResult
+from autorubric.llm.failure_groups import FailureGroups
 
 _Z95 = 1.959964  # the 97.5th percentile of the normal distribution
 
@@ -89,7 +90,7 @@ class EvaluationSummary:
         failed: items without a report that counts.
         judged: criteria with a verdict, abstentions included.
         judgments: criteria of all items that ended.
-        reasons: why judgments failed, by category and kind (`infrastructure: timeout`).
+        failures: why judgments failed, grouped by cause.
         flagged: items whose submission looks as if it addressed the judge.
         flags: judgments by their flags, such as `unsupported`.
         criteria: the figures of each criterion.
@@ -102,7 +103,7 @@ class EvaluationSummary:
     failed: int = 0
     judged: int = 0
     judgments: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
+    failures: FailureGroups = field(default_factory=FailureGroups)
     flagged: int = 0
     flags: Counter[str] = field(default_factory=Counter)
     criteria: dict[tuple[str | None, str], CriterionFigures] = field(default_factory=dict)
@@ -127,12 +128,14 @@ class EvaluationSummary:
         if report.score is not None and result.error is None:
             self.scores.add(report.score)
         if report.report is None:
-            self.reasons[_category(result.error)] += 1
+            self.failures.add_text(result.error, str(result.item_idx))
             return
         criteria: Sequence[CriterionReport | EnsembleCriterionReport] = report.report
         add_repeats(self.consistency, criteria)
         for number, criterion in enumerate(criteria, start=1):
             self._add_criterion(criterion, number)
+            if criterion.error is not None:
+                self.failures.add_text(criterion.error, str(result.item_idx))
 
     def most_influential(self, count: int) -> Sequence[CriterionFigures]:
         """The criteria that decided most, the first one most; those that decided nothing are left out."""
@@ -148,7 +151,6 @@ class EvaluationSummary:
         self.judgments += 1
         if found.error is not None:
             figures.failed += 1
-            self.reasons[_category(found.error)] += 1
             return
         self.judged += 1
         self.flags.update(found.flags)
@@ -157,10 +159,3 @@ class EvaluationSummary:
             figures.abstained += 1
         else:
             figures.values.add(value)
-
-
-def _category(error: str | None) -> str:
-    """What is before the details of an error: its category, and the kind of failure where it is one word."""
-    category, _, rest = (error or "unknown").partition(": ")
-    kind = rest.partition(": ")[0]
-    return f"{category}: {kind}" if kind.isidentifier() else category

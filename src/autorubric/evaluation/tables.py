@@ -1,4 +1,4 @@
-"""Results as a table: one row for each criterion of each item, in JSON, JSON Lines, CSV or parquet."""
+"""Results as a table: one row for each criterion of each item, in JSON, JSON Lines, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autorubric.dataset import RubricDataset
+from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.evaluation.items_file import read_items
+from autorubric.evaluation.vote_columns import NO_VOTES, VoteColumns
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.spreadsheet import defused
 
@@ -30,7 +31,7 @@ COLUMNS: Mapping[str, type] = {
     "error": str,
     "flags": str,
 }
-"""Name and type of each column; any but `item_idx` may be empty (null).
+"""Name and type of each column, before those of the judges; any but `item_idx` may be empty (null).
 
 `flags` are what a reader should know of the judgment, such as `unsupported`, and then of the submission, such as
 `addresses the judge`; semicolons part them.
@@ -39,23 +40,54 @@ COLUMNS: Mapping[str, type] = {
 FORMATS = ("json", "jsonl", "csv", "parquet")
 
 
-def result_rows(items: Path, dataset: RubricDataset) -> Iterator[Row]:
+def columns_with(votes: VoteColumns) -> dict[str, type]:
+    """Name and type of each column of a table, those of its judges included.
+
+    Example:
+        >>> list(columns_with(VoteColumns.of({"a": 1})))[-2:]
+        ['flags', 'verdict_a']
+    """
+    return {**COLUMNS, **dict.fromkeys(votes.names(), str)}
+
+
+def result_rows(items: Path, dataset: RubricDataset, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
     """The rows of an items file, in the order of items and criteria.
 
     A report without criteria (an item that could not be opened) has one row, with its error.
+
+    Args:
+        items: the file.
+        dataset: what was graded.
+        votes: columns for the verdict of each judge.
     """
     for record in read_items(items):
-        index, report = record["item_idx"], record["report"]
-        item = dataset[index]
-        head = {"item_idx": index, "id": item.id, "description": item.description, "score": report.get("score")}
-        criteria = report.get("criterion_reports")
-        suspicious = report.get("flags") or []
-        if not criteria:
-            yield dict.fromkeys(COLUMNS) | head | {"error": record["error"], "flags": _flags(suspicious)}
-            continue
-        for number, found in enumerate(criteria, start=1):
-            flags = _flags([*(found.get("flags") or []), *suspicious])
-            yield head | _criterion_row(found, number) | {"flags": flags}
+        yield from record_rows(record, dataset[record["item_idx"]], votes)
+
+
+def record_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
+    """The rows of one item, from its result as JSON values.
+
+    Args:
+        record: as `ItemResult.to_dict` has it.
+        item: the item.
+        votes: columns for the verdict of each judge.
+    """
+    report = record["report"]
+    head = {
+        "item_idx": record["item_idx"],
+        "id": item.id,
+        "description": item.description,
+        "score": report.get("score"),
+    }
+    suspicious = report.get("flags") or []
+    criteria = report.get("criterion_reports")
+    if not criteria:
+        empty = dict.fromkeys(columns_with(votes))
+        yield empty | head | {"error": record["error"], "flags": _flags(suspicious)}
+        return
+    for number, found in enumerate(criteria, start=1):
+        flags = _flags([*(found.get("flags") or []), *suspicious])
+        yield head | _criterion_row(found, number) | {"flags": flags} | votes.row(found)
 
 
 def _flags(flags: Sequence[str]) -> str | None:
@@ -84,8 +116,13 @@ def _criterion_row(found: Mapping[str, Any], number: int) -> Row:
     }
 
 
-def write_table(path: Path, rows: Iterator[Row]) -> None:
+def write_table(path: Path, rows: Iterator[Row], columns: Mapping[str, type] = COLUMNS) -> None:
     """Write rows to a file, wholly or not at all; its extension says in which format.
+
+    Args:
+        path: the file.
+        rows: with all `columns` each.
+        columns: name and type.
 
     Raises:
         InputError: another extension, or the file cannot be written.
@@ -99,10 +136,10 @@ def write_table(path: Path, rows: Iterator[Row]) -> None:
     if writer is None:
         kind = path.suffix.removeprefix(".")
         raise InputError(f"{path}: unknown format {kind!r}; expected json, jsonl, csv or parquet")
-    writer(path, rows)
+    writer(path, rows, columns)
 
 
-def _write_json(path: Path, rows: Iterator[Row]) -> None:
+def _write_json(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:
     with atomic_writer(path) as file:
         file.write("[")
         for number, row in enumerate(rows):
@@ -111,31 +148,31 @@ def _write_json(path: Path, rows: Iterator[Row]) -> None:
         file.write("\n]\n")
 
 
-def _write_jsonl(path: Path, rows: Iterator[Row]) -> None:
+def _write_jsonl(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:
     with atomic_writer(path) as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _write_csv(path: Path, rows: Iterator[Row]) -> None:
+def _write_csv(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:
     with atomic_writer(path) as file:
-        table = csv.DictWriter(file, list(COLUMNS), lineterminator="\n")
+        table = csv.DictWriter(file, list(columns), lineterminator="\n")
         table.writeheader()
         for row in rows:
             table.writerow({name: defused(value) for name, value in row.items()})
 
 
-def _write_parquet(path: Path, rows: Iterator[Row]) -> None:
+def _write_parquet(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:
     import pyarrow as pa
 
     kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
     with parquet_writer(path, schema) as add:
         for row in rows:
             add(row)
 
 
-_WRITERS: Mapping[str, Callable[[Path, Iterator[Row]], None]] = {
+_WRITERS: Mapping[str, Callable[[Path, Iterator[Row], Mapping[str, type]], None]] = {
     "json": _write_json,
     "jsonl": _write_jsonl,
     "csv": _write_csv,

@@ -49,7 +49,7 @@ class EscalationConfig:
         0.8
     """
 
-    judges: LLMConfig | list[JudgeSpec]
+    judges: LLMConfig | str | list[JudgeSpec]
     threshold: float | None = None
     per_criterion: Mapping[str, float] | None = None
 
@@ -62,7 +62,7 @@ class EscalationConfig:
 
     def specs(self) -> tuple[JudgeSpec, ...]:
         """The stronger judges; a single model is called `escalation`."""
-        if isinstance(self.judges, LLMConfig):
+        if isinstance(self.judges, LLMConfig | str):
             return (JudgeSpec(self.judges, "escalation"),)
         return tuple(self.judges)
 
@@ -191,8 +191,8 @@ class Recipe:
 
 
 def judge_specs(
-    judge_model_config: LLMConfig | None,
-    llm_config: LLMConfig | None,
+    judge_model_config: LLMConfig | str | None,
+    llm_config: LLMConfig | str | None,
     judges: list[JudgeSpec] | None,
     judge: Judge | None,
 ) -> tuple[JudgeSpec, ...]:

@@ -59,7 +59,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     """Grades submissions criterion by criterion, by one model or a panel, and by checks where criteria carry them.
 
     Args:
-        judge_model_config: the one model that judges (its judge id is `default`).
+        judge_model_config: the one model that judges (its judge id is `default`); `MODEL@BASE_URL` as a text will do.
         judges: several judges that form a panel, instead of `judge_model_config`. Each is asked by requests of its
             own, also where several use one model; `JudgeSpec(repeats=3)` asks a judge three times.
         aggregation: how a panel's verdicts become one: majority, weighted, unanimous or any.
@@ -107,7 +107,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     def __init__(  # noqa: PLR0913 (published signature)
         self,
         *,
-        judge_model_config: LLMConfig | None = None,
+        judge_model_config: LLMConfig | str | None = None,
         judges: list[JudgeSpec] | None = None,
         aggregation: AggregationStrategy = "majority",
         ordinal_aggregation: OrdinalAggregation = "mean",

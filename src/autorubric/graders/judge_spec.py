@@ -16,7 +16,8 @@ class JudgeSpec:
     """A model that judges, what it is called, and how much it counts.
 
     Attributes:
-        llm_config: the model; `judge_model_config` is another name for it.
+        llm_config: the model, also as a text (`MODEL` or `MODEL@BASE_URL`); `judge_model_config` is another name
+            for it.
         judge_id: what its votes are filed under.
         weight: how much it counts where votes are weighted; above 0.
         repeats: how often it is asked each question; see `Repeated`.
@@ -39,19 +40,22 @@ class JudgeSpec:
 
     def __init__(
         self,
-        llm_config: LLMConfig | None = None,
+        llm_config: LLMConfig | str | None = None,
         judge_id: str = "",
         weight: float = 1.0,
         *,
-        judge_model_config: LLMConfig | None = None,
+        judge_model_config: LLMConfig | str | None = None,
         repeats: int = 1,
     ) -> None:
         config = judge_model_config if llm_config is None else llm_config
+        config = LLMConfig(config) if isinstance(config, str) else config
         problems = []
         if (llm_config is None) == (judge_model_config is None):
             problems.append(f"judge {judge_id!r} needs one of judge_model_config and llm_config")
         elif not isinstance(config, LLMConfig):
-            problems.append(f"judge {judge_id!r} has a model of type {type(config).__name__}; expected LLMConfig")
+            problems.append(
+                f"judge {judge_id!r} has a model of type {type(config).__name__}; expected LLMConfig or a text"
+            )
         if not isinstance(judge_id, str) or not judge_id.strip():
             problems.append(f"judge_id={judge_id!r}; expected a name")
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:

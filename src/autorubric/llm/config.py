@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import read_text
-from autorubric.llm.http.secrets import HIDDEN, is_secret_header, without_secrets
+from autorubric.llm.http.addresses import split_address
+from autorubric.llm.http.secrets import HIDDEN, NO_VARIABLE, is_secret_header, is_variable_name, without_secrets
 
 DEFAULT_CEILING = 32_768
 """Completion tokens that no limit is raised beyond unless a user says so."""
@@ -85,7 +86,8 @@ class LLMConfig:
     `extra_params` are ours. Wrong values raise `ConfigError` at once, all of them together.
 
     Attributes:
-        model: `provider/model` (also `provider:model`), or the served name where `api_base` is given.
+        model: `provider/model` (also `provider:model`), or the served name where `api_base` is given;
+            `MODEL@BASE_URL` gives both at once.
         temperature: 0 to 2; None leaves it to the endpoint.
         max_tokens: most completion tokens; None leaves it to the endpoint.
         top_p: 0 to 1.
@@ -94,31 +96,30 @@ class LLMConfig:
         retry_min_wait: shortest wait before a retry, in seconds.
         retry_max_wait: longest wait that is not asked for by a `Retry-After`, in seconds.
         max_parallel_requests: most calls in flight to this endpoint; None takes the run's concurrency.
-        cache_enabled: kept for compatibility; the ledger of a run replaces the cache.
-        cache_dir: see `cache_enabled`.
-        cache_ttl: see `cache_enabled`.
+        cache_enabled, cache_dir, cache_ttl: kept for compatibility; the ledger of a run replaces the cache.
         api_key: the key; prefer the provider's environment variable. Never shown, never stored.
         api_base: base URL of an OpenAI-compatible endpoint, without `/chat/completions`.
         thinking: level, number of thinking tokens, or `ThinkingConfig`.
-        prompt_caching: accepted and without effect: endpoints that speak this protocol cache by
-            themselves, and Anthropic's takes no cache marks through it.
+        prompt_caching: accepted, without effect; endpoints of this protocol cache by themselves.
         seed: sent as `seed + 1000 * draw + reask`, so that draws stay different and repeatable. Further judges of
             one model and equal items of a dataset each add an offset of their own.
         extra_headers: sent with every request.
         extra_params: further fields of the request's body.
         api_key_env: name of the environment variable that holds the key.
-        requests_per_minute: most requests in any minute; None for no limit of our own.
-        tokens_per_minute: most tokens in any minute, as far as they can be known beforehand.
+        requests_per_minute: most requests in any minute; None for no limit. `tokens_per_minute` likewise.
         prices: dollars per million tokens, `{"input": 1.25, "output": 10, "cached": 0.125}`, where the
             built-in table has no price or another one.
         max_tokens_ceiling: the highest limit that a reply which was cut off is asked for again with; each time
             the limit is doubled.
         max_tokens_fixed: whether requests start with `max_tokens` as it is; False lets those whose prompt asks for
             a longer reply start higher. It has no part in how replies are found again.
+        allow_plain_http: send a key over plain HTTP to a host outside of this machine and private networks.
 
     Example:
         >>> LLMConfig("openai/gpt-5.1", temperature=0.0, api_key="sk-planted-key")
         LLMConfig(model='openai/gpt-5.1', temperature=0.0, api_key=<hidden>)
+        >>> LLMConfig("qwen@http://localhost:8000/v1")
+        LLMConfig(model='qwen', api_base='http://localhost:8000/v1')
         >>> LLMConfig("openai/gpt-5.1", temperature="hot", top_p=7)
         Traceback (most recent call last):
         autorubric.errors.ConfigError: 2 problems:
@@ -151,10 +152,22 @@ class LLMConfig:
     prices: dict[str, float] | None = None
     max_tokens_ceiling: int = DEFAULT_CEILING
     max_tokens_fixed: bool = True
+    allow_plain_http: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.model, str):
+            self._take_address()
         if problems := [f"model {self.model!r} {problem}" for problem in _problems(self)]:
             raise ConfigError(problems)
+
+    def _take_address(self) -> None:
+        """Move the address of a `MODEL@BASE_URL` to `api_base`."""
+        model, address = split_address(self.model)
+        if address is None:
+            return
+        if self.api_base and self.api_base.strip() != address:
+            raise ConfigError(f"model {model!r} has two addresses, in its name and in api_base; leave one out")
+        self.model, self.api_base = model, address
 
     def __repr__(self) -> str:
         return f"LLMConfig({', '.join(_shown(self))})"
@@ -260,6 +273,10 @@ def _problems(config: LLMConfig) -> Iterator[str]:
         value = getattr(config, name)
         if value is not None and not isinstance(value, str):
             yield f"has {name} of type {type(value).__name__}; expected text"
+        elif name == "api_key_env" and value and not is_variable_name(value):
+            yield f"has an api_key_env that {NO_VARIABLE}"
+    if not isinstance(config.allow_plain_http, bool):
+        yield f"has allow_plain_http={config.allow_plain_http!r}; expected True or False"
     yield from _thinking_problems(config.thinking)
     yield from _mapping_problems(config)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
+from autorubric.core.display import Displayed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode, settled
@@ -50,7 +52,7 @@ class Difference(Figures):
     n: int = 0
 
 
-class JudgeComparison(Figures):
+class JudgeComparison(Displayed, Figures):
     """Two judges against the same labels.
 
     Attributes:
@@ -79,6 +81,12 @@ class JudgeComparison(Figures):
     def summary(self) -> str:
         """The differences as text, with a sentence where the interval leaves no doubt."""
         return "\n".join(_lines(self))
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        whole = (self.accuracy, self.mean_kappa, self.micro_kappa, self.score_error, self.score_bias)
+        for found in (*whole, *self.per_criterion):
+            row = found.model_dump(exclude={"ci"})
+            yield row | {"ci_lower": found.ci and found.ci.lower, "ci_upper": found.ci and found.ci.upper}
 
 
 def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from autorubric.core.counted import counted
 from autorubric.core.criterion import Criterion
+from autorubric.core.display import Displayed, clipped, flat, listed
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.corrected_mean import ScoreRange, correct_mean, plain_mean
 from autorubric.metrics.corrected_rate import Corrections, correct_rate, plain_rate
+from autorubric.metrics.interval import Estimate
 from autorubric.metrics.judged_table import (
     Graded,
     GradedRun,
@@ -27,7 +30,7 @@ from autorubric.metrics.score_rule import ScoreRule, grader_settings, recorded_r
 
 
 @dataclass(frozen=True)
-class CorrectedScores:
+class CorrectedScores(Displayed):
     """The mean score of a run and the mean of each criterion, by every method.
 
     Attributes:
@@ -40,6 +43,16 @@ class CorrectedScores:
     score: Corrections
     criteria: dict[str, Corrections]
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        found = [f"{name} {_shown(one.ppi)}" for name, one in self.criteria.items()]
+        notes = f"; {counted(len(self.notes), 'note')}" if self.notes else ""
+        score = f"score {_shown(self.score.ppi)}, as judged {_shown(self.score.raw)}"
+        return f"<CorrectedScores: {score}; {listed(found) or 'no criteria'}{notes}>"
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for name, one in (("score", self.score), *self.criteria.items()):
+            yield {"name": name, **flat(_estimates(one)), "labelled": one.labelled, "unlabelled": one.unlabelled}
 
 
 def corrected_scores(
@@ -151,3 +164,23 @@ def _notes(graded: list[Graded], items: int, named: Iterable[tuple[str, Correcti
             f"{', '.join(unusable)}: every label is an abstention (CANNOT_ASSESS, not applicable) "
             "or stands beside no verdict"
         )
+
+
+def _shown(estimate: Estimate) -> str:
+    """A figure with its interval."""
+    if estimate.value is None:
+        return f"unknown ({clipped(estimate.reason or '', 60)})"
+    ends = estimate.interval
+    return f"{estimate.value:.3f}" + ("" if ends is None else f" ({ends.low:.3f} to {ends.high:.3f})")
+
+
+def _estimates(one: Corrections) -> dict[str, dict[str, float | None]]:
+    found = {"raw": one.raw, "labels_only": one.labels_only, "ppi": one.ppi}
+    return {
+        name: {
+            "value": figure.value,
+            "low": figure.interval and figure.interval.low,
+            "high": figure.interval and figure.interval.high,
+        }
+        for name, figure in found.items()
+    }

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from autorubric.core.display import Displayed
 from autorubric.metrics.criterion_results import (
     CannotAssessStats,
     ConfusionMatrix,
@@ -227,7 +228,7 @@ class JudgeSelfConsistency(Figures):
     variance: float | None
 
 
-class MetricsResult(Figures):
+class MetricsResult(Displayed, Figures):
     """How far a run agrees with the labels. What is undefined is None, never 0.
 
     Attributes:
@@ -329,15 +330,10 @@ class MetricsResult(Figures):
 
         return summary_text(self, verbose=verbose)
 
-    def to_dataframe(self) -> Any:
-        """The figures as a pandas DataFrame: a row for the whole and one for each criterion, or pooled kind.
+    def _rows(self) -> list[dict[str, Any]]:
+        from autorubric.metrics.summary import rows_of
 
-        Raises:
-            ImportError: pandas is not installed.
-        """
-        from autorubric.metrics.summary import dataframe
-
-        return dataframe(self)
+        return rows_of(self)
 
     def to_file(self, path: str | Path) -> None:
         """Write the figures to a JSON file, wholly or not at all.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from autorubric.core.display import BriefModel
 from autorubric.metrics.interval import Interval
 
 INSUFFICIENT = "insufficient data"
 UNDEFINED = "undefined"
 
 
-class Figures(BaseModel):
+class Figures(BriefModel):
     """A result that does not change."""
 
     model_config = ConfigDict(frozen=True)

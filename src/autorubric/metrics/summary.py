@@ -1,9 +1,8 @@
-"""The figures of a run as text, and as a table of pandas."""
+"""The figures of a run as text, and as rows of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 from autorubric.metrics.criterion_results import CoverageStats, CriterionMetricsUnion
@@ -122,15 +121,6 @@ def _kappa_ci(found: MetricsResult) -> ConfidenceInterval | None:
         return None
     low, high = found.bootstrap.kappa_ci
     return ConfidenceInterval(lower=low, upper=high, confidence=found.bootstrap.confidence_level)
-
-
-def dataframe(found: MetricsResult) -> Any:
-    """The figures as a table of pandas; see `MetricsResult.to_dataframe`."""
-    try:
-        pandas = import_module("pandas")
-    except ImportError:
-        raise ImportError("to_dataframe needs pandas; install it, or use to_file or model_dump") from None
-    return pandas.DataFrame(rows_of(found))
 
 
 def rows_of(found: MetricsResult) -> list[dict[str, Any]]:

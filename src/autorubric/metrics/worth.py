@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from autorubric.core.display import Displayed, flat, listed
 from autorubric.dataset import RubricDataset
 from autorubric.metrics.corrected_mean import ScoreRange, plain_mean
 from autorubric.metrics.criterion_structure import (
@@ -86,7 +87,7 @@ class CriterionWorth:
 
 
 @dataclass(frozen=True)
-class RubricWorth:
+class RubricWorth(Displayed):
     """What a rubric as a whole is worth over a set of graded submissions.
 
     Attributes:
@@ -100,6 +101,14 @@ class RubricWorth:
     effective: float | None
     group: GroupVariance
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        advice = listed([f"{worth.name}: {worth.advice}" for worth in self.criteria])
+        effective = "unknown" if self.effective is None else f"{self.effective:.2f}"
+        return f"<RubricWorth of {len(self.criteria)} criteria, effective {effective}; {advice}>"
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return (flat(worth.to_row()) for worth in self.criteria)
 
 
 def criteria_worth(

@@ -33,7 +33,11 @@ class _Listing:
 
 
 async def endpoint_findings(
-    base_url: str | None = None, models: Sequence[str] = (), key_env: str | None = None, timeout: float = 10.0
+    base_url: str | None = None,
+    models: Sequence[str] = (),
+    key_env: str | None = None,
+    timeout: float = 10.0,
+    plain_http: bool = False,
 ) -> list[Finding]:
     """Whether an endpoint answers, and whether each of the named models is there.
 
@@ -45,6 +49,7 @@ async def endpoint_findings(
         models: the models to look for, all at this endpoint.
         key_env: the variable that holds the key.
         timeout: seconds that one answer may take.
+        plain_http: whether the key may be sent over plain HTTP to any host.
 
     Raises:
         ConfigError: no model could have this address, name or key.
@@ -57,7 +62,12 @@ async def endpoint_findings(
     """
     import aiohttp
 
-    settings: dict[str, Any] = {"api_base": base_url, "api_key_env": key_env, "timeout": timeout}
+    settings: dict[str, Any] = {
+        "api_base": base_url,
+        "api_key_env": key_env,
+        "timeout": timeout,
+        "allow_plain_http": plain_http,
+    }
     configs = [LLMConfig(model, max_tokens=_SHORT_REPLY, max_retries=0, **settings) for model in models]
     endpoint = resolve(configs[0] if configs else LLMConfig("doctor", **settings))
     if endpoint.is_builtin:
@@ -110,7 +120,7 @@ async def _endpoint_finding(session: aiohttp.ClientSession, endpoint: Endpoint, 
         return Finding("endpoint", value, "problem", "it redirects, and keys do not follow; correct the base URL")
     status = listing.status if listing.status in (401, 403) else await _chat_status(session, endpoint)
     if status in (401, 403):
-        advice = "it wants a key, or another one; name its variable with --key-env"
+        advice = "it wants a key, or another one; name its variable with --api-key-env"
         return Finding("endpoint", f"{where}: HTTP {status} {took}", "problem", advice)
     if status in _NO_SUCH_PATH or 300 <= status < 400:
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for /chat/completions"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError, MissingFileError
+from autorubric.llm.failure_groups import FailureGroup
 from autorubric.llm.records.accounts import Spent, Totals
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import lock_holder
@@ -28,12 +29,14 @@ class Standing(NamedTuple):
         done: rows that are finished.
         failed: rows with something that failed.
         calls_per_row: calls that a row takes; None where it is to be seen from the ledger.
+        groups: failures of its rows by cause, as far as the run's files tell.
     """
 
     rows: int | None
     done: int
     failed: int
     calls_per_row: float | None = None
+    groups: tuple[FailureGroup, ...] = ()
 
 
 Stand: TypeAlias = Callable[[Path, Mapping[str, Any], LedgerView | None], Standing]
@@ -50,6 +53,7 @@ class RunStatus:
         holder: the process that works in it, or None.
         standing: how far its rows are.
         failures: requests that failed and were not answered since, by the kind of failure.
+        unanswered: the same by role and cause, less what the groups of the standing tell already.
         spent: calls, tokens and dollars of all sessions, worst cases included.
         totals: the same by role and model.
         calls_per_second: over the last minute of work.
@@ -65,6 +69,7 @@ class RunStatus:
     holder: str | None
     standing: Standing
     failures: Mapping[str, int]
+    unanswered: tuple[FailureGroup, ...]
     spent: Spent
     totals: tuple[Totals, ...]
     calls_per_second: float | None
@@ -90,7 +95,8 @@ class RunStatus:
     def to_dict(self) -> dict[str, Any]:
         """The status as JSON values."""
         whole = asdict(self)
-        whole["standing"] = self.standing._asdict()
+        whole["standing"] = {k: v for k, v in self.standing._asdict().items() if k != "groups"}
+        whole["failure_groups"] = [asdict(group) for group in self.standing.groups]
         whole["spent"] = self.spent._asdict()
         whole["failures"] = dict(self.failures)
         return {**whole, "advice": self.advice}
@@ -134,6 +140,7 @@ def run_status(directory: Path, stands: Mapping[str, Stand]) -> RunStatus:
             holder,
             standing,
             {} if view is None else view.unanswered(),
+            () if view is None else tuple(view.unanswered_groups().without(standing.groups)),
             Spent() if view is None else view.spent(),
             () if view is None else tuple(view.totals()),
             pace.calls_per_second,

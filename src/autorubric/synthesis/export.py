@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
+from autorubric.synthesis.remarks import Remarks
 from autorubric.synthesis.steps import STEP_FILES, read_rows
 
 if TYPE_CHECKING:
@@ -19,11 +21,19 @@ FINAL_FILES = ("final.jsonl", "final.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What the export wrote: rows and criteria in the final files, and rows that had no rubric to export."""
+    """What the export wrote.
+
+    Attributes:
+        rows: rows in the final files.
+        criteria: criteria in them.
+        without_rubric: rows that had no rubric to export.
+        remarks: what is odd about the rubrics, a sentence each.
+    """
 
     rows: int
     criteria: int
     without_rubric: int
+    remarks: tuple[str, ...] = ()
 
 
 def final_row(row: dict[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
@@ -59,9 +69,20 @@ def question_text(question: Any) -> str:
     return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
 
+def name_of(row: Mapping[str, Any]) -> str:
+    """What to call a row in a message: its id, or else the key that it was recorded under.
+
+    Example:
+        >>> name_of({"id": "", "__record_id__": "idx:4"})
+        'idx:4'
+    """
+    return str(row.get("id") or row.get("__record_id__") or "")
+
+
 def export_final(directory: Path, max_criteria: int = 0) -> Exported:
     """Write `final.jsonl` and `final.parquet` from `step4_augmented.jsonl`, both whole or not at all."""
     rows = criteria = without = 0
+    remarks = Remarks()
     with (
         atomic_writer(directory / "final.jsonl") as lines,
         parquet_writer(directory / "final.parquet", final_schema()) as add,
@@ -70,12 +91,15 @@ def export_final(directory: Path, max_criteria: int = 0) -> Exported:
             final = final_row(row, max_criteria)
             if final is None:
                 without += 1
+                if row.get("merged_rubrics"):
+                    remarks.leave_out(name_of(row))
                 continue
+            remarks.look(name_of(row), row.get("question"), final["rubrics"])
             lines.write(json.dumps(final, ensure_ascii=False) + "\n")
             add(final)
             rows += 1
             criteria += len(final["rubrics"])
-    return Exported(rows, criteria, without)
+    return Exported(rows, criteria, without, tuple(remarks.sentences()))
 
 
 def final_schema() -> pa.Schema:

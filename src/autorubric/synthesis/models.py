@@ -28,8 +28,8 @@ _LIMITS = {
 def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
     """The model configuration of every slot, keys included.
 
-    A key comes from the variable the settings name, else from `<SLOT>_API_KEY` (such as `RUBRIC_A_API_KEY`),
-    else from the provider's own variable, which the model layer looks up.
+    A key comes from the variable that the role names, else from `<SLOT>_API_KEY` (such as `RUBRIC_A_API_KEY`),
+    else from the variable that the run names, else from the provider's own, which the model layer looks up.
 
     Raises:
         ConfigError: a variable that the settings name is not set, or a setting of a role is wrong.
@@ -49,7 +49,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
         except ConfigError as error:
             problems += (f"{slot.name}: {problem}" for problem in error.problems)
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(dict.fromkeys(problems))
     return made
 
 
@@ -62,10 +62,13 @@ def _config(settings: SynthesisSettings, slot: Slot, role: RoleSettings, environ
     of_role = None if part == "own" else role.max_tokens
     variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
     key = environ.get(variable, "")
+    of_run = None if role.api_key_env or key.strip() else settings.api_key_env
     return LLMConfig(
         model=role.model,
         api_base=role.base_url or None,
         api_key=checked_key(key, variable).reveal() if key.strip() else None,
+        api_key_env=of_run,
+        allow_plain_http=settings.allow_plain_http,
         temperature=temperature if role.temperature is None else role.temperature,
         max_tokens=longest if of_role is None else of_role,
         max_tokens_ceiling=settings.max_tokens_ceiling,

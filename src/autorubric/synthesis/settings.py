@@ -11,6 +11,9 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from autorubric.errors import ConfigError
 from autorubric.files import nearest, read_document
 from autorubric.llm.config import DEFAULT_CEILING
+from autorubric.llm.http.addresses import checked_base_url, split_address
+from autorubric.llm.http.providers import addressed
+from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
 from autorubric.rows.stream import STDIN
 from autorubric.synthesis.domains import with_domain
 from autorubric.synthesis.full.settings import FullSettings
@@ -27,14 +30,23 @@ def _plain(value: Any) -> Any:
 FileName = Annotated[Path, BeforeValidator(_plain)]
 
 
+def _no_key(value: Any) -> Any:
+    if isinstance(value, str) and not is_variable_name(value):
+        raise ValueError(NO_VARIABLE)
+    return value
+
+
+VariableName = Annotated[str, BeforeValidator(_no_key)]
+
+
 class RoleSettings(Strict):
     """The model that plays one role, and where it is reached.
 
     Attributes:
-        model: `provider/model`, or the served name when `base_url` is given.
-        base_url: an OpenAI-compatible endpoint; the provider's own by default.
+        model: `provider/model`, or the served name when `base_url` is given; `MODEL@BASE_URL` gives both.
+        base_url: an OpenAI-compatible endpoint; by default that of the run, then the provider's own.
         api_key_env: the environment variable that holds the key; by default `<ROLE>_API_KEY` (such as
-            `RESPONSE_A_API_KEY`), then the provider's.
+            `RESPONSE_A_API_KEY`), then the run's, then the provider's.
         temperature: overrides the run's.
         max_tokens: overrides the role's.
         top_p: nucleus sampling, in (0, 1].
@@ -47,7 +59,7 @@ class RoleSettings(Strict):
 
     model: str = Field(min_length=1)
     base_url: str | None = None
-    api_key_env: str | None = None
+    api_key_env: VariableName | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     max_tokens: int | None = Field(None, gt=0, le=10_000_000)
     top_p: float | None = Field(None, gt=0, le=1)
@@ -59,7 +71,12 @@ class RoleSettings(Strict):
 
 
 def _named(value: Any) -> Any:
-    return {"model": value} if isinstance(value, str) else value
+    role = {"model": value} if isinstance(value, str) else value
+    if not isinstance(role, dict) or not isinstance(role.get("model"), str):
+        return role
+    model, address = split_address(role["model"])
+    # An address of the role itself wins over the one in a name, which may be that of --models.
+    return role if address is None else {**role, "model": model, "base_url": role.get("base_url") or address}
 
 
 def _listed(value: Any) -> Any:
@@ -101,6 +118,9 @@ class SynthesisSettings(Strict):
         id_column: the column that identifies a row.
         domain_column: the column that holds the domain of a row, as in `final_full`; `domain` where it is blank.
         roles: the models.
+        base_url: an OpenAI-compatible endpoint for every role that names none.
+        api_key_env: the environment variable with the key of every role that has none of its own.
+        allow_plain_http: send keys over plain HTTP to hosts outside of this machine and private networks.
         concurrency: the most calls in flight.
         retry: how often a call that failed in passing is tried again.
         timeout: seconds one attempt may take.
@@ -133,6 +153,9 @@ class SynthesisSettings(Strict):
     id_column: str | None = None
     domain_column: str | None = Field(None, min_length=1)
     roles: Roles
+    base_url: str | None = None
+    api_key_env: VariableName | None = None
+    allow_plain_http: bool = False
     concurrency: int = Field(256, gt=0, le=10_000)
     retry: int = Field(5, ge=0, le=100)
     timeout: float = Field(1200, gt=0, le=1e6, allow_inf_nan=False)
@@ -171,6 +194,8 @@ def settings_from(values: Mapping[str, Any], where: str = "settings") -> Synthes
         settings = SynthesisSettings.model_validate(with_domain(values))
     except ValidationError as error:
         raise ConfigError([_told(problem, where) for problem in _worst_first(error)]) from None
+    if settings.base_url is not None:
+        checked_base_url(settings.base_url, "base_url (--base-url)")
     if settings.profile == "full":
         _refuse_unplayable(settings)
     elif settings.responses_column:
@@ -225,7 +250,7 @@ def slots_of(settings: SynthesisSettings) -> tuple[Slot, ...]:
     in turn, and adds judge_a, …, licence and rewrite, and own_a, … for rubric models that respond to no query; with
     given responses none is asked for.
     """
-    roles, full = settings.roles, settings.profile == "full"
+    roles, full = _placed(settings), settings.profile == "full"
     slots = [Slot("reference", roles.reference, "reference")]
     if not settings.responses_column:
         slots += _drawn("response", roles.responses, settings.full.pool if full else 0)
@@ -237,6 +262,20 @@ def slots_of(settings: SynthesisSettings) -> tuple[Slot, ...]:
         slots.append(_played("licence", roles.licence, "judge_a", roles.judges[0]))
         slots.append(_played("rewrite", roles.rewrite, "augment", roles.augment))
     return tuple(slots)
+
+
+def _placed(settings: SynthesisSettings) -> Roles:
+    """The roles, those without an address at the address of the run."""
+    if settings.base_url is None:
+        return settings.roles
+
+    def placed(held: Any) -> Any:
+        if not isinstance(held, RoleSettings):
+            return held and [placed(role) for role in held]
+        own = held.base_url or addressed(held.model, settings.base_url)[1]
+        return held.model_copy(update={"base_url": own})
+
+    return settings.roles.model_copy(update={name: placed(held) for name, held in settings.roles})
 
 
 def _drawn(part: str, roles: Sequence[RoleSettings], least: int = 0) -> list[Slot]:
@@ -297,8 +336,15 @@ def _told(problem: Any, where: str) -> str:
         return f"no model plays {path[1]!r}; pass {flag} or set roles.{path[1]} in a config"
     if kind == "missing":
         return f"{where}: {name!r} is missing"
-    if kind == "too_short" and path[:2] == ["roles", "responses"]:
+    return _wrong_value(problem, where, path)
+
+
+def _wrong_value(problem: Any, where: str, path: list[str]) -> str:
+    name = ".".join(path)
+    if problem["type"] == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
+    if path[-1] == "api_key_env":  # whose value may be the key
+        return f"{where}: {name} {NO_VARIABLE}"
     return f"{where}: {name} is {problem['input']!r}; {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.view import LedgerView
 from autorubric.runs.status import Standing, counted
 
@@ -18,7 +19,7 @@ def synthesis_standing(directory: Path, manifest: Mapping[str, Any], view: Ledge
 
     Example:
         >>> synthesis_standing(Path("run"), {"counts": {"rows": 9, "finished": 4}, "models": {"merge": "a/b"}}, None)
-        Standing(rows=9, done=4, failed=0, calls_per_row=1.0)
+        Standing(rows=9, done=4, failed=0, calls_per_row=1.0, groups=())
     """
     held = counted(directory, manifest, view)
     models, steps = manifest.get("models"), manifest.get("steps")
@@ -29,4 +30,6 @@ def synthesis_standing(directory: Path, manifest: Mapping[str, Any], view: Ledge
     done = held.done
     if view is not None and manifest.get("status") == "running" and role:
         done = max(done, view.answered(role) - held.failed)
-    return Standing(held.rows, done, held.failed, float(calls) or None)
+    counts = manifest.get("counts")
+    groups = FailureGroups.from_list(counts.get("failure_groups") if isinstance(counts, Mapping) else None)
+    return Standing(held.rows, done, held.failed, float(calls) or None, tuple(groups))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.files import atomic_writer
+from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals
 from autorubric.synthesis.export import Exported
 from autorubric.synthesis.full.tally import GateTally
@@ -31,7 +32,7 @@ class Summary:
         failed: rows with at least one failed stage; `unfinished.jsonl` lists them with reasons.
         not_reached: rows the run did not come to, or not to the end, because it was stopped.
         skipped: input rows left out, with reasons.
-        reasons: failed stages by `stage: kind`.
+        failures: failed stages, grouped by stage and cause.
         notes: what had to be overlooked to read replies, counted.
         reused: values that came from the input or another pipeline's files, by stage.
         stale: imported values asked anew because what they were made from had changed, by stage.
@@ -49,7 +50,7 @@ class Summary:
     finished: int = 0
     failed: int = 0
     skipped: tuple[str, ...] = ()
-    reasons: Counter[str] = field(default_factory=Counter)
+    failures: FailureGroups = field(default_factory=FailureGroups)
     notes: Counter[str] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
     stale: Counter[str] = field(default_factory=Counter)
@@ -80,7 +81,8 @@ class Summary:
             "failed": self.failed,
             "not_reached": self.not_reached,
             "skipped": len(self.skipped),
-            "failures": dict(self.reasons.most_common()),
+            "failures": self.failures.counts(),
+            "failure_groups": self.failures.to_list(),
             "notes": dict(self.notes.most_common()),
             "reused": dict(self.reused),
             "asked_anew": dict(self.stale),
@@ -89,6 +91,7 @@ class Summary:
             "calls_this_session": self.calls,
             "exported_rows": self.exported.rows if self.exported else 0,
             "exported_criteria": self.exported.criteria if self.exported else 0,
+            "remarks": list(self.exported.remarks) if self.exported else [],
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
             **({"gates": self.gates.as_dict()} if self.gates else {}),

@@ -200,7 +200,7 @@ class SynthesisRun:
         summary, failures = self.summary, row.failures()
         for name, failure in failures.items():
             if failure.kind not in NO_CALL_MADE | {"missing_input"}:
-                summary.reasons[f"{name}: {failure.kind}"] += 1
+                summary.failures.add(failure.kind, failure.message, row.query.record_id, name)
         for outcome in row.outcomes.values():
             summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
         if summary.gates is not None and row.fields.get("gated"):

@@ -96,6 +96,8 @@ def ranking_row(kept: Kept) -> Row:
 def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[str], *, pairs: bool) -> list[Path]:
     """Write the files of these trainers, and take away those that an earlier selection wrote and this one does not.
 
+    Nothing is written where no answer was kept: an empty file looks like data.
+
     Args:
         folder: where they go.
         kept: the kept answers.
@@ -105,7 +107,7 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
     Returns:
         The files, in the order they were written.
     """
-    wanted = set(trainers)
+    wanted = set(trainers if kept else ())
     files: dict[str, tuple[bool, Callable[[Kept], Row]]] = {
         "selected.jsonl": ("ruft" in wanted, ruft_row),
         "chat.jsonl": ("chat" in wanted, chat_row),

@@ -154,12 +154,13 @@ def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: M
     return QueryReading(list(queries.values()), problems, guess.notes)
 
 
-def _gather(queries: dict[Any, RubricQuery], query: RubricQuery) -> None:
-    """Add the answers of a query to those that other rows brought to the same one."""
+def _gather(queries: dict[Any, RubricQuery], query: RubricQuery) -> str:
+    """Add the answers of a query to those that others brought to the same one; the id that they now go by."""
     key = (query.text, query.rubric)
     known = queries.setdefault(key, query)
     if known is not query:
         queries[key] = replace(known, answers=(*known.answers, *query.answers), aliases=(*known.aliases, query.id))
+    return known.id
 
 
 def _of_row(row: Mapping[str, Any], number: int, where: str) -> RubricQuery:
@@ -184,7 +185,37 @@ def _of_row(row: Mapping[str, Any], number: int, where: str) -> RubricQuery:
 
 
 def _of_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
+    queries, _ = group_items(dataset, path)
+    if not queries and dataset.prompt and dataset.rubric is not None:
+        name = dataset.name or path.stem
+        only = RubricQuery(name, turns_of(dataset.prompt, str(path)), dataset.rubric, name, where=str(path))
+        return QueryReading([only])
+    return QueryReading(queries)
+
+
+def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], list[str]]:
+    """The queries that the items of a dataset answer, and for each item the id of its query.
+
+    Items with one prompt and one rubric answer one query, which has the id of the first of them.
+
+    Args:
+        dataset: what holds the items.
+        path: its file, for messages.
+
+    Raises:
+        InputError: a prompt is blank or ends with the assistant.
+
+    Example:
+        >>> from autorubric import Criterion
+        >>> dataset = RubricDataset("Why?", Rubric([Criterion(requirement="Is brief")]))
+        >>> dataset.add_item("So.", "", id="a")
+        >>> dataset.add_item("Because.", "", id="b")
+        >>> queries, own = group_items(dataset, Path("d.json"))
+        >>> queries[0].answers, own
+        ((('a', 'So.'), ('b', 'Because.')), ['a', 'a'])
+    """
     groups: dict[tuple[str, Rubric], RubricQuery] = {}
+    own = []
     for index, item in enumerate(dataset):
         rubric, prompt = dataset.get_item_rubric(index), dataset.get_item_prompt(index)
         where = f"{path}: item {index}"
@@ -192,9 +223,5 @@ def _of_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
         source = first_of(item.metadata, _SOURCE)
         name = str(source) if source is not None else dataset.name or ""
         turns, answers = turns_of(prompt, where), ((number, item.submission),)
-        _gather(groups, RubricQuery(number, turns, rubric, name, answers, where))
-    if not groups and dataset.prompt and dataset.rubric is not None:
-        name = dataset.name or path.stem
-        only = RubricQuery(name, turns_of(dataset.prompt, str(path)), dataset.rubric, name, where=str(path))
-        return QueryReading([only])
-    return QueryReading(list(groups.values()))
+        own.append(_gather(groups, RubricQuery(number, turns, rubric, name, answers, where)))
+    return list(groups.values()), own

@@ -20,7 +20,7 @@ from autorubric.graders.case import Query
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.providers import resolve
+from autorubric.llm.http.providers import addressed, resolve
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.observations import Observer, failed_places
 from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, reward_of, settled
@@ -179,15 +179,18 @@ def rewarder_of(
     rule: RewardRule = DEFAULT_RULE,
     *,
     base_url: str | None = None,
+    api_key_env: str | None = None,
     run_dir: str | Path | None = None,
     max_in_flight: int = 64,
 ) -> Rewarder:
     """A rewarder with this judge.
 
     Args:
-        judge: `provider/model`, a configuration or a grader; None where every criterion carries a check.
+        judge: `provider/model`, `MODEL@BASE_URL`, a configuration or a grader; None where every criterion carries a
+            check.
         rule: how a report becomes a reward.
         base_url: address of an OpenAI-compatible endpoint, for a judge given by its name.
+        api_key_env: the variable that holds its key, for a judge given by its name.
         run_dir: where replies are recorded durably; one process a directory.
         max_in_flight: most calls in flight.
 
@@ -195,17 +198,26 @@ def rewarder_of(
         ConfigError: the judge's key is missing, or settings contradict each other.
     """
     if isinstance(judge, Grader):
-        if base_url is not None or run_dir is not None:
-            raise ConfigError("a grader brings its own endpoint and run directory; leave base_url and run_dir out")
+        if base_url is not None or api_key_env is not None or run_dir is not None:
+            raise ConfigError(
+                "a grader brings its own endpoint and run directory; leave base_url, api_key_env and run_dir out"
+            )
         return Rewarder(judge, rule)
     if judge is None:
         return Rewarder(CriterionGrader.of_checks(), rule)
     if isinstance(judge, str):
+        model, address = addressed(judge, base_url)
         judge = LLMConfig(
-            judge, temperature=0.0, max_tokens=2048, max_tokens_fixed=False, api_base=base_url, timeout=300.0
+            model,
+            temperature=0.0,
+            max_tokens=2048,
+            max_tokens_fixed=False,
+            api_base=address,
+            api_key_env=api_key_env,
+            timeout=300.0,
         )
-    elif base_url is not None:
-        raise ConfigError("the judge's configuration has its own api_base; leave base_url out")
+    elif base_url is not None or api_key_env is not None:
+        raise ConfigError("the judge's configuration has its own address and key; leave base_url and api_key_env out")
     grader = CriterionGrader(judge_model_config=judge, run_dir=run_dir, max_in_flight=max_in_flight)
     return Rewarder(grader, rule)
 

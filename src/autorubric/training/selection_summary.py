@@ -10,6 +10,7 @@ from typing import Any
 from autorubric.core.submission import word_count
 from autorubric.training.best_of_k import BestOfK, best_of_k
 from autorubric.training.queries import RubricQuery
+from autorubric.training.score_spread import ScoreSpread
 from autorubric.training.selection import Decision, Keep, Scored
 
 
@@ -51,6 +52,7 @@ class SelectionSummary:
         lengths: of the answers kept and of the others, over the queries that have both.
         curve: the best score by number of candidates.
         keep: what was kept.
+        spread: how the scores of all candidates are distributed; None where none has a score.
     """
 
     total: Acceptance
@@ -61,6 +63,7 @@ class SelectionSummary:
     lengths: Lengths
     curve: tuple[BestOfK, ...]
     keep: Keep
+    spread: ScoreSpread | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON values."""
@@ -95,6 +98,7 @@ def summarize(
         lengths=_lengths(scored, decisions),
         curve=tuple(best_of_k(judged, keep.threshold)),
         keep=keep,
+        spread=ScoreSpread.of([score for scores in judged for score in scores]),
     )
 
 

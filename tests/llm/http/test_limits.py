@@ -12,7 +12,7 @@ import pytest
 from autorubric.cli.event_loop import run as run_command
 from autorubric.llm.http.allowance import Allowance, Bucket
 from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.limits import Limiter
+from autorubric.llm.http.limits import Limiter, Slots
 from autorubric.llm.request import CallError, Failure
 
 
@@ -69,6 +69,28 @@ def test_places_are_given_in_the_order_of_asking() -> None:
         return order
 
     assert run(main) == list(range(30))
+
+
+def test_queues_that_share_places_take_turns_and_count_nothing_as_sent_while_they_wait() -> None:
+    async def main(loop: JumpingLoop) -> list[tuple[float, int]]:
+        slots, sent = Slots(1), []
+        queues = [Limiter(loop.time, slots) for _ in range(2)]
+        owner = _Owner()
+        for queue in queues:
+            queue.join(owner, Allowance(5))
+
+        async def call(which: int) -> None:
+            place = await queues[which].acquire()
+            assert place.sent.at == loop.time()
+            sent.append((loop.time(), which))
+            await asyncio.sleep(1)
+            queues[which].release()
+
+        await asyncio.gather(*(call(which) for which in (0, 0, 0, 1, 1, 1)))
+        assert slots.free == 1
+        return sent
+
+    assert run(main) == [(0.0, 0), (1.0, 0), (2.0, 1), (3.0, 0), (4.0, 1), (5.0, 1)]
 
 
 def test_a_cancelled_waiter_leaves_no_trace() -> None:

@@ -11,6 +11,21 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from autorubric.errors import ConfigError
 from autorubric.llm.http.secrets import is_secret_header
 
+_OWN_ADDRESS = re.compile("@(?=https?://)", re.IGNORECASE)
+
+
+def split_address(name: str) -> tuple[str, str | None]:
+    """The model and the address of a `MODEL@BASE_URL`; None for a name without an address.
+
+    Example:
+        >>> split_address("Qwen/Qwen3-8B@http://localhost:8000/v1")
+        ('Qwen/Qwen3-8B', 'http://localhost:8000/v1')
+        >>> split_address("vertex/claude@20250929")
+        ('vertex/claude@20250929', None)
+    """
+    model, *address = _OWN_ADDRESS.split(name, maxsplit=1)
+    return (model.strip(), address[0].strip()) if address else (name, None)
+
 
 def checked_base_url(base_url: str, source: str = "base URL") -> str:
     """`base_url` without a trailing slash or `/chat/completions`, if it is fit to send a key to.
@@ -123,9 +138,13 @@ _METADATA_ADDRESSES = frozenset(
 """Where clouds serve their machines' credentials, beyond the link-local addresses."""
 
 
+def _plain_name(host: str) -> str:
+    # Resolvers read full-width digits as digits, other scripts' dots as dots, and ignore a dot at the end.
+    return unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
+
+
 def _is_link_local(host: str) -> bool:
-    # Resolvers read full-width digits as digits, other scripts' dots as dots, and pass over one at the end.
-    name = unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
+    name = _plain_name(host)
     return name in _METADATA_NAMES or is_forbidden_address(name)
 
 
@@ -147,3 +166,32 @@ def is_loopback(host: str) -> bool:
         (True, True, True, False)
     """
     return host == "localhost" or host.endswith(".localhost") or any(a.is_loopback for a in _addresses(host))
+
+
+_PRIVATE_NETWORKS = tuple(
+    map(ipaddress.ip_network, ("0.0.0.0/32", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::/128", "fc00::/7"))
+)
+_PRIVATE_DOMAINS = (".local", ".internal", ".home.arpa")
+
+
+def is_private(host: str) -> bool:
+    """True for this machine and for private networks, where servers without TLS are common.
+
+    These are the loopback and private addresses (RFC 1918, RFC 4193), names without a dot (as in Docker Compose),
+    and names under `.local`, `.internal` and `.home.arpa`, which no public name server answers for.
+
+    Example:
+        >>> [is_private(host) for host in ("localhost", "10.0.0.5", "vllm", "gpu1.local", "host.docker.internal")]
+        [True, True, True, True, True]
+        >>> [is_private(host) for host in ("8.8.8.8", "gpu.example.com", "134744072")]
+        [False, False, False]
+    """
+    name = _plain_name(host)
+    if is_loopback(name):
+        return True
+    found = _addresses(name)
+    if not found:
+        return "." not in name or name.endswith(_PRIVATE_DOMAINS)
+    first = found[0]
+    meant = first.ipv4_mapped or first if isinstance(first, ipaddress.IPv6Address) else first
+    return any(meant in network for network in _PRIVATE_NETWORKS)

@@ -43,7 +43,7 @@ from autorubric.llm.tally import at_work, count_retry, waiting
 
 _log = logging.getLogger("autorubric.llm")
 
-_GUESSED_COMPLETION = 1024  # tokens, where a tokens-per-minute limit has to be kept without knowing
+_GUESSED_COMPLETION = 1024.0  # tokens, where a tokens-per-minute limit has to be kept and no reply has come yet
 
 
 _Attempted: TypeAlias = tuple[Terms, Mapping[str, Any], "Reply | Fault"]
@@ -100,6 +100,7 @@ class ChatModel:
         self._limiter.join(self, self._allowance())
         self._endpoints.model_opened()
         self._closed = False
+        self._completion = _GUESSED_COMPLETION  # mean tokens of the last completions
         spans.trace_calls()
 
     @property
@@ -204,26 +205,29 @@ class ChatModel:
     async def _try(self, request: Request, reservation: Reservation) -> _Attempted | None:
         """One attempt; None where the budget has to cover it once more before it can be sent."""
         estimate = self._estimate(request)
-        off = 0
+        off, heard = 0, False
         place = await self._limiter.acquire(estimate)
         try:
+            if reservation.must_be_covered:
+                return None
+            reservation.waits_to_be_sent = False
             terms = self._dialect.terms
             body = request_body(self.endpoint.model, self._parameters, request, terms)
-            async with self._endpoints.slots:
-                if reservation.must_be_covered:
-                    return None
-                reservation.waits_to_be_sent = False
-                with at_work():
-                    outcome = await self._send(request, encoded(body), place)
+            with at_work():
+                outcome = await self._send(request, encoded(body), place)
             outcome = self._judged(outcome)
+            heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
                 self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
-            else:
+            elif heard:
                 self._limiter.passed(place)
             if isinstance(outcome, Reply) and outcome.usage and estimate:
                 off = estimate - outcome.usage.total_tokens
+                self._completion += (outcome.usage.completion_tokens - self._completion) / 8
             return terms, body, outcome
         finally:
+            if not heard:
+                self._limiter.withdraw(place)
             self._limiter.release(off)
 
     def _in_other_form(
@@ -320,7 +324,9 @@ class ChatModel:
             return 0
         prompt = sum(len(content) for _, content in request.messages) // 4
         most = self._parameters.get("max_tokens")
-        return prompt + (min(most, _GUESSED_COMPLETION) if isinstance(most, int) else _GUESSED_COMPLETION)
+        if isinstance(most, int):
+            return prompt + min(most, int(_GUESSED_COMPLETION))
+        return prompt + round(self._completion)
 
     def _allowance(self) -> Allowance:
         config = self._config

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
 from types import TracebackType
-from typing import Any
 
 from autorubric.files.descriptors import connections_left
 from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.limits import Limiter
+from autorubric.llm.http.limits import Limiter, Slots
 from autorubric.llm.http.negotiation import Dialect
 from autorubric.llm.http.prices import Price, price_table
 from autorubric.llm.http.providers import Endpoint
@@ -35,7 +32,6 @@ class Endpoints:
     Attributes:
         max_in_flight: most calls in flight to an endpoint, where a model's configuration says nothing.
         prices: dollars per million tokens by `provider/model`.
-        slots: entered for every attempt, whatever its endpoint.
         transport: the connections.
 
     Example:
@@ -56,7 +52,7 @@ class Endpoints:
         most = connections_left()
         if total is not None and most is not None:
             total = min(total, most)
-        self.slots: AbstractAsyncContextManager[Any] = nullcontext() if total is None else asyncio.Semaphore(total)
+        self._slots = Slots(total)
         self.prices = price_table() if prices is None else prices
         self.transport = Transport()
         self._limiters: dict[tuple[str, str], Limiter] = {}
@@ -66,7 +62,7 @@ class Endpoints:
 
     def limiter(self, endpoint: Endpoint) -> Limiter:
         """The queue of everything that goes to this address with this key."""
-        return self._limiters.setdefault(_account(endpoint), Limiter())
+        return self._limiters.setdefault(_account(endpoint), Limiter(slots=self._slots))
 
     def gate(self, endpoint: Endpoint) -> Gate:
         """Where the first call to this address with this key goes ahead."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -28,6 +29,41 @@ class Place(NamedTuple):
     tokens: float
 
 
+class Slots:
+    """Places in flight that several queues share; `total` is None where there is no such limit.
+
+    A queue that finds none free leaves a callback, which runs when one is; the queues take turns.
+
+    Example:
+        >>> slots, woken = Slots(1), []
+        >>> slots.take(), slots.call_when_free(lambda: woken.append("queue")), slots.give()
+        (None, None, None)
+        >>> woken, slots.free
+        (['queue'], 1)
+    """
+
+    def __init__(self, total: int | None = None) -> None:
+        self.free: float = math.inf if total is None else total
+        self._waiting: dict[Callable[[], None], None] = {}
+
+    def take(self) -> None:
+        """Take one that is free."""
+        self.free -= 1
+
+    def give(self, count: int = 1) -> None:
+        """Give back what was taken."""
+        self.free += count
+        for queue in list(self._waiting):
+            if self.free <= 0:
+                return
+            del self._waiting[queue]
+            queue()
+
+    def call_when_free(self, queue: Callable[[], None]) -> None:
+        """Call `queue` once when a place is free."""
+        self._waiting[queue] = None
+
+
 class Limiter:
     """The one queue in front of an endpoint, shared by all models that use it.
 
@@ -41,11 +77,12 @@ class Limiter:
         answered: whether anything ever answered there.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, slots: Slots | None = None) -> None:
         self.pace = Pace()
         self.in_flight = 0
         self.answered = False
         self._clock = clock
+        self._slots = slots or Slots()
         self.limit = 1
         self._requests: Bucket | None = None
         self._tokens: Bucket | None = None
@@ -84,7 +121,7 @@ class Limiter:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._move_to(loop)
-        if not self._waiting and self.in_flight < self.limit:
+        if not self._waiting and self.in_flight < self.limit and self._slots.free > 0:
             now = self._clock()
             if self._delay(tokens, now) <= _INSTANT:
                 return self._admit(tokens, now)
@@ -95,7 +132,8 @@ class Limiter:
             return await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled() and place.exception() is None:
-                self.release()  # the place came in the moment of the cancellation
+                self.withdraw(place.result())  # the place came in the moment of the cancellation
+                self.release()
             else:
                 self._pump()
             raise
@@ -105,15 +143,15 @@ class Limiter:
         self.in_flight -= 1
         if self._tokens is not None and tokens_off:
             self._tokens.take(-tokens_off, self._clock())
+        self._slots.give()
         if self._waiting:
             self._pump()
 
     def heard(self, place: Place, said: Iterable[Reading]) -> None:
         """Believe what the response to a request says of the endpoint's limits."""
-        now = self._clock()
         for reading in said:
             taken = place.sent.number if reading.unit == "requests" else place.tokens
-            self._quotas[reading.unit].hear(reading, taken, now)
+            self._quotas[reading.unit].hear(reading, taken, place.sent.at)
             self._heard_tokens |= reading.unit == "tokens"
 
     def passed(self, place: Place) -> None:
@@ -129,6 +167,10 @@ class Limiter:
             for one, _ in waiting:
                 if not one.done():
                     one.set_exception(CallError(failure))
+
+    def withdraw(self, place: Place) -> None:
+        """Nobody will learn whether the endpoint would take the call: it was not sent, or lost on its way."""
+        self.pace.withdrawn(place.sent)
 
     def _recompute(self) -> None:
         found: Allowance | None = None
@@ -152,6 +194,7 @@ class Limiter:
         self._loop = loop
         self._timer = None
         self._waiting.clear()
+        self._slots.give(self.in_flight)
         self.in_flight = 0
 
     def _delay(self, tokens: int, now: float) -> float:
@@ -164,6 +207,7 @@ class Limiter:
 
     def _admit(self, tokens: int, now: float) -> Place:
         self.in_flight += 1
+        self._slots.take()
         self._quotas["requests"].take(1)
         place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens))
         if self._requests is not None:
@@ -181,6 +225,9 @@ class Limiter:
                 waiting.popleft()
                 continue
             if self.in_flight >= self.limit:
+                return
+            if self._slots.free <= 0:
+                self._slots.call_when_free(self._pump)
                 return
             now = self._clock()
             delay = self._delay(tokens, now)

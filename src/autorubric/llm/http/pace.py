@@ -51,6 +51,9 @@ STEPS = 6
 IN_A_ROW = 3
 """Requests sent in a row that are all refused where an endpoint is closed; more where many are refused by chance."""
 
+FIRST_IN_A_ROW = 6
+"""The same while no limit has shown: one refusal in ten at random must not look like one."""
+
 CHANCE = 1e-4
 """How likely so many in a row may be where refusals come by chance."""
 
@@ -60,9 +63,8 @@ FIRST_GAP = 0.05
 WIDENING = 1.15
 """Factor from one such gap to the next."""
 
-LONG_STOP = 2.0
-"""Seconds of a `Retry-After` from which on it holds for all requests. A shorter one is mostly a fraction of a
-second that was rounded up: the request itself waits that long, and the endpoint is tried earlier."""
+ROUNDED_UP = 1.0
+"""Seconds by which a `Retry-After` may be longer than needed. The refused request itself waits all of it."""
 
 MOST_BACKGROUND = 0.3
 """Share of refusals above which they are a limit, whatever cuts change."""
@@ -165,15 +167,14 @@ class Pace:
     def refused(self, sent: Sent, now: float, retry_after: float | None = None) -> None:
         """The request was turned away for coming too fast.
 
-        At a closed endpoint, a `retry_after` of more than `LONG_STOP` seconds stops all requests for that long.
+        At a closed endpoint, a `retry_after` stops all requests until `ROUNDED_UP` seconds before it ends.
         """
         self._slowest = max(now - sent.at, 0.9 * self._slowest)
         if not self._refusals or sent.number > self._refusals[-1]:
             self._refusals.append(sent.number)
         else:
             self._refusals.appendleft(sent.number)
-        for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
-            mark.refused += sent.number <= mark.sent
+        self._was_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
             self._still_closed(now)
         elif not self._closed and sent.number > self._opened.sent:
@@ -182,8 +183,7 @@ class Pace:
             elif sent.number > self._changed.sent:
                 self._weigh(now)
         if self._closed:
-            hint = retry_after or 0.0
-            self._stop = max(self._stop, sent.at + hint if hint > LONG_STOP else sent.at)
+            self._stop = max(self._stop, sent.at + max(0.0, (retry_after or 0.0) - ROUNDED_UP))
 
     def passed(self, sent: Sent, now: float) -> None:
         """The request was not refused; what left after the last refused one shows that the endpoint is open."""
@@ -191,9 +191,19 @@ class Pace:
         if self._closed and self._passed > self._refusals[-1]:
             self._open(now)
 
+    def withdrawn(self, sent: Sent) -> None:
+        """The request was never sent, or lost: it says nothing about the endpoint, and another one may try it."""
+        self._was_not_accepted(sent)
+        if self._tried is not None and sent.number == self._tried.number:
+            self._tried = None
+
     def closed_for(self, now: float) -> float:
         """Seconds since the endpoint closed; 0 while it is open."""
         return now - self._closed_at if self._closed else 0.0
+
+    def _was_not_accepted(self, sent: Sent) -> None:
+        for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
+            mark.refused += sent.number <= mark.sent
 
     def _mark(self, now: float) -> _Mark:
         return _Mark(now, self._so_far.sent, self._so_far.refused, self._so_far.idle)
@@ -201,13 +211,13 @@ class Pace:
     def _accepted_rate(self, since: _Mark, until: float) -> float:
         accepted = (self._so_far.sent - since.sent) - (self._so_far.refused - since.refused)
         seconds = until - since.at - (self._so_far.idle - since.idle)
-        return max(accepted, 1) / max(seconds, FIRST_GAP) / (1 - self._background)
+        return max(accepted, 1) / max(seconds, EVIDENCE) / (1 - self._background)
 
     # Closed
 
     def _is_one_of_many(self, number: int) -> bool:
         """Whether requests before and after it were refused too, more of them than by chance."""
-        needed = IN_A_ROW
+        needed = FIRST_IN_A_ROW if self.rate == math.inf else IN_A_ROW
         if self._background:
             needed = max(needed, math.ceil(math.log(CHANCE) / math.log(self._background)))
         if self._passed > number:  # it is open
@@ -222,7 +232,7 @@ class Pace:
     def _close(self, now: float) -> None:
         self._closed, self._confirmed, self._tried = True, False, None
         self._closed_at, self._stop = now, -math.inf
-        self._gap = max(FIRST_GAP, self._window / 50)
+        self._gap = max(FIRST_GAP, self._window / 50, 1 / self.rate)
         self._try_at = now + self._gap
 
     def _still_closed(self, now: float) -> None:
@@ -236,7 +246,9 @@ class Pace:
     def _closed_for(self, now: float) -> float:
         if self._tried is None:
             return max(0.0, self._try_at - now, self._stop - now)
-        patience = self._tried.at + max(FIRST_GAP, _PATIENCE * self._slowest)
+        # A refusal that is slow because a machine is busy must not look like an acceptance.
+        least = EVIDENCE if self.rate == math.inf else max(FIRST_GAP, self._window / 10)
+        patience = self._tried.at + max(least, _PATIENCE * self._slowest)
         if now < patience:
             return patience - now
         self._open(now)
@@ -248,9 +260,11 @@ class Pace:
         # It opened between the last refusal and now. The earlier moment gives the higher rate, and only a
         # rate that is too high is put right by the next measurement.
         opened, since = self._stop, self._opened
-        if not self._confirmed and opened < self._closed_at:
-            return
-        if opened - since.at < EVIDENCE and self.rate != math.inf:
+        # Less than half a window is a gap in a closed endpoint, such as one that takes small requests at its limit.
+        unsure = opened - since.at < max(EVIDENCE, self._window / 2) or (
+            not self._confirmed and opened < self._closed_at
+        )
+        if unsure and self.rate != math.inf:
             return
         within_one = self._closed_at - since.at < 1.15 * self._window or opened - self._closed_at > self._window
         if within_one or not self._window:
@@ -282,7 +296,7 @@ class Pace:
             return
         if self._raised_from:
             self._change(self._raised_from, now)
-        elif now - self._changed.at >= EVIDENCE and sent >= LEAST:
+        elif now - self._changed.at >= EVIDENCE and (refused if self.rate == math.inf else sent) >= LEAST:
             self._cut(refused / sent, now)
 
     def _cut(self, share: float, now: float) -> None:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.addresses import checked_base_url, is_loopback
-from autorubric.llm.http.secrets import HiddenHeaders, Secret
+from autorubric.llm.http.addresses import checked_base_url, is_loopback, is_private, split_address
+from autorubric.llm.http.secrets import HiddenHeaders, Secret, is_secret_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,22 @@ def canonical(model: str) -> str:
     return model
 
 
+def addressed(name: str, base_url: str | None) -> tuple[str, str | None]:
+    """The model and the address of a `MODEL` or `MODEL@BASE_URL`, where `base_url` is that of names without one.
+
+    A built-in model has no address.
+
+    Example:
+        >>> addressed("a@http://localhost:1/v1", "http://gpu:8000/v1"), addressed("b", "http://gpu:8000/v1")
+        (('a', 'http://localhost:1/v1'), ('b', 'http://gpu:8000/v1'))
+        >>> addressed("builtin/offline", "http://gpu:8000/v1")
+        ('builtin/offline', None)
+    """
+    model, own = split_address(name)
+    is_builtin = canonical(model).partition("/")[0] == BUILTIN
+    return model, own or (None if is_builtin else base_url)
+
+
 def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endpoint:
     """The endpoint that `config` means, with its key; nothing is sent.
 
@@ -162,7 +178,8 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
         environ: environment variables; those of the process by default.
 
     Raises:
-        ConfigError: unknown provider, missing key, or a base URL that is not acceptable.
+        ConfigError: unknown provider, missing key, or a base URL that is not acceptable; or the key would cross
+            the internet over plain HTTP.
 
     Example:
         >>> env = {"OPENAI_API_KEY": "sk-planted-key"}
@@ -176,7 +193,23 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
         Traceback (most recent call last):
         autorubric.errors.ConfigError: no key for openai/gpt-5.1: set OPENAI_API_KEY
     """
-    environ = os.environ if environ is None else environ
+    endpoint = _resolved(config, os.environ if environ is None else environ)
+    parts = urlsplit(endpoint.base_url)
+    carries_key = endpoint.key is not None or any(map(is_secret_header, config.extra_headers))
+    if (
+        parts.scheme == "http"
+        and carries_key
+        and not config.allow_plain_http
+        and not is_private(parts.hostname or "")
+    ):
+        raise ConfigError(
+            f"the key for {endpoint.name} would go to {parts.hostname} over plain HTTP, where anybody on the way can "
+            "read it; use an https:// address, or pass --allow-plain-http (LLMConfig(allow_plain_http=True))"
+        )
+    return endpoint
+
+
+def _resolved(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
     name = canonical(config.model)
     prefix, _, rest = name.partition("/")
     base_url = (config.api_base or "").strip()

@@ -13,6 +13,9 @@ from typing import Literal, NamedTuple, TypeAlias
 LONGEST_RESET = 120.0
 """Seconds; a reset that is further away is not waited for longer."""
 
+TOLERANCE = 0.02
+"""Share of a window by which a reset may be off, for travel times and rounding; requests wait that much longer."""
+
 Unit: TypeAlias = Literal["requests", "tokens"]
 
 
@@ -114,45 +117,48 @@ def _number(text: str | None) -> float | None:
 class Quota:
     """Units left in an endpoint's window: what it said last, less what was taken since.
 
-    When the window ends, as many units count as left as came back the last time: all of a window that begins anew, or
-    the few of one that slides. The next response says how many there really are.
+    From the reset on, units come back at a steady rate, the limit divided by the longest reset that was heard, until
+    a response says how many there are: all of a window that begins anew, or the few of one that slides.
 
     Example:
         >>> quota = Quota()
         >>> taken = quota.take(1)
-        >>> quota.hear(Reading("requests", 60, 1, 30.0), taken, now=0.0)
+        >>> quota.hear(Reading("requests", 60, 1, 30.0), taken, sent_at=0.0)
         >>> quota.delay(1, now=0.0), quota.take(1), quota.delay(1, now=10.0)
-        (0.0, 2.0, 20.0)
+        (0.0, 2.0, 20.6)
     """
 
     def __init__(self) -> None:
         self._taken = 0.0
         self._left = math.inf  # of what was ever taken: the sum up to which requests may go
         self._until = math.inf
-        self._heard = -1.0
-        self._ended_at = math.inf  # what had been taken when the last window ended
-        self._due = 1.0  # units that came back when the last window ended
+        self._ended = False
+        self._limit = self._longest_reset = 0.0
 
     def delay(self, units: float, now: float) -> float:
-        """Seconds until `units` can be taken."""
-        if self._taken + units <= self._left:
-            return 0.0
-        if now >= self._until:
-            self._left, self._until = self._taken + max(units, self._due), now + 1.0
-            self._ended_at, self._due = self._taken, 0.0
-            return 0.0
-        return self._until - now
+        """Seconds until `units` can be taken; where they exceed a whole window, until it is empty."""
+        if now >= self._until and not self._ended:
+            self._ended, self._left = True, self._taken
+        if self._ended:
+            back_at = self._until + (self._taken - self._left) * self._longest_reset / self._limit
+            return max(0.0, back_at - now)
+        return 0.0 if self._taken + units <= self._left else self._until - now
 
     def take(self, units: float) -> float:
         """Take `units`, and return all that were ever taken."""
         self._taken += units
         return self._taken
 
-    def hear(self, said: Reading, taken: float, now: float) -> None:
-        """Believe the response to the request after which `taken` units were taken, unless a later one was heard."""
-        if taken < self._heard:
-            return
-        self._heard = taken
-        self._left, self._until = taken + said.left, now + said.reset
-        if taken > self._ended_at:
-            self._due, self._ended_at = taken + said.left - self._ended_at, math.inf
+    def hear(self, said: Reading, taken: float, sent_at: float) -> None:
+        """Believe the response to the request after which `taken` units were taken.
+
+        Requests overtake each other. A reset only ever moves forward, so an earlier one is old news. Of responses
+        with the same reset, the one that leaves least has counted most requests.
+        """
+        self._limit, self._longest_reset = max(said.limit, 1.0), max(said.reset, self._longest_reset)
+        same = TOLERANCE * self._longest_reset
+        left, until = taken + said.left, sent_at + said.reset + same
+        if self._left == math.inf or until > self._until + same or sent_at >= self._until:
+            self._left, self._until, self._ended = left, until, False
+        elif until > self._until - same:
+            self._left, self._until, self._ended = min(left, self._left), max(until, self._until), False

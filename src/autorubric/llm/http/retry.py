@@ -23,7 +23,7 @@ LONGEST_RETRY_AFTER = 120.0
 REFUSED_FOR = 300.0
 """Seconds for which a call is sent again after rate limits, however often."""
 
-REFUSED_WAIT = 0.1
+REFUSED_WAIT = 0.02
 """Seconds of the first wait after a rate limit: when requests leave is decided for the whole endpoint."""
 
 LONGEST_QUOTE = 300

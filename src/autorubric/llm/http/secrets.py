@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,6 +45,34 @@ class Secret:
         return f"Secret({HIDDEN})"
 
     __str__ = __repr__
+
+
+_VARIABLE = re.compile(r"[A-Z_]+|(?=[A-Z0-9]*_)[A-Z_][A-Z0-9_]*")
+_LONGEST_VARIABLE = 80
+
+NO_VARIABLE = (
+    "is not the name of an environment variable that is set; if it is the secret itself, put that into a variable "
+    "and give the variable's name, such as OPENAI_API_KEY (the value is not repeated here)"
+)
+
+
+def is_variable_name(text: str, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether a text can be shown as the name of an environment variable: it is set, or no key looks like it.
+
+    Args:
+        text: what was given as a name, and may be the key itself.
+        environ: environment variables; those of the process by default.
+
+    Example:
+        >>> [is_variable_name(text, {"my_key": "1"}) for text in ("VLLM_API_KEY", "API_KEY_2", "my_key")]
+        [True, True, True]
+        >>> [is_variable_name(text, {}) for text in ("sk-abc", "my_key", "AKIA0123456789", "")]
+        [False, False, False, False]
+    """
+    environ = os.environ if environ is None else environ
+    if not text.isascii() or not text.isprintable():
+        return False
+    return text in environ or (len(text) <= _LONGEST_VARIABLE and _VARIABLE.fullmatch(text) is not None)
 
 
 def is_secret_header(name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import size_of_plain
+from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Spent, Totals, spent, totals
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.rows import unseal
@@ -31,6 +32,15 @@ _UNANSWERED = """
         AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key)
     GROUP BY status ORDER BY count(*) DESC, status"""
 
+_UNANSWERED_CALLS = """
+    WITH late AS MATERIALIZED (
+        SELECT key FROM calls WHERE status = 'ok' AND id > (SELECT value FROM meta WHERE name = 'indexed'))
+    SELECT calls.key, item, role, status, data, digest
+    FROM (SELECT key, max(id) AS id FROM calls WHERE status != 'ok' GROUP BY key) AS failed
+        JOIN calls USING (id) LEFT JOIN payloads USING (id)
+    WHERE NOT EXISTS (SELECT 1 FROM replies WHERE replies.key = failed.key)
+        AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key)
+    ORDER BY calls.id"""
 
 _OBSERVED = "SELECT id, at, data, digest FROM observations WHERE kind = ? AND id > ? ORDER BY id LIMIT 2000"
 
@@ -77,6 +87,18 @@ class LedgerView:
         """Requests that failed and were never answered since, by the kind of their last failure."""
         with damage_named(self._place):
             return dict(self._connection.execute(_UNANSWERED).fetchall())
+
+    def unanswered_groups(self) -> FailureGroups:
+        """The same requests by role and cause, with the words of the endpoint."""
+        groups = FailureGroups()
+        with damage_named(self._place):
+            for key, item, role, kind, data, digest in self._connection.execute(_UNANSWERED_CALLS).fetchall():
+                try:
+                    message = str(unseal(key, data, digest)["message"])
+                except (LedgerError, KeyError, TypeError):
+                    message = "what the endpoint said is damaged in the ledger"
+                groups.add(kind, message, item, role)
+        return groups
 
     def touched(self) -> tuple[int, int]:
         """Answered calls, and the items that they were made for."""

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.files import atomic_writer, parquet_writer
-from autorubric.synthesis.export import Exported, final_schema, question_text
+from autorubric.synthesis.export import Exported, final_schema, name_of, question_text
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
+from autorubric.synthesis.remarks import Remarks
 from autorubric.synthesis.settings import SynthesisSettings
 from autorubric.synthesis.steps import FULL_STEP_FILES, read_rows
 
@@ -24,6 +25,7 @@ def export_full(directory: Path, settings: SynthesisSettings) -> Exported:
     where they are kept.
     """
     rows = criteria = without = 0
+    remarks = Remarks()
     with (
         atomic_writer(directory / "final.jsonl") as lines,
         parquet_writer(directory / "final.parquet", final_schema()) as add,
@@ -36,13 +38,14 @@ def export_full(directory: Path, settings: SynthesisSettings) -> Exported:
                 continue
             full = full_row(row, settings)
             final = final_row_of(full, settings.max_criteria)
+            remarks.look(name_of(row), row["question"], final["rubrics"])
             lines.write(json.dumps(final, ensure_ascii=False) + "\n")
             add(final)
             full_lines.write(json.dumps(full, ensure_ascii=False) + "\n")
             add_full(full)
             rows += 1
             criteria += len(final["rubrics"])
-    return Exported(rows, criteria, without)
+    return Exported(rows, criteria, without, tuple(remarks.sentences()))
 
 
 def final_row_of(full: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any]:

@@ -8,8 +8,11 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError, InputError
+from autorubric.llm.http.addresses import is_private
+from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
 from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, settled
 from autorubric.training.rewarder import Sample, log_failure
 
@@ -33,17 +36,18 @@ class HttpRewards:
         timeout: seconds one request may take.
         retries: how often a request that failed in passing is sent again.
         in_flight: most requests in flight.
+        allow_plain_http: send the token over plain HTTP to a host outside of this machine and private networks.
 
     Raises:
-        ConfigError: the address is none, or the variable is not set.
+        ConfigError: the address is not valid, the variable is not set, or the token would go over plain HTTP.
 
     Example:
         >>> HttpRewards("rewards:8100")
         Traceback (most recent call last):
-        autorubric.errors.ConfigError: service 'rewards:8100' is no address; expected http://… or https://…
+        autorubric.errors.ConfigError: service 'rewards:8100' is not an address; expected http://… or https://…
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (settings of one connection)
         self,
         url: str,
         rule: RewardRule = DEFAULT_RULE,
@@ -52,9 +56,18 @@ class HttpRewards:
         timeout: float = 300.0,
         retries: int = 5,
         in_flight: int = 64,
+        allow_plain_http: bool = False,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"service {url!r} is no address; expected http://… or https://…")
+            raise ConfigError(f"service {url!r} is not an address; expected http://… or https://…")
+        host = urlsplit(url).hostname or ""
+        if token_env and url.startswith("http://") and not allow_plain_http and not is_private(host):
+            raise ConfigError(
+                f"the token would go to {host} over plain HTTP, where anybody on the way can read it; "
+                "use an https:// address, or pass allow_plain_http=True"
+            )
+        if token_env is not None and not is_variable_name(token_env):
+            raise ConfigError(f"token_env {NO_VARIABLE}")
         if token_env is not None and not os.environ.get(token_env):
             raise ConfigError(f"the service's token is expected in {token_env}, which is not set")
         self.rule = rule

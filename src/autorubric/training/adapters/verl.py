@@ -21,7 +21,7 @@ from autorubric.training.rewarder import RewardSource, Sample, rewarder_of
 from autorubric.training.samples import conversation, rubric_of
 
 _RULE = ("formula", "on_failure", "neutral", "gates")
-_JUDGE = ("judge", "base_url", "service", "token_env", "run_dir", "max_in_flight")
+_JUDGE = ("judge", "base_url", "api_key_env", "service", "token_env", "run_dir", "max_in_flight")
 _VERL = ("reward_router_address", "reward_model_tokenizer")
 
 
@@ -42,8 +42,8 @@ async def compute_score(
         solution_str: the response.
         ground_truth: of the row; may be empty.
         extra_info: of the row; not changed.
-        settings: `judge` (and `base_url`) or `service` (and `token_env`); `formula`, `on_failure` (raise, nan
-            or neutral), `neutral`, `gates`; `run_dir`, `max_in_flight`.
+        settings: `judge` (and `base_url`, `api_key_env`) or `service` (and `token_env`); `formula`, `on_failure`
+            (raise, nan or neutral), `neutral`, `gates`; `run_dir`, `max_in_flight`.
 
     Raises:
         InputError: a setting is unknown, or the row has no rubric.
@@ -140,6 +140,7 @@ def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
         given["judge"],
         rule,
         base_url=given.get("base_url"),
+        api_key_env=given.get("api_key_env"),
         # A ledger is one process's; verl runs several.
         run_dir=None if run_dir is None else Path(run_dir) / f"reward-{os.getpid()}",
         max_in_flight=given.get("max_in_flight", 64),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from autorubric.errors import ConfigError
 from autorubric.llm.http.addresses import is_loopback
+from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
 
 
 def checked_token(host: str, token_env: str | None, environ: Mapping[str, str]) -> str | None:
@@ -24,6 +25,8 @@ def checked_token(host: str, token_env: str | None, environ: Mapping[str, str]) 
         Traceback (most recent call last):
         autorubric.errors.ConfigError: --host 0.0.0.0 can be reached from other machines; give --token-env NAME, ...
     """
+    if token_env is not None and not is_variable_name(token_env, environ):
+        raise ConfigError(f"--token-env {NO_VARIABLE}")
     token = None if token_env is None else environ.get(token_env, "").strip()
     if token_env is not None and not token:
         raise ConfigError(f"--token-env {token_env}: the variable is not set or empty; put the token there")

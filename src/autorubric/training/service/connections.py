@@ -12,7 +12,7 @@ from functools import partial
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from autorubric.files.descriptors import can_open_more
+from autorubric.files.descriptors import connections_left
 from autorubric.system.signals import ending_heard
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -22,7 +22,6 @@ _malformed = logging.getLogger(f"{__name__}.malformed")
 _malformed.setLevel(logging.CRITICAL)
 
 MOST_CONNECTIONS = 8192
-_RESERVED_FILES = 512  # for the ledger and the connections to the judge
 _IDLE_SECONDS = 75.0  # without a whole request head, at the start of a connection or between two requests
 _LINGER_SECONDS = 10.0
 
@@ -105,20 +104,21 @@ class Connections(web.Server):
 
 
 def affordable_connections() -> int:
-    """How many connections the limit on open files leaves room for, at most `MOST_CONNECTIONS`."""
-    most = MOST_CONNECTIONS
-    while most > 16 and not can_open_more(most + min(_RESERVED_FILES, most)):
-        most //= 2
-    return most
+    """How many connections callers may hold: half of what the limit on open files leaves, the judge has the rest."""
+    left = connections_left()
+    return MOST_CONNECTIONS if left is None else max(1, min(MOST_CONNECTIONS, left // 2))
 
 
-async def serve_connections(handle: Handle, listening: socket.socket, grace: float) -> None:
+async def serve_connections(
+    handle: Handle, listening: socket.socket, grace: float, started: Callable[[], None]
+) -> None:
     """Answer requests until SIGTERM or Ctrl-C, then give open ones `grace` seconds; a second signal ends them.
 
     Args:
         handle: answers a request.
         listening: a socket that listens.
         grace: seconds.
+        started: called once requests are answered and signals are heard.
     """
     runner = web.ServerRunner(Connections(handle, affordable_connections()), shutdown_timeout=grace)
     signals: asyncio.Queue[None] = asyncio.Queue()
@@ -126,6 +126,7 @@ async def serve_connections(handle: Handle, listening: socket.socket, grace: flo
         await runner.setup()
         try:
             await web.SockSite(runner, listening).start()
+            started()
             await signals.get()
         finally:
             ending = asyncio.create_task(runner.cleanup())

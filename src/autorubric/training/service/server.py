@@ -89,9 +89,10 @@ async def serve_rewards(
         listening = stack.enter_context(_listening(settings.host, settings.port))
         _save(settings, grader, second, "running")
         stack.callback(_save, settings, grader, second, "completed")
-        announce(f"http://{_shown(listening)}")
         try:
-            await serve_connections(service.handle, listening, settings.grace)
+            await serve_connections(
+                service.handle, listening, settings.grace, lambda: announce(f"http://{_shown(listening)}")
+            )
         finally:
             await desk.finish(settings.grace)
     return desk

@@ -159,7 +159,7 @@ async def test_an_isolated_rate_limit_holds_no_other_call(endpoint: Loopback) ->
 async def test_a_retry_after_stops_all_calls_to_a_closed_endpoint(
     endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "LONG_STOP", 0.2)
+    monkeypatch.setattr(pace, "ROUNDED_UP", 0.0)
 
     async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
         if 1 <= number <= 8:

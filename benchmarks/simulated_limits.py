@@ -1,0 +1,248 @@
+"""Share of a limit that is used, and of 429s: the real queue in front of simulated endpoints, in simulated time."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import math
+import random
+import selectors
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from autorubric.llm.http.allowance import Allowance
+from autorubric.llm.http.limits import Limiter
+from autorubric.llm.http.quota import readings
+from autorubric.llm.http.retry import Backoff, Fault, Retries
+from autorubric.llm.request import Failure
+from autorubric.testing import RateWindow
+
+
+class Simulated(Protocol):
+    """An endpoint that says how long a request has to wait, 0 where it is taken, and what headers it sends."""
+
+    def admit(self, now: float, tokens: int) -> tuple[float, tuple[tuple[str, str], ...]]: ...
+
+
+class Bucket:
+    """Requests that come back at a steady rate; `burst` of them at most."""
+
+    def __init__(self, rate: float, burst: float, *, retry_after: bool = False, headers: bool = False) -> None:
+        self.rate, self.burst, self.level, self.at = rate, burst, burst, 0.0
+        self.retry_after, self.headers = retry_after, headers
+
+    def admit(self, now: float, tokens: int) -> tuple[float, tuple[tuple[str, str], ...]]:
+        self.level, self.at = min(self.burst, self.level + (now - self.at) * self.rate), now
+        wait = (1 - self.level) / self.rate if self.level < 1 else 0.0
+        if not wait:
+            self.level -= 1
+        told = [("Retry-After", str(math.ceil(wait)))] if wait and self.retry_after else []
+        if self.headers:  # as OpenAI has it: the time until the bucket is full
+            told += [("x-ratelimit-limit-requests", str(int(self.burst)))]
+            told += [("x-ratelimit-remaining-requests", str(int(self.level)))]
+            told += [("x-ratelimit-reset-requests", f"{1000 * (self.burst - self.level) / self.rate:.0f}ms")]
+        return wait, tuple(told)
+
+
+class Late:
+    """Fixed windows of which the first began before the run."""
+
+    def __init__(self, window: RateWindow, share: float) -> None:
+        self.open, self.late = window.opened(), share * window.seconds
+        self.open._start = 0.0
+
+    def admit(self, now: float, tokens: int) -> tuple[float, tuple[tuple[str, str], ...]]:
+        return self.open.admit(now + self.late, tokens)
+
+
+class AtRandom:
+    """Refuses a share of requests whatever the rate, the others as the endpoint behind it does."""
+
+    def __init__(self, share: float, behind: Simulated | None = None, *, retry_after: bool = False) -> None:
+        self.share, self.behind, self.chance, self.retry_after = share, behind, random.Random(5), retry_after
+
+    def admit(self, now: float, tokens: int) -> tuple[float, tuple[tuple[str, str], ...]]:
+        if self.chance.random() < self.share:
+            return 0.1, (("Retry-After", "1"),) if self.retry_after else ()
+        return self.behind.admit(now, tokens) if self.behind else (0.0, ())
+
+
+class Changing:
+    """One endpoint until a moment, another one from then on."""
+
+    def __init__(self, before: Simulated, at: float, after: Simulated) -> None:
+        self.before, self.at, self.after = before, at, after
+
+    def admit(self, now: float, tokens: int) -> tuple[float, tuple[tuple[str, str], ...]]:
+        return (self.before if now < self.at else self.after).admit(now, tokens)
+
+
+class _JumpingLoop(asyncio.SelectorEventLoop):
+    """Instead of sleeping until the next timer, its clock jumps there."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        loop = self
+
+        class Selector(selectors.SelectSelector):
+            def select(self, timeout: float | None = None) -> Any:
+                assert timeout is not None, "everybody waits and no timer is set"
+                loop.now += max(timeout, 0.0)
+                return []
+
+        super().__init__(Selector())
+
+    def time(self) -> float:
+        return self.now
+
+
+class _Owner:
+    """Whose limits the queue keeps."""
+
+
+@dataclass
+class Run:
+    """Callers that never rest, the queue that is used in earnest, and a simulated endpoint.
+
+    `tokens` draws what each request takes of the endpoint's tokens; callers know it, as they do a prompt's length.
+    """
+
+    endpoint: Simulated
+    callers: int = 256
+    seconds: float = 60.0
+    latency: float = 0.5
+    refusal: float = 0.01
+    tokens: Callable[[random.Random], int] = lambda rng: 1
+    seed: int = 3
+    log: list[tuple[float, bool]] = field(default_factory=list)  # when a request arrived, and whether it passed
+
+    def __post_init__(self) -> None:
+        loop = _JumpingLoop()
+        try:
+            loop.run_until_complete(self._main(loop))
+        finally:
+            loop.close()
+
+    async def _main(self, loop: _JumpingLoop) -> None:
+        self.rng, self.limiter, owner = random.Random(self.seed), Limiter(loop.time), _Owner()
+        self.limiter.join(owner, Allowance(self.callers))
+        workers = [loop.create_task(self._work(loop)) for _ in range(self.callers)]
+        await asyncio.sleep(self.seconds)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _work(self, loop: _JumpingLoop) -> None:
+        while True:
+            retries, tokens = Retries(10**6, Backoff(1.0, 60.0)), self.tokens(self.rng)
+            while (fault := await self._attempt(loop, tokens)) is not None:
+                await asyncio.sleep(retries.wait(fault, loop.time(), self.rng) or 0.0)
+
+    async def _attempt(self, loop: _JumpingLoop, tokens: int) -> Fault | None:
+        place = await self.limiter.acquire(tokens)
+        try:
+            await asyncio.sleep(0.005 * self.rng.random())
+            wait, headers = self.endpoint.admit(loop.time(), tokens)
+            self.log.append((loop.time(), wait == 0.0))
+            slow = self.refusal * math.exp(self.rng.gauss(0, 0.4)) if wait else self._answered_in()
+            await asyncio.sleep(slow)
+            told = dict(headers)
+            self.limiter.heard(place, readings(told))
+            if not wait:
+                self.limiter.passed(place)
+                return None
+            hint = float(told["Retry-After"]) if "Retry-After" in told else None
+            self.limiter.refused(place, hint, Failure("rate_limit", ""))
+            return Fault("rate_limit", "", 429, True, hint)
+        finally:
+            self.limiter.release()
+
+    def _answered_in(self) -> float:
+        return self.latency * math.exp(self.rng.gauss(0, 0.5))
+
+    def passed(self, start: float, end: float) -> int:
+        return sum(passed for at, passed in self.log if start <= at < end)
+
+    def refused(self, start: float, end: float) -> int:
+        return sum(not passed for at, passed in self.log if start <= at < end)
+
+
+class Case(NamedTuple):
+    """One endpoint and who calls it."""
+
+    kind: str
+    window: float
+    told: str  # "nothing", "Retry-After" or "headers"
+    callers: int
+    latency: float
+    most: float  # requests a second
+
+
+KINDS = ("fixed", "late", "sliding", "bucket")
+WINDOWS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+TOLD = ("nothing", "Retry-After", "headers")
+CALLERS = (16, 64, 256)
+LATENCIES = (0.05, 0.3, 2.0)
+LEAST_USED, MOST_REFUSED = 0.9, 0.03
+
+
+def endpoint_of(case: Case) -> tuple[Simulated, float]:
+    """The endpoint, and the requests a second that it takes: less than the callers could make."""
+    rate = min(case.most, 0.6 * case.callers / case.latency)
+    limit = max(1, round(rate * case.window))
+    hint, headers = case.told == "Retry-After", case.told == "headers"
+    if case.kind == "bucket":
+        return Bucket(rate, limit, retry_after=hint, headers=headers), rate
+    window = RateWindow(
+        limit,
+        seconds=case.window,
+        kind="sliding" if case.kind == "sliding" else "fixed",
+        retry_after=hint,
+        ratelimit_headers=headers,
+    )
+    return (Late(window, 0.6) if case.kind == "late" else window.opened()), limit / case.window
+
+
+def measured(case: Case) -> tuple[float, float]:
+    """Share of the limit used and share of 429s, from the second window on."""
+    endpoint, rate = endpoint_of(case)
+    start, end = case.window, max(60.0, 6 * case.window)
+    run = Run(endpoint, case.callers, end, case.latency)
+    passed, refused = run.passed(start, end), run.refused(start, end)
+    return passed / rate / (end - start), refused / (passed + refused)
+
+
+def run() -> None:
+    """Print the worst of all callers and latencies for each kind of limit, and every case that misses a target."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulated_limits", description=__doc__)
+    parser.add_argument("--rate", type=float, default=20.0, help="requests a second that the endpoint takes at most")
+    parser.add_argument("--corners", action="store_true", help="only the extremes of windows, callers and latencies")
+    parser.add_argument("--told", action="append", choices=TOLD, help="only endpoints that tell this; repeatable")
+    options = parser.parse_args()
+    told = options.told or TOLD
+    windows = WINDOWS[::5] if options.corners else WINDOWS
+    callers, latencies = (CALLERS[::2], LATENCIES[::2]) if options.corners else (CALLERS, LATENCIES)
+    cases = [
+        Case(kind, window, what, many, latency, options.rate)
+        for kind, window, what, many, latency in itertools.product(KINDS, windows, told, callers, latencies)
+    ]
+    with ProcessPoolExecutor(2) as pool:
+        found = dict(zip(cases, pool.map(measured, cases, chunksize=4), strict=True))
+    print(f"{'limit':<9}{'told':<12}" + "".join(f"{f'{window:g} s':>14}" for window in windows))
+    for kind, what in itertools.product(KINDS, told):
+        print(f"{kind:<9}{what:<12}", end="")
+        for window in windows:
+            cell = [v for c, v in found.items() if (c.kind, c.told, c.window) == (kind, what, window)]
+            print(f"{min(u for u, _ in cell):>7.0%} {max(r for _, r in cell):>6.1%}", end="")
+        print(flush=True)
+    missed = {c: v for c, v in found.items() if v[0] < LEAST_USED or v[1] > MOST_REFUSED}
+    print(f"{len(missed)} of {len(found)} cases miss a target")
+    for case, (used, refused) in missed.items():
+        print(*case, f"{used:.1%} {refused:.1%}")
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,173 @@
+"""How values look: a `repr` that fits a screen, a table in a notebook, a data frame of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+from pydantic import BaseModel
+
+_MOST = 1500
+_MOST_OF_ONE = 400
+_MOST_LISTED = 3
+_MOST_ROWS = 20
+_MOST_IN_CELL = 300
+
+
+class Verbatim:
+    """Text whose `repr` is the text itself, for what pydantic prints as `name=value`."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+class BriefModel(BaseModel):
+    """A model whose `repr` leaves out defaults and shortens what is long."""
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        return brief_args(set_fields(self))
+
+
+class Displayed:
+    """Something that a notebook shows as a table, and pandas takes as one.
+
+    A class says in `_rows` what the rows of its data frame are, and in `_shown_rows` what a notebook shows where
+    that is something else.
+    """
+
+    __slots__ = ()
+
+    def _rows(self) -> Iterable[Mapping[str, Any]]:
+        raise NotImplementedError
+
+    def _shown_rows(self) -> Iterable[Mapping[str, Any]]:
+        return self._rows()
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self._shown_rows())
+
+    def to_dataframe(self) -> Any:
+        """The rows as a pandas DataFrame.
+
+        Raises:
+            MissingPackageError: pandas is not installed; the extra `pandas` brings it.
+        """
+        return dataframe(self._rows())
+
+
+def set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
+    """Names and values of the fields that differ from their default, and of those that have none."""
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        if field.is_required() or value != field.get_default(call_default_factory=True):
+            yield name, value
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with the keys of inner mappings as columns of their own, `outer_inner`.
+
+    Example:
+        >>> flat({"n": 3, "rate": {"value": 0.5, "low": None}})
+        {'n': 3, 'rate_value': 0.5, 'rate_low': None}
+    """
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        found |= (
+            {f"{name}_{key}": one for key, one in flat(value).items()} if isinstance(value, dict) else {name: value}
+        )
+    return found
+
+
+def brief_args(fields: Iterable[tuple[str, Any]], most: int = _MOST) -> Iterator[tuple[str | None, Any]]:
+    """What pydantic prints of these fields, so that all of them together are not much longer than `most`."""
+    left = most
+    for name, value in fields:
+        text = brief(value)
+        left -= len(name) + len(text)
+        if left < 0:
+            yield None, Verbatim("…")
+            return
+        yield name, Verbatim(text)
+
+
+def brief(value: Any, most: int = _MOST_OF_ONE) -> str:
+    """The `repr` of a value, cut off at `most` characters; of a long list or mapping only its size.
+
+    Example:
+        >>> print(brief("word " * 100, 20), brief([1, 2]), brief({n: n for n in range(9)}))
+        'word word word wo…' [1, 2] <9 int>
+    """
+    if isinstance(value, str):
+        return repr(clipped(value, most - 2))
+    if isinstance(value, list | tuple | dict) and len(value) > _MOST_LISTED:
+        kinds = {type(one).__name__ for one in (value.values() if isinstance(value, dict) else value)}
+        return f"<{len(value)} {kinds.pop() if len(kinds) == 1 else 'entries'}>"
+    return clipped(repr(value), most)
+
+
+def clipped(text: str, most: int) -> str:
+    """The text, or its beginning with an ellipsis where it is longer than `most` characters.
+
+    Example:
+        >>> clipped("What is longer", 8)
+        'What is…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def html_table(title: str, rows: Iterable[Mapping[str, Any]], most: int = _MOST_ROWS) -> str:
+    """The first rows as a table of HTML, everything in it escaped, without columns that are empty in all of them.
+
+    Example:
+        >>> html_table("<b>", [{"score": 0.5, "error": None}])
+        '<div><p>&lt;b&gt;</p><table><thead><tr><th>score</th></tr></thead><tbody><tr><td>0.5</td></tr>...</div>'
+    """
+    first = list(islice(rows, most + 1))
+    shown, more = first[:most], len(first) > most
+    columns = [name for name in (shown[0] if shown else ()) if any(row.get(name) is not None for row in shown)]
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(_cell(row.get(name)) for name in columns)}</tr>" for row in shown)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if columns else ""
+    rest = f"<p>The first {most} rows; to_dataframe() has all of them.</p>" if more else ""
+    return f"<div><p>{escape(clipped(title, _MOST))}</p>{table}{rest}</div>"
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"<td>{escape(clipped(text, _MOST_IN_CELL))}</td>"
+
+
+def dataframe(rows: Iterable[Mapping[str, Any]]) -> Any:
+    """The rows as a pandas DataFrame.
+
+    Raises:
+        MissingPackageError: pandas is not installed.
+    """
+    from autorubric.extras import require
+
+    require(["pandas"], "pandas", "to_dataframe()")
+    return import_module("pandas").DataFrame(list(rows))
+
+
+def listed(parts: Sequence[str], most: int = _MOST_OF_ONE) -> str:
+    """The first parts with commas between them, and how many more there are.
+
+    Example:
+        >>> listed(["Causes", "Tone", "Sources"], 14)
+        'Causes, Tone and 1 more'
+    """
+    shown: list[str] = []
+    for part in parts:
+        if shown and sum(map(len, shown)) + 2 * len(shown) + len(part) > most:
+            break
+        shown.append(clipped(part, most))
+    rest = len(parts) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")

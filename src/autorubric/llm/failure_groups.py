@@ -1,0 +1,196 @@
+"""Failures in groups that a person can act on: how many, why in the endpoint's own words, where, and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
+
+from autorubric.core.counted import counted
+from autorubric.llm.http.secrets import redacted
+from autorubric.llm.request import FailureKind
+
+LONGEST_QUOTE = 240
+_MOST_GROUPS = 100
+_MOST_ITEMS = 3
+_VARIOUS = "various reasons"
+
+_ADVICE: dict[str, str] = {
+    "auth": "check the key; --api-key-env names its variable",
+    "quota": "the account has no credit left; add some and run the command again",
+    "unreachable": "try: autorubric doctor --base-url URL",
+    "no_model": "try: autorubric doctor --model MODEL@BASE_URL",
+    "rejected": "shorten the texts, or use a model that takes such requests",
+    "rate_limit": "try a lower --concurrency, or run the command again later",
+    "server": "look at the server's log; try a lower --concurrency if it is overloaded, else another model",
+    "network": "check the server and the network, and run the command again",
+    "timeout": "try a higher --timeout or a lower --concurrency",
+    "refusal": "the model or its filter refuses these texts; try another model",
+    "truncated": "try a higher --max-tokens-ceiling",
+    "empty": "see whole replies with --log-json FILE --log-prompts; try another model",
+    "unreadable": "see whole replies with --log-json FILE --log-prompts; try a model that keeps to the format",
+    "budget": "raise --budget-usd or --budget-tokens",
+    "check": "change the check or the submission",
+}
+_NOT_MADE = frozenset({"budget", "stopped"})
+_KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
+_STATUS = re.compile(r"(?:(\S{1,200}): )?(HTTP \d{3}): (.*)")
+_REPLY_BEGINS = "; the reply begins: "
+
+
+@dataclass(slots=True)
+class FailureGroup:
+    """Failures that have the same cause, as far as their messages tell.
+
+    Attributes:
+        where: the stage or role that failed; empty where there is only one.
+        kind: what kind of failure it is, such as `timeout`.
+        message: the words of the first one: short, on one line, without keys.
+        count: how many there are.
+        items: the first items or rows concerned.
+    """
+
+    where: str
+    kind: str
+    message: str
+    count: int
+    items: list[str]
+
+    def line(self, noun: str) -> str:
+        """The group in one sentence that ends with what to do.
+
+        Example:
+            >>> FailureGroup("", "timeout", "no reply", 1, ["7"]).line("judgment")
+            '1 judgment failed: timeout: no reply (item 7); try a higher --timeout or a lower --concurrency'
+            >>> FailureGroup("merge", "server", "m: HTTP 500: out of memory", 9, ["3", "7", "8"]).line("row")
+            "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
+        """
+        where = f"{self.where}: " if self.where else ""
+        verb = ("was" if self.count == 1 else "were") + " not asked" if self.kind in _NOT_MADE else "failed"
+        status = _STATUS.fullmatch(self.message)
+        source = f" from {status[1]}:" if status and status[1] else ""
+        words = f"{status[2]}{source} '{status[3]}'" if status else f"{self.kind}: {self.message}"
+        more = ", …" if self.items and self.count > len(self.items) else ""
+        items = f" (item{'s' * (self.count > 1)} {', '.join(self.items)}{more})" if self.items else ""
+        advice = _ADVICE.get(self.kind, "")
+        return f"{where}{counted(self.count, noun)} {verb}: {words}{items}" + (f"; {advice}" if advice else "")
+
+
+class FailureGroups:
+    """Gathers failures by cause. Memory is bounded by the number of causes, not of failures.
+
+    Messages that differ in numbers and ids alone have one cause, and so have unreadable replies with the same fault.
+
+    Example:
+        >>> groups = FailureGroups()
+        >>> for item in range(5):
+        ...     groups.add_text(f"infrastructure: server: HTTP 503: request {item} failed", str(item))
+        >>> [(group.kind, group.count, group.message, group.items) for group in groups]
+        [('server', 5, 'HTTP 503: request 0 failed', ['0', '1', '2'])]
+    """
+
+    def __init__(self, groups: Iterable[FailureGroup] = ()) -> None:
+        self._groups = {(group.where, group.kind, _cause(group.message)): group for group in groups}
+
+    def add(self, kind: str, message: str, item: str = "", where: str = "") -> None:
+        """Take one failure in."""
+        place = (where, kind, _cause(message))
+        if place not in self._groups and len(self._groups) >= _MOST_GROUPS:
+            place, message = (where, kind, ""), _VARIOUS
+        group = self._groups.setdefault(place, FailureGroup(where, kind, quoted(message), 0, []))
+        group.count += 1
+        if item:
+            # The first ones in order, whatever the order in which they ended.
+            named = {*group.items, quoted(item, 60)}
+            group.items = sorted(named, key=lambda name: (len(name), name))[:_MOST_ITEMS]
+
+    def add_text(self, error: str | None, item: str = "", where: str = "") -> None:
+        """Take in a failure that a report or a row tells in a sentence."""
+        kind, message = kind_and_message(error)
+        self.add(kind, message, item, where)
+
+    def total(self) -> int:
+        """How many failures there are."""
+        return sum(group.count for group in self._groups.values())
+
+    def counts(self) -> dict[str, int]:
+        """How many there are of each kind, the commonest first, as `where: kind`."""
+        found: Counter[str] = Counter()
+        for group in self._groups.values():
+            found[f"{group.where}: {group.kind}" if group.where else group.kind] += group.count
+        return dict(found.most_common())
+
+    def without(self, others: Iterable[FailureGroup]) -> FailureGroups:
+        """These groups less those that `others` tell of: of the same cause, or of the same kind at no place."""
+        told = {(group.kind, _cause(group.message) if group.where else "") for group in others}
+        return FailureGroups(
+            group for group in self if told.isdisjoint({(group.kind, _cause(group.message)), (group.kind, "")})
+        )
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """The groups as JSON values."""
+        return [asdict(group) for group in self]
+
+    @classmethod
+    def from_list(cls, held: object) -> FailureGroups:
+        """The groups of `to_list`, out of a file that a person may have changed; what is none is left out."""
+        entries = held if isinstance(held, list) else []
+        return cls(
+            FailureGroup(entry["where"], entry["kind"], quoted(entry["message"]), entry["count"], entry["items"])
+            for entry in entries
+            if _is_group(entry)
+        )
+
+    def __iter__(self) -> Iterator[FailureGroup]:
+        """The groups, the largest first."""
+        return iter(sorted(self._groups.values(), key=lambda group: -group.count))
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+
+def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
+    r"""A text from elsewhere as a message may repeat it: on one line, short, and without what looks like a key.
+
+    Example:
+        >>> quoted("key sk-abcdefgh12345\nis " + 300 * "very " + "wrong", 30)
+        'key <hidden> is very very ver…'
+    """
+    words = " ".join(redacted(text[: 10 * most]).split())
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def kind_and_message(error: str | None) -> tuple[str, str]:
+    """The kind of a failure that is told in a sentence, and its words.
+
+    Example:
+        >>> kind_and_message("Every criterion's judgment failed: infrastructure: timeout: no reply after 60 s")
+        ('timeout', 'no reply after 60 s')
+        >>> kind_and_message("check: check 'language' cannot decide: too little text")
+        ('check', "check 'language' cannot decide: too little text")
+        >>> kind_and_message("no such thing")
+        ('unknown', 'no such thing')
+    """
+    text = error or "no reason is recorded"
+    found = _KIND.search(text)
+    return (found[1], text[found.end() :]) if found else ("unknown", text)
+
+
+def _cause(message: str) -> str:
+    """A message without what differs from call to call."""
+    words = message.partition(_REPLY_BEGINS)[0].split()[:40]
+    before = ["", *words]
+    return " ".join(
+        word if last == "HTTP" or not any(map(str.isdigit, word)) else "#"
+        for last, word in zip(before, words, strict=False)
+    )
+
+
+def _is_group(entry: object) -> bool:
+    if not isinstance(entry, Mapping) or not {"where", "kind", "message", "count", "items"} <= entry.keys():
+        return False
+    texts = all(isinstance(entry[name], str) for name in ("where", "kind", "message"))
+    items = isinstance(entry["items"], list) and all(isinstance(item, str) for item in entry["items"])
+    return texts and items and isinstance(entry["count"], int) and not isinstance(entry["count"], bool)

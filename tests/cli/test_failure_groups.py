@@ -1,0 +1,134 @@
+"""What failed, told in groups with the server's own words and what to do: at the end of a run, and by `status`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.cli.app import run
+from autorubric.llm.failure_groups import FailureGroups
+from autorubric.testing import Fault, LoopbackEndpoint
+
+KEY = "sk-planted-0123456789"
+WORDS = "The model produced output that does not match the expected peg-native format"
+NOT_READ = "I would rather tell you about the weather \u001b[2J today."
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    essays = [{"id": f"e{n}", "submission": f"Essay {n}."} for n in range(6)]
+    answers = [{"id": f"q{n}", "answer": f"Essay {n}."} for n in range(6)]
+    rubrics = [{"criterion": "Is right.", "points": 6}]
+    queries = [{"question": f"Why {n}?", "id": f"q{n}", "rubrics": rubrics} for n in range(6)]
+    for name, found in (("essays", essays), ("answers", answers), ("final", queries)):
+        Path(f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in found), encoding="utf-8")
+    Path("q.csv").write_text("question\nWhy 0?\nWhy 1?\n", encoding="utf-8")
+    Path("rubric.json").write_text('[{"requirement": "Is kind."}]', encoding="utf-8")
+    return tmp_path
+
+
+def failing(*numbers: int) -> Any:
+    """A 500 with the same words for some essays."""
+    wrong = Fault("500", 500, body=json.dumps({"error": {"message": f"{WORDS}, Bearer {KEY}"}}).encode())
+    return lambda body: wrong if any(f"Essay {n}." in json.dumps(body) for n in numbers) else None
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    capsys.readouterr()
+    status = run(list(words))
+    found = capsys.readouterr()
+    assert KEY not in found.out + found.err
+    return status, found.out
+
+
+GRADE = ("grade", "--submissions", "essays.jsonl", "--rubric", "rubric.json", "-o", "out", "--retry", "0")
+
+
+def test_a_grading_run_and_its_status_quote_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+    quote = f"HTTP 500 from j: '{WORDS}, Bearer <hidden>'"
+    line = f"4 judgments failed: {quote} (items 1, 2, 4, …); look at the server's log"
+    with LoopbackEndpoint(faults=failing(1, 2, 4, 5)).in_thread() as endpoint:
+        status, out = told(capsys, *GRADE, "--judge", f"j@{endpoint.base_url}")
+    assert status == 1
+    assert f"\n  {line}" in out
+    _, out = told(capsys, "status", "out")
+    assert f"\n  failures   {line}" in out
+    assert out.count("failures") == 1  # the requests behind the judgments are not told a second time
+    _, out = told(capsys, "status", "out", "--json")
+    [group] = json.loads(out)["failure_groups"]
+    assert (group["kind"], group["count"], group["items"]) == ("server", 4, ["1", "2", "4"])
+
+
+def test_unreadable_replies_are_shown_at_the_end_and_by_status(capsys: pytest.CaptureFixture[str]) -> None:
+    def reply(body: dict[str, Any]) -> str:
+        sound = '{"explanation": "So.", "criterion_status": "MET"}'
+        return NOT_READ if "Essay 3." in json.dumps(body) else sound
+
+    with LoopbackEndpoint(replier=reply).in_thread() as endpoint:
+        status, out = told(capsys, *GRADE, "--judge", f"j@{endpoint.base_url}")
+    assert status == 1
+    begins = "the reply begins: 'I would rather tell you about the weather"
+    [line] = [line for line in out.splitlines() if "1 judgment failed: unreadable: " in line]
+    assert begins in line and "(item 3); see whole replies with --log-json FILE --log-prompts" in line
+    _, out = told(capsys, "status", "out")
+    [line] = [line for line in out.splitlines() if "failures" in line]
+    assert "1 judgment failed: unreadable: " in line and begins in line
+    assert "\u001b" not in line
+
+
+def test_a_selection_tells_failures_of_sampling_and_of_judging(capsys: pytest.CaptureFixture[str]) -> None:
+    select = ("select", "final.jsonl", "--candidates", "answers.jsonl", "-o", "out", "--retry", "0")
+    with LoopbackEndpoint(faults=failing(0, 5)).in_thread() as endpoint:
+        status, out = told(capsys, *select, "--judge", f"j@{endpoint.base_url}")
+    assert status == 1
+    assert f"\n  2 candidates failed: HTTP 500 from j: '{WORDS}" in out
+    assert "(items 0, 5)" in out
+
+    wrong = Fault("400", 400, body=b'{"error": {"message": "the prompt is too long"}}')
+    with LoopbackEndpoint(
+        faults=lambda body: wrong if "Why 2?" in json.dumps(body) else None
+    ).in_thread() as endpoint:
+        words = ("select", "final.jsonl", "-o", "sampled", "-k", "1", "--retry", "0", "--base-url", endpoint.base_url)
+        status, out = told(capsys, *words, "--sample", "s", "--judge", "j")
+    assert status == 1
+    assert (
+        "response: 1 candidate failed: HTTP 400 from s: 'the prompt is too long' (item q2-0); shorten the texts"
+        in out
+    )
+    _, out = told(capsys, "status", "sampled")
+    assert "response: 1 request failed: HTTP 400 from s: 'the prompt is too long'" in out
+
+
+def test_a_synthesis_tells_its_failures_by_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = Fault("400", 400, body=b'{"error": {"message": "no such merge"}}')
+    with LoopbackEndpoint(faults=lambda body: wrong if body["model"] == "n" else None).in_thread() as endpoint:
+        words = ("--models", "m", "--merge-model", "n", "--base-url", endpoint.base_url, "--retry", "0")
+        status, out = told(capsys, "synthesize", "q.csv", "-o", "out", *words)
+    assert status == 1
+    line = "2 rows failed: HTTP 400 from n: 'no such merge' (items "
+    [found] = [found for found in out.splitlines() if line in found]
+    assert found.lstrip().startswith("merged_rubrics: ")
+    _, out = told(capsys, "status", "out")
+    assert line in out
+    counts = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))["counts"]
+    assert counts["failures"] == {"merged_rubrics: rejected": 2}
+
+
+def test_groups_are_bounded_and_come_back_from_a_file() -> None:
+    groups = FailureGroups()
+    for number in range(1000):
+        groups.add("server", f"{'x' * (number + 1)} went wrong", str(number))
+    assert len(groups) == 101
+    assert groups.total() == 1000
+    again = FailureGroups.from_list(json.loads(json.dumps(groups.to_list())))
+    assert again.counts() == {"server": 1000}
+
+
+@pytest.mark.parametrize("held", [None, 7, {}, [None], [{}], [{"where": 1}], [[]], "text"])
+def test_a_manifest_without_groups_has_none(held: object) -> None:
+    assert len(FailureGroups.from_list(held)) == 0

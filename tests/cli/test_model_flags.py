@@ -1,0 +1,195 @@
+"""How models are reached: one address and one key for all of them, or for each its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autorubric import Criterion, LLMConfig, Rubric
+from autorubric.cli.app import run
+from autorubric.errors import ConfigError
+from autorubric.graders import CriterionGrader
+from autorubric.graders.judge_spec import JudgeSpec
+from autorubric.llm.http.providers import resolve
+from autorubric.pytest_plugin import assert_rubric
+from autorubric.testing import LoopbackEndpoint
+from autorubric.training import Sample, rewarder_of, rewards_now
+from autorubric.training.adapters.http import HttpRewards
+from autorubric.training.adapters.verl import compute_score
+
+KEY = "key-of-the-test-8d1f"
+RUBRICS = [{"criterion": "Is right.", "points": 6}]
+KEYED = ("--api-key-env", "TEST_MODELS_KEY")
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TEST_MODELS_KEY", KEY)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    Path("q.csv").write_text("question\nWhy is the sky blue?\n", encoding="utf-8")
+    Path("final.jsonl").write_text(
+        json.dumps({"question": "Why?", "id": "q0", "rubrics": RUBRICS}) + "\n", encoding="utf-8"
+    )
+    Path("answers.jsonl").write_text(json.dumps({"id": "q0", "answer": "Because."}) + "\n", encoding="utf-8")
+    Path("rubric.json").write_text(json.dumps([{"requirement": "Is kind."}]), encoding="utf-8")
+    Path("essays.jsonl").write_text(json.dumps({"id": "e1", "submission": "An essay."}) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def endpoint() -> Iterator[LoopbackEndpoint]:
+    with LoopbackEndpoint(key=KEY, models=("m",)).in_thread() as running:
+        yield running
+
+
+def models(endpoint: LoopbackEndpoint) -> Counter[str]:
+    return Counter(str(received.body["model"]) for received in endpoint.received)
+
+
+ROLES = {
+    f"--{role}-model{letter}": f"{role}{letter}"
+    for role, letters in {"reference": [""], "response": ["-a", "-b"], "rubric": ["-a", "-b"]}.items()
+    for letter in letters
+} | {"--merge-model": "merge", "--augment-model": "augment"}
+SYNTHESIZE = ("synthesize", "q.csv", "-o", "out")
+GRADE = ("grade", "--submissions", "essays.jsonl", "--rubric", "rubric.json", "-o", "out")
+SELECT = ("select", "final.jsonl", "-o", "out")
+ANSWERS = ("--candidates", "answers.jsonl")
+DOCTOR = ("doctor", "--out", ".")
+
+REACHED: dict[str, tuple[tuple[str, ...], dict[str, int]]] = {
+    "synthesize, one address": ((*SYNTHESIZE, "--models", "m", "--base-url", "{url}", *KEYED), {"m": 7}),
+    "synthesize, in the name": ((*SYNTHESIZE, "--models", "m@{url}", *KEYED), {"m": 7}),
+    "synthesize, role by role": (
+        (*SYNTHESIZE, *KEYED, *(word for flag, name in ROLES.items() for word in (flag, f"{name}@{{url}}"))),
+        dict.fromkeys(ROLES.values(), 1),
+    ),
+    "grade": ((*GRADE, "--judge", "m", "--base-url", "{url}", *KEYED), {"m": 1}),
+    "grade, in the name": ((*GRADE, "--judge", "org/m@{url}", *KEYED), {"org/m": 1}),
+    "grade, old flag": ((*GRADE, "--judge", "m@{url}", "--judge-key-env", "TEST_MODELS_KEY"), {"m": 1}),
+    "grade, two judges": (
+        (*GRADE, "--judge", "a", "--judge", "b@{url}", "--base-url", "{url}", *KEYED),
+        {"a": 1, "b": 1},
+    ),
+    "select": ((*SELECT, *ANSWERS, "--judge", "m", "--base-url", "{url}", *KEYED), {"m": 1}),
+    "select, samples": (
+        (*SELECT, "--sample", "s", "--judge", "j", "-k", "1", "--base-url", "{url}", *KEYED),
+        {"s": 1, "j": 1},
+    ),
+    "doctor": ((*DOCTOR, "--model", "m", "--base-url", "{url}", *KEYED), {}),
+    "doctor, in the name": ((*DOCTOR, "--model", "other@{url}", *KEYED), {"other": 1}),
+    "doctor, old flag": ((*DOCTOR, "--model", "m@{url}", "--key-env", "TEST_MODELS_KEY"), {}),
+}
+
+
+@pytest.mark.parametrize(("words", "asked"), REACHED.values(), ids=REACHED)
+def test_every_command_takes_an_address_and_a_key_for_its_models(
+    words: tuple[str, ...], asked: dict[str, int], endpoint: LoopbackEndpoint
+) -> None:
+    # The endpoint lets nobody in without the key.
+    assert run([word.format(url=endpoint.base_url) for word in words]) == 0
+    assert models(endpoint) == asked
+
+
+def test_an_address_of_a_role_wins_over_that_of_all_models(endpoint: LoopbackEndpoint) -> None:
+    with LoopbackEndpoint(key=KEY).in_thread() as other:
+        words = ["--models", f"m@{endpoint.base_url}", "--reference-base-url", other.base_url]
+        assert run([*SYNTHESIZE, *words, *KEYED]) == 0
+        assert (models(endpoint), models(other)) == ({"m": 6}, {"m": 1})
+        words = ["--models", "m", "--base-url", endpoint.base_url, "--merge-model", f"n@{other.base_url}"]
+        assert run(["synthesize", "q.csv", "-o", "out2", *words, *KEYED]) == 0
+        assert (models(endpoint), models(other)) == ({"m": 12}, {"m": 1, "n": 1})
+
+
+def test_a_config_file_sets_address_and_key_of_all_roles_and_a_role_its_own(
+    endpoint: LoopbackEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roles = "{reference: r, responses: [m, m], rubrics: [m, {model: m, temperature: 0.5}], merge: m, augment: m}"
+    Path("synth.yaml").write_text(
+        f"input: q.csv\nout: out\nbase_url: {endpoint.base_url}\napi_key_env: WRONG_KEY_OF_RUN\nroles: {roles}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("WRONG_KEY_OF_RUN", "wrong-key-of-run")
+    assert run(["synthesize", "--config", "synth.yaml"]) == 2  # 401: the run's key is used, and is wrong
+    assert run(["synthesize", "--config", "synth.yaml", *KEYED]) == 0
+    assert models(endpoint)["r"] >= 1 and models(endpoint)["m"] == 6
+
+
+def test_a_key_of_a_role_wins_over_that_of_all_roles(
+    endpoint: LoopbackEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["synthesize", "q.csv", "--models", f"m@{endpoint.base_url}", *KEYED]
+    monkeypatch.setenv("MERGE_API_KEY", "wrong-key-of-merge")
+    assert run([*words, "-o", "merge-refused"]) == 1
+    monkeypatch.setenv("TEST_MODELS_KEY", "wrong-key-of-all")
+    assert run([*words, "-o", "all-refused"]) == 2
+    for role in ("REFERENCE", "RESPONSE_A", "RESPONSE_B", "RUBRIC_A", "RUBRIC_B", "MERGE", "AUGMENT"):
+        monkeypatch.setenv(f"{role}_API_KEY", KEY)
+    assert run([*words, "-o", "out"]) == 0
+
+
+def test_serve_reaches_both_judges_at_one_address(endpoint: LoopbackEndpoint) -> None:
+    words = ["--judge", "m", "--second-judge", "n", "--second-share", "1", "--base-url", endpoint.base_url, *KEYED]
+    command = [sys.executable, "-m", "autorubric", "serve", *words, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            assert process.stdout is not None
+            told = process.stdout.readline()
+            url = told.removeprefix("rewards at ").partition("/v1/")[0]
+            [reward] = rewards_now(HttpRewards(url), [Sample("So.", Rubric([Criterion(requirement="Is kind.")]))])
+            assert reward.value == 1.0
+        finally:
+            process.terminate()
+            process.communicate()
+    assert models(endpoint)["m"] == 1
+
+
+def test_python_takes_the_address_in_the_name_wherever_a_model_is_named(endpoint: LoopbackEndpoint) -> None:
+    rubric = Rubric([Criterion(requirement="Is kind.")])
+    name = f"m@{endpoint.base_url}"
+    with pytest.MonkeyPatch.context() as surroundings:
+        surroundings.setenv("OPENAI_API_KEY", KEY)
+        assert_rubric("An essay.", rubric, judge=name)
+        assert rubric.grade_sync("An essay.", CriterionGrader(judge_model_config=name)).score == 1.0
+        config = LLMConfig(name)
+        assert (config.model, config.api_base) == ("m", endpoint.base_url)
+        panel = CriterionGrader(judges=[JudgeSpec(name, "one"), JudgeSpec(config, "two")])
+        assert rubric.grade_sync("An essay.", panel).score == 1.0
+    [reward] = rewards_now(rewarder_of(name, api_key_env="TEST_MODELS_KEY"), [Sample("An essay.", rubric)])
+    assert reward.value == 1.0
+    row = {"prompt": "Why?", "reward_model": {"rubrics": RUBRICS}}
+    found = asyncio.run(
+        compute_score("", "So.", "", row, judge="m", base_url=endpoint.base_url, api_key_env="TEST_MODELS_KEY")
+    )
+    assert found["score"] == 1.0
+    assert models(endpoint) == {"m": 6}
+
+
+def test_two_addresses_of_one_model_contradict_each_other() -> None:
+    with pytest.raises(ConfigError, match=r"model 'm' has two addresses, in its name and in api_base"):
+        LLMConfig("m@http://localhost:1/v1", api_base="http://localhost:2/v1")
+    assert LLMConfig("m@http://localhost:1/v1", api_base="http://localhost:1/v1").model == "m"
+
+
+@pytest.mark.parametrize("name", ["vertex/claude@20250929", "org/m@rev", "a@b.example", "m@ftp://h"])
+def test_a_name_with_an_at_sign_and_no_web_address_stays_as_it_is(name: str) -> None:
+    assert LLMConfig(name).model == name
+    assert resolve(LLMConfig(name, api_base="http://localhost:1/v1")).model == name
+
+
+@pytest.mark.parametrize("command", [(*GRADE, "--judge", "m"), (*SYNTHESIZE, "--models", "m")])
+@pytest.mark.parametrize("url", ["", "localhost:8000", "http://a/v1,http://b/v1"])
+def test_an_address_that_is_none_is_refused_under_its_flag(
+    command: tuple[str, ...], url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command, "--base-url", url]) == 2
+    assert "--base-url" in capsys.readouterr().err

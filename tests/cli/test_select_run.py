@@ -1,0 +1,169 @@
+"""`autorubric select` from a grading run, and where nothing is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint
+
+GOOD, FAIR, POOR = "A good answer.", "A fair answer.", "A poor answer."
+
+
+def judged(body: dict[str, Any]) -> str:
+    """With weights 6, 3 and 1: GOOD scores 1.0, FAIR 0.6 and POOR 0.1."""
+    asked = str(body["messages"])
+    met = "Is kind." in asked or GOOD in asked or ("Is right." in asked and FAIR in asked)
+    met = met and not ("Is kind." in asked and FAIR in asked)
+    return json.dumps({"explanation": "Read.", "criterion_status": "MET" if met else "UNMET"})
+
+
+def graded(folder: Path, *flags: str, status: int = 0, **endpoint: Any) -> Path:
+    """The directory of a grading run over three answers to one prompt and one to another."""
+    rubric = Rubric(
+        [
+            Criterion(name="Right", weight=6, requirement="Is right."),
+            Criterion(name="Clear", weight=3, requirement="Is clear."),
+            Criterion(name="Kind", weight=1, requirement="Is kind."),
+        ]
+    )
+    made = RubricDataset(rubric=rubric, name="talk")
+    for number, (prompt, text) in enumerate((("Why?", FAIR), ("How?", POOR), ("Why?", GOOD), ("Why?", POOR))):
+        made.add_item(text, "", id=f"a{number}", prompt=prompt)
+    made.to_file(folder / "talk.json")
+    with LoopbackEndpoint(replier=judged, **endpoint).in_thread() as served:
+        command = [
+            "grade",
+            str(folder / "talk.json"),
+            "--judge",
+            f"judge@{served.base_url}",
+            "--retry",
+            "0",
+            "-j",
+            "1",
+        ]
+        assert run([*command, *flags, "-o", str(folder / "graded")]) == status
+    return folder / "graded"
+
+
+def rows(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_grading_run_is_selected_from_with_its_scores_and_no_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = graded(tmp_path), tmp_path / "kept"
+    # The endpoint is gone: a call would fail.
+    assert run(["select", str(source), "-o", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "1 of 2 queries have an answer above 0.6; 1 dropped, 0 undecided; 1 answers kept" in told
+    [kept] = rows(out / "selected.jsonl")
+    assert (kept["query"], kept["answer"], kept["rubric_score"], kept["sample_id"]) == ("Why?", GOOD, 1.0, "a2")
+    assert [one["verdict"] for one in kept["rubric_judge_details"]] == ["MET", "MET", "MET"]
+    why, how = rows(out / "decisions.jsonl")
+    assert [(one["sample_id"], one["score"]) for one in why["candidates"]] == [("a0", 0.6), ("a2", 1.0), ("a3", 0.1)]
+    assert (how["id"], how["status"]) == ("a1", "dropped")
+    assert run(["select", str(source), "-o", str(out), "--keep", "pairs", "--trainer", "trl"]) == 0
+    [pair] = rows(out / "trl_dpo.jsonl")
+    assert (pair["chosen"][0]["content"], pair["rejected"][0]["content"]) == (GOOD, POOR)
+    assert not (out / "selected.jsonl").exists()
+
+
+def test_a_score_counts_as_the_run_made_it(tmp_path: Path) -> None:
+    # Three words, of which none is free: every answer loses 0.5.
+    source = graded(tmp_path, "--length-penalty", "1,2,0.5")
+    assert run(["select", str(source), "-o", str(tmp_path / "kept"), "--threshold", "0.4"]) == 0
+    why, _ = rows(tmp_path / "kept" / "decisions.jsonl")
+    assert [one["score"] for one in why["candidates"]] == pytest.approx([0.1, 0.5, 0.0])
+
+
+def test_where_nothing_is_kept_the_distribution_says_what_would_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = graded(tmp_path), tmp_path / "kept"
+    assert run(["select", str(source), "-o", str(out), "--keep", "all"]) == 0
+    assert (out / "selected.parquet").exists()
+    capsys.readouterr()
+    assert run(["select", str(source), "-o", str(out), "--keep", "all", "--threshold", "1"]) == 1
+    told = capsys.readouterr().out
+    # Of 0.1, 0.1, 0.6 and 1.0 the quartiles are 0.1, 0.35 and 0.6 + 0.1 = 0.7 by linear interpolation.
+    assert "scores of 4 candidates: min 0.100, quartiles 0.100, 0.350 and 0.700, max 1.000" in told
+    assert "candidates by score: 0.1-0.2: 2, 0.6-0.7: 1, 0.9-1.0: 1" in told
+    assert "--threshold 0.9 would keep 1 answers to 1 queries" in told
+    assert "--threshold 0.5 would keep 2 answers to 1 queries" in told
+    assert "--threshold 0 would keep 4 answers to 2 queries" in told
+    # What the earlier selection wrote is gone, and nothing empty is in its place.
+    assert sorted(path.name for path in out.iterdir()) == ["decisions.jsonl", "selection.json"]
+    assert json.loads((out / "selection.json").read_text())["spread"]["tenths"] == [0, 2, 0, 0, 0, 0, 1, 0, 0, 1]
+
+
+def test_a_selection_that_grades_and_keeps_nothing_writes_no_empty_file_either(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graded(tmp_path)
+    with LoopbackEndpoint(replier=judged).in_thread() as served:
+        command = ["select", str(tmp_path / "talk.json"), "--judge", f"judge@{served.base_url}", "--threshold", "1"]
+        assert run([*command, "-o", str(tmp_path / "kept")]) == 1
+    assert "scores of 4 candidates" in capsys.readouterr().out
+    assert not list((tmp_path / "kept").glob("*.parquet")) and not (tmp_path / "kept" / "selected.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["--judge", "m", "--temperature", "0.5"], "--judge, --temperature: "),
+        (["--sample", "m", "-k", "2"], "--sample, -k: "),
+        (["--start-over"], "--start-over: "),
+        (["--dry-run"], "--dry-run: "),
+    ],
+)
+def test_flags_that_judge_or_sample_are_refused_with_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], names: str
+) -> None:
+    (tmp_path / "graded").mkdir()
+    (tmp_path / "graded" / "manifest.json").write_text("{}")
+    assert run(["select", str(tmp_path / "graded"), *words, "-o", str(tmp_path / "kept")]) == 2
+    told = capsys.readouterr().err
+    assert names in told and "is a finished grading run" in told and "dataset.json to grade again" in told
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_run_that_has_not_finished_is_refused_with_the_command_that_finishes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = graded(tmp_path, "--budget-tokens", "9000", "--max-tokens", "64", status=1)
+    capsys.readouterr()
+    assert run(["select", str(source), "-o", str(tmp_path / "kept")]) == 2
+    told = capsys.readouterr().err
+    assert "the run has not finished" in told and "of 4 items are graded; finish it with:\n" in told
+    assert "grade" in told and "--budget-tokens 9000" in told
+
+
+def test_an_item_with_a_failed_judgment_is_undecided_also_where_the_run_scored_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = graded(tmp_path, "--on-failure", "skip", faults=["400-content-filter"], status=1)
+    assert run(["select", str(source), "-o", str(tmp_path / "kept"), "--threshold", "0.05"]) == 1
+    told = capsys.readouterr().out
+    assert "judge what failed again, then select again:" in told
+    why, how = rows(tmp_path / "kept" / "decisions.jsonl")
+    assert why["candidates"][0]["score"] is None and why["chosen"] == ["a2"]
+    assert how["chosen"] == ["a1"]
+
+
+def test_a_directory_that_holds_another_run_or_none_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "manifest.json").write_text('{"kind": "synthesis"}')
+    assert run(["select", str(tmp_path / "made"), "-o", str(tmp_path / "kept")]) == 2
+    assert "holds a run of synthesis" in capsys.readouterr().err
+    source = graded(tmp_path)
+    assert run(["select", str(source), "-o", str(source)]) == 2
+    assert "pass another --out" in capsys.readouterr().err

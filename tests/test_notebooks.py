@@ -1,0 +1,95 @@
+"""The package in a real Jupyter kernel, where an event loop is running already."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[1]
+README = re.search(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+def executed(folder: Path, *cells: str) -> list[list[Any]]:
+    """The outputs of each cell, run one after the other in one kernel."""
+    setup = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r})"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in (setup, *cells)])  # type: ignore[no-untyped-call]
+    NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    ).execute()
+    return [cell.outputs for cell in notebook.cells[1:]]
+
+
+def text_of(outputs: list[Any]) -> str:
+    return "".join(output.get("text", "") for output in outputs)
+
+
+def readme() -> str:
+    assert README is not None
+    return README[1]
+
+
+def test_the_example_of_the_readme_runs_as_a_script(tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(readme())
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 items graded" in done.stdout
+
+
+def test_the_example_of_the_readme_runs_in_a_notebook(tmp_path: Path) -> None:
+    [outputs] = executed(tmp_path, readme())
+    assert "1 of 1 items graded" in text_of(outputs)
+    assert (tmp_path / "graded" / "items.jsonl").exists()
+
+
+GRADED = """
+from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric, RubricDataset, evaluate, evaluate_sync
+from autorubric.evaluation import fill_ground_truth_sync
+dataset = RubricDataset("Why?", Rubric([Criterion(name="<b>Short</b>", requirement="Contains at most 5 words.")]))
+for number in range(3):
+    dataset.add_item(f"So {number}.", f"<i>{number}</i>")
+grader = CriterionGrader(judge_model_config=LLMConfig("builtin/offline"))
+"""
+
+
+def test_functions_of_both_kinds_work_in_a_notebook_and_show_their_progress(tmp_path: Path) -> None:
+    awaited, synchronous, shown = executed(
+        tmp_path,
+        GRADED + "result = await evaluate(dataset, grader, experiments_dir='one')",
+        "result = evaluate_sync(dataset, grader, experiments_dir='two', show_progress=True)\n"
+        "report = dataset.rubric.grade_sync('So.', grader)\n"
+        "filled = fill_ground_truth_sync(dataset, grader, show_progress=False)",
+        "result",
+    )
+    for outputs in (awaited, synchronous):
+        # One output, which was updated in place; nothing on standard error.
+        [output] = outputs
+        assert output["output_type"] == "display_data"
+        assert output["data"]["text/plain"].startswith("3/3 items graded, ")
+    [value] = shown
+    assert value["data"]["text/plain"].startswith("<EvalResult")
+    assert "&lt;i&gt;2&lt;/i&gt;" in value["data"]["text/html"]
+    assert "<i>" not in value["data"]["text/html"]
+
+
+def test_an_interrupted_cell_ends_and_the_kernel_goes_on(tmp_path: Path) -> None:
+    slow = """
+import os, signal, threading
+from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint
+dataset.to_file("d.json")
+with LoopbackEndpoint(latency="fixed:30").in_thread() as endpoint:
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    status = run(["grade", "d.json", "--judge", f"m@{endpoint.base_url}", "-o", "slow"])
+print("status", status)
+"""
+    *_, told, after = executed(tmp_path, GRADED, slow, "print(evaluate_sync(dataset, grader).get_scores())")
+    assert "status 130" in text_of(told)
+    assert "[1.0, 1.0, 1.0]" in text_of(after)
