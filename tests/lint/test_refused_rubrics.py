@@ -15,8 +15,11 @@ OTHER: dict[str, Any] = {"name": "b", "requirement": "Names two causes.", "weigh
 TWO = [{"label": "yes", "value": 1}, {"label": "no", "value": 0}]
 NA = [{"label": "x", "value": 0, "na": True}, {"label": "y", "value": 0, "na": True}]
 
-REFUSED: dict[str, list[dict[str, Any]]] = {
+REFUSED: dict[str, list[Any]] = {
     "no criteria": [],
+    "texts for criteria": ["Is kind to the reader.", "Names two causes."],
+    "a text among criteria": [GOOD, "Names two causes of the strike."],
+    "a criterion of another format among ours": [GOOD, {"criterion": "Names two causes.", "points": 2}],
     "a weight with an underscore": [{**GOOD, "weight": "1_000"}],
     "a truth value as weight": [{**GOOD, "weight": True}],
     "null as weight": [{**GOOD, "weight": None}],
@@ -50,7 +53,7 @@ TAKEN: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def statuses(folder: Path, criteria: list[dict[str, Any]]) -> tuple[int, int, int]:
+def statuses(folder: Path, criteria: list[Any]) -> tuple[int, int, int]:
     """What `grade` of a dataset, `lint` of it and `lint` of its rubric alone end with."""
     items = [{"submission": "So.", "description": ""}]
     dataset = {"prompt": "Why?", "rubric": {"criteria": criteria}, "items": items}

@@ -184,6 +184,17 @@ def test_a_split_is_named_behind_its_folder(tmp_path: Path) -> None:
         list(read_rows(tmp_path / "hub" / "validation", []))
 
 
+def test_a_split_with_missing_or_foreign_shards_is_refused(tmp_path: Path) -> None:
+    for name in ("train-00000-of-00003", "train-00002-of-00003", "test-00000-of-00001"):
+        (tmp_path / f"{name}.parquet").write_bytes(parquet())
+    with pytest.raises(InputError, match="1 of 3 shards are missing, such as train-00001-of-00003"):
+        list(read_rows(tmp_path / "train", []))
+    assert list(read_rows(tmp_path / "test", []))
+    (tmp_path / "test-00001-of-00002.parquet").write_bytes(parquet())
+    with pytest.raises(InputError, match="the file names speak of 1 and 2 shards"):
+        list(read_rows(tmp_path / "test", []))
+
+
 def test_a_folder_of_one_split_needs_no_name(tmp_path: Path) -> None:
     (tmp_path / "hub").mkdir()
     (tmp_path / "hub" / "train.csv").write_bytes(KINDS["commas"])

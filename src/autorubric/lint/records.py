@@ -130,7 +130,7 @@ def drafts(entries: Any, where: str = "") -> list[Draft]:
 
 
 def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
-    """Why grading would refuse criteria of this package's own shape, with the position of the criterion from 1.
+    """Why grading refuses criteria of this package's own shape or bare texts, with the criterion's position from 1.
 
     Example:
         >>> refusals([{"requirement": "Names 4 g.", "wieght": 3}])
@@ -140,7 +140,9 @@ def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
     """
     if not entries:
         return [(None, "there are no criteria")]
-    if not all(isinstance(entry, Mapping) and "requirement" in entry for entry in entries):
+    if not any(
+        isinstance(entry, str) or (isinstance(entry, Mapping) and "requirement" in entry) for entry in entries
+    ):
         return []
     try:
         Rubric(read_criteria(list(entries)))

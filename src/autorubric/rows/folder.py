@@ -13,7 +13,7 @@ from autorubric.files.text import read_text
 from autorubric.rows.kind import ENDINGS, ending_of
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
-_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+_SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
 _ABOUT = ("dataset_info.json", "dataset_infos.json", _STATE, _SPLITS)
 _TEXTS = (".txt", ".md")
 
@@ -50,7 +50,7 @@ def part_of(path: str | Path) -> Part:
     """The files of a dataset folder with one split, or of a split that the path names behind the folder.
 
     Raises:
-        InputError: the folder has several splits, or no such split, or no data.
+        InputError: the folder has several splits, no such split, no data, or not every shard of the split.
 
     Example:
         >>> part_of("no-such-folder")
@@ -61,7 +61,7 @@ def part_of(path: str | Path) -> Part:
     if folder.is_dir():
         parts = _parts(folder)
         if len(parts) == 1:
-            return Part(str(path), next(iter(parts.values())))
+            return _whole(path, next(iter(parts.values())))
         if not parts:
             raise InputError(f"{path}: there are no data files in it; expected {', '.join(ENDINGS)}")
         raise InputError(
@@ -71,7 +71,25 @@ def part_of(path: str | Path) -> Part:
     if found is None:
         raise InputError(f"{path}: there are no data files in it; expected {', '.join(ENDINGS)}")
     parent, split = found
-    return Part(str(path), _parts(parent)[split])
+    return _whole(path, _parts(parent)[split])
+
+
+def _whole(path: str | Path, files: tuple[Path, ...]) -> Part:
+    """A split, once every shard that the names of its files promise is there."""
+    numbered = [found for file in files if (found := _SHARD.search(file.name.partition(".")[0]))]
+    there = {(int(found[1]), int(found[2])) for found in numbered}
+    totals = sorted({total for _, total in there})
+    if len(totals) > 1:
+        counts = " and ".join(map(str, totals))
+        raise InputError(f"{path}: the file names speak of {counts} shards; remove the files of the other version")
+    missing = [number for number in range(totals[0]) if (number, totals[0]) not in there] if totals else []
+    if missing:
+        name = numbered[0].string.removesuffix(numbered[0][0])
+        raise InputError(
+            f"{path}: {len(missing)} of {totals[0]} shards are missing, such as "
+            f"{name}-{missing[0]:05}-of-{totals[0]:05}; complete the download"
+        )
+    return Part(str(path), files)
 
 
 def _parent_of_split(path: Path) -> tuple[Path, str] | None:
