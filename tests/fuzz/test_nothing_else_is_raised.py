@@ -194,4 +194,4 @@ def test_a_command_line_ends_with_a_status_and_without_a_fault_of_the_program(wo
         finally:
             os.chdir(here)
     assert status in (0, 1, 2, 100), words
-    assert "a fault of the program" not in told.getvalue(), (words, told.getvalue())
+    assert "internal error" not in told.getvalue(), (words, told.getvalue())

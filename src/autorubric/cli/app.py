@@ -98,14 +98,14 @@ def _told(error: Exception) -> int:
         return EXIT_UNFINISHED
     if isinstance(error, OSError) and is_out_of_files(error):
         where = f"{error.filename}: " if error.filename else ""
-        _say(f"autorubric: {where}{TOO_MANY_FILES}; what is recorded is safe")
+        _say(f"autorubric: {where}{TOO_MANY_FILES}; progress is saved")
         return EXIT_UNFINISHED
     if isinstance(error, OSError):
-        _say(f"autorubric: {error}; what is recorded is safe, mend this and run the command again")
+        _say(f"autorubric: {error}; progress is saved; fix this and run the same command again")
         return EXIT_UNFINISHED
     kind = type(error).__name__
-    _say(f"autorubric: a fault of the program, please report it: {kind}: {error}")
-    _say("what is recorded is safe; --debug shows where it happened")
+    _say(f"autorubric: internal error, please report this bug: {kind}: {error}")
+    _say("progress is saved; --debug shows where it happened")
     return EXIT_UNFINISHED
 
 

@@ -229,7 +229,7 @@ def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[CandidateAns
         queries, missing = check_candidates(queries, candidates, origin)
         problems = [*problems, *missing]
     if problems and not given["skip_bad_rows"]:
-        raise InputError(problems, "mend these rows, or pass --skip-bad-rows to go on without them")
+        raise InputError(problems, "correct these rows, or pass --skip-bad-rows to leave them out")
     if not queries:
         raise InputError([f"{given['data']}: no query can be used", *problems])
     _check_judged(given, queries)

@@ -162,7 +162,7 @@ def unwritten_named(connection: sqlite3.Connection) -> Iterator[None]:
     except Exception as error:  # whatever it is, no waiter may hang and nothing may look recorded
         with contextlib.suppress(sqlite3.Error):
             connection.rollback()
-        advice = "what it holds is safe, mend this and run again"
+        advice = "what it holds is safe; fix this and run the same command again"
         raise LedgerError(f"the ledger cannot be written: {error}; {advice}") from error
 
 
