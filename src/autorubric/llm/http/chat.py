@@ -210,11 +210,13 @@ class ChatModel:
         try:
             if reservation.must_be_covered:
                 return None
-            reservation.waits_to_be_sent = False
+            reservation.note_sent()
             terms = self._dialect.terms
             body = request_body(self.endpoint.model, self._parameters, request, terms)
             with at_work():
                 outcome = await self._send(request, encoded(body), place)
+            if isinstance(outcome, Fault) and not outcome.maybe_billed:
+                reservation.note_sent(False)
             outcome = self._judged(outcome)
             heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
