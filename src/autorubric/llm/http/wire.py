@@ -181,6 +181,8 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
 def _not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
     if raw[:200].lstrip().lower().startswith((b"<!doctype html", b"<html")):
         return WEB_PAGE
+    if not raw.strip():
+        return "the answer is empty"
     start = " ".join(raw[:80].decode("utf-8", "replace").split())
     return f"the answer is not JSON: {redacted(start, *secrets)}"
 

@@ -102,6 +102,25 @@ async def test_finish_reasons_are_mapped(endpoint: Loopback, sent: str | None, r
     assert (await endpoint.model().complete(endpoint.ask())).finish_reason == read
 
 
+@pytest.mark.parametrize(
+    ("finish", "completion", "read", "limit"),
+    [
+        ("stop", 500, "length", 500),
+        (None, 500, "length", 500),
+        ("stop", 499, "stop", None),
+        ("stop", 501, "stop", None),
+        ("content_filter", 500, "content_filter", None),
+    ],
+)
+async def test_a_reply_that_uses_its_limit_up_was_cut_off_whatever_the_endpoint_says(
+    endpoint: Loopback, finish: str | None, completion: int, read: str, limit: int | None
+) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": completion}
+    endpoint.answer = lambda n, body: endpoint.ok("cut", choice={"finish_reason": finish}, usage=usage)
+    reply = await endpoint.model(max_tokens=500).complete(endpoint.ask())
+    assert (reply.finish_reason, reply.limit) == (read, limit)
+
+
 async def test_a_refusal_is_kept_in_the_models_own_words(endpoint: Loopback) -> None:
     endpoint.answer = lambda n, body: endpoint.ok(None, message={"refusal": "I cannot."})
     reply = await endpoint.model().complete(endpoint.ask())
