@@ -4,6 +4,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp import web
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig, ThinkingConfig
@@ -218,3 +219,39 @@ async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(endpo
     with pytest.raises(CallError) as caught:
         await endpoint.model(max_retries=1).complete(endpoint.ask())
     assert (caught.value.failure.kind, len(endpoint.bodies)) == ("server", 2)
+
+
+def stream(*chunks: str) -> bytes:
+    return "".join(f"data: {chunk}\n\n" for chunk in chunks).encode()
+
+
+STREAMED = (
+    '{"model": "served", "choices": [{"index": 0, "delta": {"role": "assistant", "reasoning_content": "Hm."}}]}',
+    '{"choices": [{"index": 0, "delta": {"content": "It "}, "finish_reason": null}]}',
+    '{"choices": [{"index": 0, "delta": {"content": "is."}, "finish_reason": "length"}]}',
+)
+COUNTS = '{"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}'
+
+
+async def test_a_stream_that_nobody_asked_for_is_read(endpoint: Loopback) -> None:
+    body = b": keep-alive\n\n" + stream(*STREAMED, COUNTS, "[DONE]")
+    endpoint.answer = lambda n, asked: web.Response(body=body, content_type="text/event-stream")
+    reply = await endpoint.model().complete(endpoint.ask())
+    assert (reply.text, reply.reasoning, reply.finish_reason, reply.model) == ("It is.", "Hm.", "length", "served")
+    assert reply.usage is not None
+    assert reply.usage.total_tokens == 13
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (stream(*STREAMED[:2]), "the answer is not JSON: data:"),
+        (stream(*STREAMED)[:-9], "the answer is not JSON: data:"),
+        (stream(STREAMED[0], '{"error": {"message": "the worker died"}}'), "HTTP 200 with an error: the worker died"),
+        (b" \n", "the answer is empty"),
+    ],
+)
+async def test_a_stream_that_breaks_off_is_no_reply(endpoint: Loopback, body: bytes, words: str) -> None:
+    endpoint.answer = lambda n, asked: web.Response(body=body, content_type="text/event-stream")
+    with pytest.raises(CallError, match=words):
+        await endpoint.model(max_retries=0).complete(endpoint.ask())
