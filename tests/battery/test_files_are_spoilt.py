@@ -36,7 +36,7 @@ _ROWS = [
 _TAKEN = {
     *(("run/items.jsonl", "empty"), ("run/items.jsonl", "blank")),
     *((f"prices.{ending}", "an object of nothing") for ending in ("json", "yaml")),
-    *((f"linted.{ending}", "a list of nothing") for ending in ("json", "yaml", "csv")),
+    *((f"linted.{ending}", "a list of nothing") for ending in ("json", "jsonl", "yaml", "csv")),
     *((name, way) for name in _ROWS for way in ("UTF-16", "gzip")),
 }
 

@@ -242,3 +242,11 @@ def test_a_named_model_is_looked_up_and_asked_only_where_it_is_not_listed(
 def test_optional_packages_are_listed_and_not_warned_of() -> None:
     found = [finding for finding in environment_findings({}) if "optional" in finding.value]
     assert all(finding.verdict == "ok" for finding in found)
+
+
+def test_a_model_without_a_provider_or_an_address_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert run(["doctor", "--model", "nope"]) == 2
+    assert "names no provider" in capsys.readouterr().err

@@ -73,8 +73,8 @@ def sqlite_finding(version: str = sqlite3.sqlite_version) -> Finding:
         return Finding("sqlite", version, "note", "this version was withdrawn; 3.51.3 or 3.53.0 and later are sound")
     if numbers < (3, 51, 3):
         advice = (
-            "a race can damage a file in WAL mode that several connections write (mended in 3.51.3); a ledger has "
-            "one writing connection and a lock, so it is not met here"
+            "versions before 3.51.3 can corrupt a WAL file that several connections write; a ledger has one writer "
+            "at a time, so it is not affected"
         )
         return Finding("sqlite", version, "note", advice)
     return Finding("sqlite", version)
