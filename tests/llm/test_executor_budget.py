@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +17,7 @@ from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import CallError, Failure, FailureKind, Message, Reply, Request, Usage
-from autorubric.llm.reservations import cover_resend
+from autorubric.llm.reservations import cover_resend, current_reservation
 
 Outcome: TypeAlias = "Reply | Failure"
 
@@ -234,3 +237,91 @@ def test_replies_beyond_their_ceiling_overrun_the_budget_by_what_is_in_flight_at
             assert budget.reserved().tokens == 0
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("tokens, asked", [(1500, 1), (2000, 2)])
+def test_a_later_session_knows_the_raised_ceiling(tokens: int, asked: int, tmp_path: Path) -> None:
+    # 510 tokens where 100 are allowed: the ceiling becomes 920. 510 + 920 fit under 1,500; 1,020 + 920 do not.
+    model = MeteredModel(lambda request: Reply("MET", usage=Usage(10, 500)))
+    with Ledger.open(tmp_path) as ledger:
+        asyncio.run(ask_all(Executor(ledger, Budget(tokens=600)), model, 1))
+    for number in (1, 2):
+        with Ledger.open(tmp_path) as ledger:
+            executor = Executor(ledger, Budget(tokens=tokens, spent=ledger.spent()))
+            asyncio.run(executor.ask(MeteredModel(model._rule), question(number)))
+    with Ledger.open(tmp_path) as ledger:
+        assert ledger.spent()[:2] == (1 + asked, 510 * (1 + asked))
+
+
+async def test_a_call_that_the_budget_refuses_before_it_is_sent_is_no_call() -> None:
+    long_reply_came = asyncio.Event()
+
+    class Careful(MeteredModel):
+        async def complete(self, request: Request) -> Reply:
+            if request.item == "q0":
+                long_reply_came.set()
+                return Reply("MET", usage=Usage(10, 500))
+            reservation = current_reservation.get()
+            assert reservation is not None
+            reservation.waits_to_be_sent = True
+            await long_reply_came.wait()
+            await asyncio.sleep(0.01)
+            refused = await reservation.cover()
+            assert refused is not None
+            raise CallError(refused)
+
+    with Ledger.in_memory() as ledger:
+        executor = Executor(ledger, Budget(tokens=600))
+        assert await ask_all(executor, Careful(paid_30), 2) == ["ok", "budget"]
+        assert ledger.spent().calls == 1
+        activity = executor.snapshot()["judge"]
+        assert (activity.open, activity.paid, activity.failures, activity.refused) == (0, 1, 0, 1)
+
+
+async def test_a_failure_that_may_have_been_billed_at_an_unknown_price_did_not_cost_nothing() -> None:
+    model = MeteredModel(lambda request: Failure("network", "broke off"), priced=False)
+    with Ledger.in_memory() as ledger:
+        executor = Executor(ledger)
+        await executor.ask(model, question(0))
+        assert [total.unpriced for total in ledger.totals()] == [1]
+        assert executor.snapshot()["judge"].unpriced == 1
+
+
+KILLED_IN_FLIGHT = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from autorubric import LLMConfig
+from autorubric.llm.executor import Executor
+from autorubric.llm.http.chat import ChatModel
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Message, Request
+from autorubric.testing import LoopbackEndpoint
+
+async def main():
+    faults = [None, "429", "hang", "hang"]
+    async with LoopbackEndpoint(replier=lambda body: "MET", faults=faults) as endpoint:
+        with Ledger.open(Path(sys.argv[1])) as ledger:
+            model = ChatModel(LLMConfig("m", api_base=endpoint.base_url, max_tokens=90), environ={})
+            executor = Executor(ledger)
+            asked = [Request((Message("user", f"{number}"),), "judge", item=f"q{number}") for number in range(3)]
+            await executor.ask(model, asked[0])
+            calls = [asyncio.create_task(executor.ask(model, one)) for one in asked[1:]]
+            while endpoint.counts.requests < 4:
+                await asyncio.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+def test_calls_in_flight_at_a_kill_count_at_their_worst_case_in_the_next_session(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED_IN_FLIGHT, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    worst = 512 + 16 + 1 + 90  # per request, per message, bytes of the prompt, max_tokens
+    for _ in range(2):  # counted once, however often the ledger is opened
+        with Ledger.open(tmp_path) as ledger:
+            [total] = ledger.totals()
+            assert (total.calls, total.failed) == (3, 2)
+            assert ledger.spent().tokens == total.usage.total_tokens + 2 * worst
+            assert sorted(call.item for call in ledger.failures()) == ["q1", "q2"]
+    assert not (tmp_path / "departures").exists()

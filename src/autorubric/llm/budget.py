@@ -12,6 +12,7 @@ from typing import NamedTuple
 from autorubric.errors import ConfigError
 from autorubric.llm.model import Model
 from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.kept import Records
 from autorubric.llm.request import Failure, Request, Usage
 from autorubric.llm.reservations import Amount, Claim, Reservation
 
@@ -19,6 +20,7 @@ _log = logging.getLogger("autorubric.llm")
 
 # Sums of many small prices must not drift, so money is counted in whole picodollars.
 _PICO = 10**12
+_NOTE = "reply excess"
 
 
 def check_priced(models: Mapping[str, Model]) -> None:
@@ -54,7 +56,7 @@ class Budget:
     A reply that takes more tokens than its ceiling (from an endpoint that ignores `max_tokens`) raises the
     ceiling of its model by twice the excess, for calls in flight as well. The overrun is then at most what was
     in flight when the first such reply arrived; it is logged as a warning and named in refusals.
-    Only a process that is killed forgets: the calls then in flight, at their worst case, are not counted.
+    Later sessions know the raised ceilings, and count the calls that were in flight when a process was killed.
 
     Args:
         usd: the most dollars, or None for no limit.
@@ -86,7 +88,14 @@ class Budget:
         self._queue: deque[tuple[Reservation, asyncio.Future[bool]]] = deque()
         self._live: set[Reservation] = set()
         self._excess: dict[int, Usage] = {}  # by model object: two models may share a name
+        self._records: Records | None = None
+        self._known_excess: dict[str, list[int]] = {}  # of earlier sessions and this one, by name and address
         self._overrun_logged = False
+
+    def keep_in(self, records: Records) -> None:
+        """Keep raised ceilings with the replies, and start from those that earlier sessions have kept."""
+        self._records = records
+        self._known_excess = dict(records.find_note(_NOTE) or {})
 
     def worst_case(self, model: Model, request: Request) -> Amount:
         """The most that one attempt at `request` can cost.
@@ -141,12 +150,9 @@ class Budget:
         """
         if reservation.settled or reservation.need is None:
             return
-        reservation.settled = True
         if usage is not None and reservation.claim is not None:
             self._learn(reservation.claim, usage)
-        self._live.discard(reservation)
-        self._release(reservation, reservation.held)
-        self._run(reservation, False)
+        self._drop(reservation)
         self._spent = self._spent.plus(_Sum.of(actual))
         self._calls += 1
         if not self._overrun_logged and not self._spent.within(self._limit):
@@ -154,9 +160,15 @@ class Budget:
             _log.warning("the budget is overrun: %s", self._refusal(reservation.need).message)
         self._admit_waiting()
 
+    def give_back(self, reservation: Reservation) -> None:
+        """Hold nothing any more for a call that was never sent."""
+        if not reservation.settled:
+            self._drop(reservation)
+            self._admit_waiting()
+
     def ceiling(self, claim: Claim) -> Usage:
         """The most tokens of one attempt: what the model states, raised by what its replies have shown."""
-        return claim.stated + self._excess.get(id(claim.model), Usage())
+        return claim.stated + self._excess_of(claim.model)
 
     def spent(self) -> Amount:
         """What is spent so far, all sessions together, worst cases included."""
@@ -197,6 +209,12 @@ class Budget:
                 self._run(reservation, True)
             place.set_result(fits)
 
+    def _drop(self, reservation: Reservation) -> None:
+        reservation.settled = True
+        self._live.discard(reservation)
+        self._release(reservation, reservation.held)
+        self._run(reservation, False)
+
     def _release(self, reservation: Reservation, attempts: int) -> None:
         """Give back what is held for some attempts of a call."""
         self._reserved = self._reserved.plus(_Sum.of(reservation.need or Amount()).times(-attempts))
@@ -218,15 +236,22 @@ class Budget:
             )
         return Amount(ceiling.total_tokens, cost or 0.0)
 
+    def _excess_of(self, model: Model) -> Usage:
+        here = self._excess.get(id(model))
+        return Usage(*self._known_excess.get(_address(model), ())) if here is None else here
+
     def _learn(self, claim: Claim, usage: Usage) -> None:
         """Raise the ceiling of a model whose reply exceeds it, for all that is reserved as well."""
-        known = self._excess.get(id(claim.model), Usage())
+        known = self._excess_of(claim.model)
         prompt = 2 * (usage.prompt_tokens - claim.stated.prompt_tokens)
         completion = 2 * (usage.completion_tokens - claim.stated.completion_tokens)
         raised = Usage(max(known.prompt_tokens, prompt), max(known.completion_tokens, completion))
         if raised == known:
             return
         self._excess[id(claim.model)] = raised
+        self._known_excess[_address(claim.model)] = [raised.prompt_tokens, raised.completion_tokens]
+        if self._records is not None:
+            self._records.keep_note(_NOTE, self._known_excess)
         if known == Usage():
             _log.warning(
                 "%s: a reply took %s tokens (%s of the prompt) where at most %s + %s were allowed, so the endpoint "
@@ -262,6 +287,10 @@ class Budget:
         over = "" if self._spent.within(self._limit) else " (overrun by replies longer than max_tokens)"
         words = f"{used} spent{over}, and the next call may cost {more}; a higher budget goes on from here"
         return Failure("budget", f"budget of {limit} reached after {calls}: {words}")
+
+
+def _address(model: Model) -> str:
+    return f"{model.name} at {model.identity()[:1]}"
 
 
 def _claim(model: Model, request: Request) -> Claim:

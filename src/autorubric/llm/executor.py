@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, overload
 
 from autorubric.errors import LedgerError
-from autorubric.llm.billing import bill, priced
+from autorubric.llm.billing import Bill, bill, priced
 from autorubric.llm.budget import Budget
 from autorubric.llm.limits import ReplyLimits, limit_of
 from autorubric.llm.model import Model
@@ -81,6 +81,8 @@ class Executor:
         self._ended: dict[int, tuple[Model, Failure]] = {}
         self._tally = Tally()
         self._limits = ReplyLimits(ledger)
+        if budget is not None:
+            budget.keep_in(ledger)
 
     async def ask(self, model: Model, request: Request) -> Reply | Failure:
         """The reply to `request`, paid for at most once in the life of the ledger, or why there is none.
@@ -251,6 +253,7 @@ class Executor:
                 self._tally.refused(request.role)
                 return reservation
             self._tally.started(request.role)
+            reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
             try:
                 outcome = await self._complete(model, request, reservation)
             except BaseException as error:
@@ -258,9 +261,14 @@ class Executor:
                 row = self._account(key, model, request, ended_by, reservation)
                 with contextlib.suppress(LedgerError):
                     self.ledger.record_late(row)
+                    self.ledger.departures.remove(key)
                 raise
+            if isinstance(outcome, Failure) and outcome.kind == "budget" and not outcome.sent:
+                self._withdraw(request, reservation)
+                return outcome
             row = self._account(key, model, request, outcome, reservation)
         await self.ledger.record(row)
+        self.ledger.departures.remove(key)
         return outcome
 
     async def _reserve(self, model: Model, request: Request) -> Reservation | Failure:
@@ -277,6 +285,12 @@ class Executor:
                 self._ended[id(model)] = (model, error.failure)
             return priced(model, error.failure)
 
+    def _withdraw(self, request: Request, reservation: Reservation) -> None:
+        """Take back a call that the budget refused before anything was sent."""
+        self._tally.withdrawn(request.role)
+        if self.budget is not None:
+            self.budget.give_back(reservation)
+
     def _account(
         self, key: bytes, model: Model, request: Request, outcome: Reply | Failure, reservation: Reservation
     ) -> CallRow:
@@ -285,10 +299,25 @@ class Executor:
         self._tally.ended(request.role, outcome, charged)
         if self.budget is not None:
             self.budget.settle(reservation, charged.most, charged.usage)
-        row = CallRow.of(key, model.name, request, outcome)
+        return _row(key, model, request, outcome, charged)
+
+    def _note_departure(
+        self, key: bytes, model: Model, request: Request, reservation: Reservation, sent: bool
+    ) -> None:
+        """Keep what a call in flight may cost by now, for the budget of the next session after a kill."""
+        killed = Failure("network", "the process was killed while the call was in flight", sent=sent)
+        charged = bill(model, request, killed, reservation)
         if charged.token_bound is None:
-            return row
-        return replace(row, cost_bound=charged.cost_bound, token_bound=charged.token_bound)
+            self.ledger.departures.remove(key)
+        else:
+            self.ledger.departures.put(_row(key, model, request, killed, charged))
+
+
+def _row(key: bytes, model: Model, request: Request, outcome: Reply | Failure, charged: Bill) -> CallRow:
+    row = CallRow.of(key, model.name, request, outcome)
+    if charged.token_bound is None:
+        return row
+    return replace(row, cost_bound=charged.cost_bound, token_bound=charged.token_bound)
 
 
 def _with_limit(model: Model, request: Request, reply: Reply) -> Reply:

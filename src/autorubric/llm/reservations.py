@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,6 +41,7 @@ class Reservation:
             `cover` before it sends sets this.
         must_be_covered: whether the ceiling was raised while it waited, so that it has to be reserved once more.
         settled: whether the call has ended.
+        watch: told when an attempt is sent (True) and when one came back that was certainly not billed (False).
     """
 
     __slots__ = (
@@ -52,6 +54,7 @@ class Reservation:
         "runs",
         "settled",
         "waits_to_be_sent",
+        "watch",
     )
 
     def __init__(self, budget: Budget | None = None, need: Amount | None = None, claim: Claim | None = None) -> None:
@@ -64,6 +67,13 @@ class Reservation:
         self.waits_to_be_sent = False
         self.must_be_covered = False
         self.settled = False
+        self.watch: Callable[[bool], None] | None = None
+
+    def note_sent(self, sent: bool = True) -> None:
+        """Note that an attempt is on its way, or that it came back and was certainly not billed."""
+        self.waits_to_be_sent = False
+        if self.watch is not None:
+            self.watch(sent)
 
     @property
     def ceiling(self) -> Usage | None:

@@ -23,7 +23,7 @@ class Activity:
         refused: asks that were turned away before a call (budget, stop, a model that cannot be used).
         usage: tokens as counted by the endpoint.
         cost: dollars of the calls whose price is known.
-        unpriced: replies whose price is not known.
+        unpriced: calls that may have been billed, and whose price is not known.
         waiting: open calls that wait for a place, for a rate limit or for a retry.
         retries: attempts that were followed by another one.
         rate_limited: those of them that were refused for a rate limit.
@@ -129,6 +129,12 @@ class Tally:
             now.unpriced += bill.cost is None
         else:
             now.failures += 1
+            now.unpriced += bool(bill.token_bound) and bill.cost is None and bill.cost_bound is None
+
+    def withdrawn(self, role: str) -> None:
+        """Count a call out that was turned away after it had begun, before anything was sent."""
+        self._of(role).open -= 1
+        self.refused(role)
 
     def snapshot(self) -> dict[str, Activity]:
         """The counts of every role, as they are now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from autorubric.llm.records.recovery import MARK, set_aside
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 
 LEDGER_FOLDER = "ledger"
+_LOG = logging.getLogger("autorubric.ledger")
 
 
 def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LINGER) -> Ledger:
@@ -38,10 +40,13 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
     """
     remove_drafts(directory)
     folder = directory / LEDGER_FOLDER
-    if start_over:
-        return _opened_anyhow(folder, linger)
     manifest = read_manifest(directory) or {}
     calls = _known_calls(manifest)
+    if start_over:
+        ledger = _opened_anyhow(folder, linger)
+        if calls and not ledger.count:
+            _LOG.warning("%s: what the %d lost calls cost is not known; a budget does not count them", folder, calls)
+        return ledger
     had_one = manifest and (calls or manifest.get("completed_indices") or (folder / WRITE_LOCK).exists())
     if had_one and _is_gone(folder / FILE_NAME):
         raise _lost(folder, "empty" if (folder / FILE_NAME).exists() else "missing", calls)

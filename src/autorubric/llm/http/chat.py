@@ -210,11 +210,13 @@ class ChatModel:
         try:
             if reservation.must_be_covered:
                 return None
-            reservation.waits_to_be_sent = False
+            reservation.note_sent()
             terms = self._dialect.terms
             body = request_body(self.endpoint.model, self._parameters, request, terms)
             with at_work():
                 outcome = await self._send(request, encoded(body), place)
+            if isinstance(outcome, Fault) and not outcome.maybe_billed:
+                reservation.note_sent(False)
             outcome = self._judged(outcome)
             heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
@@ -383,10 +385,12 @@ def _open(ahead: list[Gate]) -> None:
 
 
 def _with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
-    """The reply; one that was cut off says under which limit."""
-    if reply.finish_reason != "length" or not sent_limit(body):
+    """The reply; one that was cut off says under which limit. Some servers say `stop` of a reply they cut off."""
+    limit = sent_limit(body)
+    used_up = reply.finish_reason in ("stop", "other") and reply.usage and reply.usage.completion_tokens == limit
+    if not limit or not (used_up or reply.finish_reason == "length"):
         return reply
-    return dataclasses.replace(reply, limit=sent_limit(body))
+    return dataclasses.replace(reply, finish_reason="length", limit=limit)
 
 
 def _may_be_negotiable(fault: Fault) -> bool:

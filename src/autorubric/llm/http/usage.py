@@ -77,9 +77,9 @@ def _forms(body: Mapping[str, Any]) -> Iterator[Usage | None]:
     if isinstance(stated, dict):
         yield _chat_form(stated)
         yield _input_form(stated)
-    metadata = body.get("usageMetadata")
-    if isinstance(metadata, dict):
-        yield _gemini_form(metadata)
+    for metadata in (body.get("usageMetadata"), stated):
+        if isinstance(metadata, dict):
+            yield _gemini_form(metadata)
 
 
 def _chat_form(raw: Mapping[str, Any]) -> Usage | None:

@@ -10,6 +10,7 @@ from typing import Any
 from autorubric.files.numbers import is_finite
 from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
+from autorubric.llm.http.events import completion_of_events
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.reasoning import is_reasoning, reasoning_in
 from autorubric.llm.http.retry import Fault, error_fault
@@ -153,7 +154,9 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     try:
         data = json_value(raw)
     except (ValueError, RecursionError):
-        return Fault("network", _not_json(raw, secrets), 200, again=True, maybe_billed=True)
+        data = completion_of_events(raw)
+        if data is None:
+            return Fault("network", _not_json(raw, secrets), 200, again=True, maybe_billed=True)
     if not isinstance(data, dict):
         return _malformed("the answer is not a JSON object")
     if data.get("error"):
@@ -181,6 +184,8 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
 def _not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
     if raw[:200].lstrip().lower().startswith((b"<!doctype html", b"<html")):
         return WEB_PAGE
+    if not raw.strip():
+        return "the answer is empty"
     start = " ".join(raw[:80].decode("utf-8", "replace").split())
     return f"the answer is not JSON: {redacted(start, *secrets)}"
 

@@ -23,7 +23,7 @@ class Totals:
         failed: calls that brought no reply.
         usage: tokens as counted by the endpoint.
         cost: dollars of the calls whose price is known.
-        unpriced: replies whose price is not known.
+        unpriced: calls that may have been billed, and whose price is not known.
         unmetered: replies without token counts that can be right, charged at their worst case where it is known.
     """
 
@@ -58,7 +58,8 @@ class FailedCall(NamedTuple):
 _TOTALS = """
     SELECT role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
         total(cached_tokens), total(reasoning_tokens), total(cost),
-        sum(status = 'ok' AND cost IS NULL), sum(status = 'ok' AND prompt_tokens IS NULL)
+        sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
+        sum(status = 'ok' AND prompt_tokens IS NULL)
     FROM calls GROUP BY role, model ORDER BY role, model"""
 _SPENT = """
     SELECT count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),

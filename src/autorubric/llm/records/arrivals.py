@@ -80,10 +80,10 @@ class Arrivals:
                 self._open()
             if self._size >= _FULL and self._committed >= self._filled_at:
                 self._turn(self._files)
-            framed = _framed(row) if self._size else _MARK + _framed(row)
+            kept = framed(row) if self._size else _MARK + framed(row)
             # What was written in part is overwritten by the next row.
-            if written_at(self._files[0], framed, self._size) == len(framed):
-                self._size += len(framed)
+            if written_at(self._files[0], kept, self._size) == len(kept):
+                self._size += len(kept)
         except (OSError, InputError):
             self._closed = not self._files  # where there is no room now, it is not looked for at every call
 
@@ -144,14 +144,15 @@ def take_over(directory: Path, keep: Callable[[list[Arrival]], None]) -> None:
         return
     try:
         for path in left:
-            if found := list(_arrivals(_unmarked(path.read_bytes(), path))):
+            if found := list(arrivals_in(_unmarked(path.read_bytes(), path))):
                 keep(found)
             path.unlink(missing_ok=True)
     finally:
         given_up(lock)
 
 
-def _framed(row: SealedRow) -> bytes:
+def framed(row: SealedRow) -> bytes:
+    """A row as bytes that show by themselves whether they are whole."""
     at, content = _AT.pack(row.at), row.to_bytes()
     checksum = crc32(content, crc32(row.key, crc32(at)))
     return b"".join((_HEAD.pack(len(row.key), len(content), checksum), at, row.key, content))
@@ -168,7 +169,7 @@ def _unmarked(content: bytes, path: Path) -> memoryview:
     return memoryview(content)[len(_MARK) if mark == _MARK else len(content) :]
 
 
-def _arrivals(left: memoryview) -> Iterator[Arrival]:
+def arrivals_in(left: memoryview) -> Iterator[Arrival]:
     """What was left, up to the first row that is not whole."""
     end = 0
     while end + _HEAD.size <= len(left):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from autorubric.llm.records.departures import Departures
 from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Reply
 
 
 class Records(Protocol):
     """Where replies are kept and found: a `Ledger`, or `NoRecords` for callers without a run directory."""
+
+    departures: Departures
+    """The calls in flight."""
 
     def find(self, key: bytes) -> Reply | None:
         """The reply under `key`, or None."""

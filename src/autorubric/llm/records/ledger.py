@@ -18,6 +18,7 @@ from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import FailedCall, Spent, Totals, failed_calls, spent, totals
 from autorubric.llm.records.arrivals import Arrival, Arrivals, take_over
 from autorubric.llm.records.commits import GroupCommit, together, unwritten_named
+from autorubric.llm.records.departures import Departures, take_over_departures
 from autorubric.llm.records.directory import private_file
 from autorubric.llm.records.inserts import insert_rows
 from autorubric.llm.records.key_index import Inserted, KeyIndex
@@ -74,10 +75,12 @@ class Ledger:
         self._shared, self._folder = shared, directory
         self._opened = ExitStack()
         self._arrivals = None if shared or directory is None else Arrivals(directory)
+        self.departures = Departures(None if shared else directory)
         with self._damage_named(), self._turn:
             prepare(self._writing, self._place)
             if directory is not None:
                 take_over(directory, self._take_in)
+                take_over_departures(directory, lambda left: self._take_in(left, sent=True))
             self._keys = KeyIndex(self._writing)
         self._commits = GroupCommit(self._writing, self._write, self._make_findable, self._turn, linger=linger)
 
@@ -264,6 +267,7 @@ class Ledger:
         self._commits.close()
         if self._arrivals is not None:
             self._arrivals.close(remove=not self._commits.is_broken)
+        self.departures.close(remove=not self._commits.is_broken)
         self._opened.close()
 
     def __enter__(self) -> Ledger:
@@ -298,11 +302,12 @@ class Ledger:
         with damage_named(self._place), corruption_marked(self._folder):
             yield
 
-    def _take_in(self, left: list[Arrival]) -> None:
-        """Record what a killed process had not committed, or what damage has taken out of its last commits."""
+    def _take_in(self, left: list[Arrival], *, sent: bool = False) -> None:
+        """Record what a killed process had not committed, or, where only `sent`, what has no end on record."""
         connection = self._writing
         known = set(connection.execute(_SINCE, (min(one.at for one in left),)))
-        missing = [one.row() for one in left if (one.key, one.at) not in known]
+        ended = dict(sorted(known, key=lambda call: call[1])) if sent else {}
+        missing = [one.row() for one in left if (one.key, one.at) not in known and ended.get(one.key, 0) < one.at]
         if missing:
             with unwritten_named(connection):
                 together(connection, lambda: insert_rows(connection, missing))

@@ -4,6 +4,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp import web
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig, ThinkingConfig
@@ -100,6 +101,25 @@ async def test_odd_content_is_read_as_text(endpoint: Loopback, content: Any, tex
 async def test_finish_reasons_are_mapped(endpoint: Loopback, sent: str | None, read: str) -> None:
     endpoint.answer = lambda n, body: endpoint.ok("cut", choice={"finish_reason": sent})
     assert (await endpoint.model().complete(endpoint.ask())).finish_reason == read
+
+
+@pytest.mark.parametrize(
+    ("finish", "completion", "read", "limit"),
+    [
+        ("stop", 500, "length", 500),
+        (None, 500, "length", 500),
+        ("stop", 499, "stop", None),
+        ("stop", 501, "stop", None),
+        ("content_filter", 500, "content_filter", None),
+    ],
+)
+async def test_a_reply_that_uses_its_limit_up_was_cut_off_whatever_the_endpoint_says(
+    endpoint: Loopback, finish: str | None, completion: int, read: str, limit: int | None
+) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": completion}
+    endpoint.answer = lambda n, body: endpoint.ok("cut", choice={"finish_reason": finish}, usage=usage)
+    reply = await endpoint.model(max_tokens=500).complete(endpoint.ask())
+    assert (reply.finish_reason, reply.limit) == (read, limit)
 
 
 async def test_a_refusal_is_kept_in_the_models_own_words(endpoint: Loopback) -> None:
@@ -199,3 +219,39 @@ async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(endpo
     with pytest.raises(CallError) as caught:
         await endpoint.model(max_retries=1).complete(endpoint.ask())
     assert (caught.value.failure.kind, len(endpoint.bodies)) == ("server", 2)
+
+
+def stream(*chunks: str) -> bytes:
+    return "".join(f"data: {chunk}\n\n" for chunk in chunks).encode()
+
+
+STREAMED = (
+    '{"model": "served", "choices": [{"index": 0, "delta": {"role": "assistant", "reasoning_content": "Hm."}}]}',
+    '{"choices": [{"index": 0, "delta": {"content": "It "}, "finish_reason": null}]}',
+    '{"choices": [{"index": 0, "delta": {"content": "is."}, "finish_reason": "length"}]}',
+)
+COUNTS = '{"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}'
+
+
+async def test_a_stream_that_nobody_asked_for_is_read(endpoint: Loopback) -> None:
+    body = b": keep-alive\n\n" + stream(*STREAMED, COUNTS, "[DONE]")
+    endpoint.answer = lambda n, asked: web.Response(body=body, content_type="text/event-stream")
+    reply = await endpoint.model().complete(endpoint.ask())
+    assert (reply.text, reply.reasoning, reply.finish_reason, reply.model) == ("It is.", "Hm.", "length", "served")
+    assert reply.usage is not None
+    assert reply.usage.total_tokens == 13
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (stream(*STREAMED[:2]), "the answer is not JSON: data:"),
+        (stream(*STREAMED)[:-9], "the answer is not JSON: data:"),
+        (stream(STREAMED[0], '{"error": {"message": "the worker died"}}'), "HTTP 200 with an error: the worker died"),
+        (b" \n", "the answer is empty"),
+    ],
+)
+async def test_a_stream_that_breaks_off_is_no_reply(endpoint: Loopback, body: bytes, words: str) -> None:
+    endpoint.answer = lambda n, asked: web.Response(body=body, content_type="text/event-stream")
+    with pytest.raises(CallError, match=words):
+        await endpoint.model(max_retries=0).complete(endpoint.ask())

@@ -129,8 +129,11 @@ async def test_token_counts_are_read_in_every_usual_form(endpoint: Loopback, for
         ({"promptTokenCount": 900, "toolUsePromptTokenCount": 50, "thoughtsTokenCount": 60}, Usage(950, 60, 0, 60)),
     ],
 )
-async def test_the_metadata_of_gemini_are_read(endpoint: Loopback, metadata: dict[str, Any], read: Usage) -> None:
-    endpoint.answer = lambda n, body: endpoint.ok("Yes.", usageMetadata=metadata)
+@pytest.mark.parametrize("name", ["usageMetadata", "usage"])
+async def test_the_metadata_of_gemini_are_read(
+    endpoint: Loopback, name: str, metadata: dict[str, Any], read: Usage
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok("Yes.", **{name: metadata})
     assert (await endpoint.model().complete(endpoint.ask())).usage == read
 
 

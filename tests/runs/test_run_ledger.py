@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from autorubric.errors import LedgerError
+from autorubric.llm.records.rows import CallRow
+from autorubric.llm.request import Reply
+from autorubric.runs.manifest import write_manifest
+from autorubric.runs.run_ledger import open_ledger
+
+
+def test_starting_over_without_the_ledger_says_that_a_budget_does_not_count_what_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_ledger(tmp_path) as ledger:
+        asyncio.run(ledger.record(CallRow(b"k" * 16, "q1", "judge", "a/b", 0, 0, Reply("MET"))))
+    write_manifest(tmp_path, {"calls": 1})
+    with open_ledger(tmp_path, start_over=True) as ledger:
+        assert ledger.spent().calls == 1
+    assert caplog.messages == []
+    (tmp_path / "ledger" / "ledger.sqlite").unlink()
+    with pytest.raises(LedgerError, match="missing"):
+        open_ledger(tmp_path)
+    with open_ledger(tmp_path, start_over=True) as ledger:
+        assert ledger.spent().calls == 0
+    [message] = caplog.messages
+    assert message.endswith("what the 1 lost calls cost is not known; a budget does not count them")
