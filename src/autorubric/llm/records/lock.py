@@ -98,7 +98,7 @@ class WriteTurn:
     reset its write-ahead log at the same moment.
 
     Args:
-        directory: the folder of the ledger.
+        directory: the folder of the ledger, which exists.
 
     Example:
         >>> import tempfile
@@ -112,8 +112,8 @@ class WriteTurn:
     def __init__(self, directory: Path) -> None:
         from filelock import FileLock
 
-        path = private_file(directory, WRITE_LOCK)
-        self._lock = FileLock(path, mode=0o600, thread_local=False)
+        # The file is not made in advance: where the system has no locks on files, that it exists is the lock.
+        self._lock = FileLock(directory / WRITE_LOCK, mode=0o600, thread_local=False)
 
     def __enter__(self) -> None:
         self._lock.acquire(poll_interval=_TURN_POLL)
