@@ -92,7 +92,7 @@ def test_a_reader_that_leaves_early_is_no_fault(folder: Path) -> None:
 @pytest.mark.parametrize("proxy", ["proxy", "socks5://host:1", "http://host:99999", "http://169.254.169.254"])
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
 def test_a_proxy_that_is_none_is_named_before_a_call(folder: Path, variable: str, proxy: str) -> None:
-    words = ("grade", "essays.json", "--judge", "judge@http://host.invalid/v1", "--out", "out")
+    words = ("grade", "essays.json", "--judge", "judge@http://host.invalid/v1", "--allow-plain-http", "--out", "out")
     ended = typed(folder, *words, OPENAI_API_KEY="sk-planted", **{variable: proxy})
     assert ended.returncode == 2, ended.stderr.decode()
     assert ended.stderr.decode().startswith("autorubric: ") and ended.stderr.count(b"\n") == 1

@@ -216,7 +216,7 @@ def test_failures_have_status_1_and_the_same_command_mends_them(
         assert run(command) == 1
         told = capsys.readouterr().out
         assert "2 of 3 items graded" in told
-        assert "1 judgments failed: parse" in told
+        assert "1 judgment failed: unreadable: the reply holds no JSON object; the reply begins: 'Here is" in told
         assert f"try what failed again with:\n  autorubric grade {source}" in told
         before = endpoint.counts.requests
         assert run(command) == 0
