@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from autorubric.llm.ending import no_call_left_behind
 from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
 from autorubric.llm.reading.structured import read_text
-from autorubric.llm.request import Answer, Failure, Message, Reply, Request, Unreadable
+from autorubric.llm.request import Answer, Failure, Message, Request
 from autorubric.training.candidates import CandidateAnswer
 from autorubric.training.queries import RubricQuery
 
@@ -133,7 +133,7 @@ class SamplingRun:
         query, model, draw = place
         if self.executor is None:
             raise RuntimeError("a sampling run needs an executor")
-        outcome = await self.executor.ask_for(self.models[model][1], self.request(query, draw), read_answer)
+        outcome = await self.executor.ask_for(self.models[model][1], self.request(query, draw), read_text)
         if isinstance(outcome, Answer):
             self.answers[place] = outcome.value
             return
@@ -141,21 +141,3 @@ class SamplingRun:
         if outcome.ends_run:
             self.refused |= outcome.kind in _WRONG_INPUT
             self.stop(outcome.message)
-
-
-def read_answer(reply: Reply) -> Answer[str] | Unreadable:
-    """The answer in a reply.
-
-    One that was cut off is nothing to learn from. A larger limit would change what is sampled, so that is the
-    user's choice.
-
-    Example:
-        >>> read_answer(Reply("<think>Hm.</think> Because.")).value
-        'Because.'
-        >>> read_answer(Reply("Beca", finish_reason="length")).again
-        False
-    """
-    found = read_text(reply)
-    if isinstance(found, Unreadable) and found.kind == "truncated":
-        return replace(found, again=False, message=f"{found.message}; raise --sample-max-tokens")
-    return found

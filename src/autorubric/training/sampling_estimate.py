@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from autorubric.evaluation.estimate import CHARS_A_TOKEN, ModelEstimate
+from autorubric.llm.reading.structured import read_text
 from autorubric.llm.request import Answer, Unreadable
 from autorubric.training.candidates import CandidateAnswer
-from autorubric.training.sampling import SamplingRun, read_answer
+from autorubric.training.sampling import SamplingRun
 
 ANSWER_TOKENS = 500
 """Assumed length of a candidate, where nothing is on record to measure."""
@@ -26,7 +27,7 @@ def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[Mode
         query, number, draw = place
         row, request = rows[number], run.request(query, draw)
         reply = None if run.executor is None else run.executor.find(row.model, request)
-        answer = None if reply is None else read_answer(reply)
+        answer = None if reply is None else read_text(reply)
         if isinstance(answer, Answer):
             row.recorded += 1
             candidates.append(run.candidate(place, answer.value))
