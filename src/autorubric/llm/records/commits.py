@@ -155,7 +155,7 @@ def unwritten_named(connection: sqlite3.Connection) -> Iterator[None]:
         >>> with unwritten_named(connection):
         ...     connection.execute("DROP TABLE t")
         Traceback (most recent call last):
-        autorubric.errors.LedgerError: the ledger cannot be written: no such table: t; what it holds is safe, ...
+        autorubric.errors.LedgerError: the ledger cannot be written: no such table: t; what it holds is safe; ...
     """
     try:
         yield
