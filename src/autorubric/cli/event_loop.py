@@ -21,7 +21,7 @@ _FILES = 16
 def run(main: Coroutine[Any, Any, T]) -> T:
     """What the coroutine returns, run to its end on the fastest loop that is installed.
 
-    Where a loop is running already, as in a notebook, the coroutine runs on a thread beside it.
+    Where a loop is running already, as in a notebook, the coroutine runs on another thread.
 
     Raises:
         OSError: the process may have so few files open that the loop, which does not say so, would fail on its way.

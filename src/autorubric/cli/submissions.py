@@ -43,7 +43,7 @@ class Submissions:
     notes: list[str] = field(default_factory=list)
 
     def items(self) -> list[DataItem]:
-        """The submissions; what a folder holds beside texts is named on standard error.
+        """The submissions; what a folder holds besides texts is named on standard error.
 
         Raises:
             InputError: with one problem for each row that is none, or because there is nothing.

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from autorubric.evaluation.config import EvalConfig
 
 LINE_SECONDS = 10.0
-"""Between two lines where standard error is no terminal; a shorter run prints nothing."""
+"""Between two lines where standard error is not a terminal; a shorter run prints nothing."""
 
 _UPDATE_SECONDS = 0.25
 
