@@ -211,9 +211,19 @@ def test_a_candidate_that_could_not_be_sampled_is_no_bad_candidate(
     assert rows(tmp_path / "run" / "decisions.jsonl")[0]["status"] == "selected"
 
 
-def test_an_answer_that_was_cut_off_is_no_candidate(tmp_path: Path) -> None:
+def test_an_answer_cut_off_below_the_ceiling_is_requested_again(tmp_path: Path) -> None:
+    with LoopbackEndpoint(replier=lambda body: GOOD, faults=["length"]).in_thread() as endpoint:
+        command = ["select", str(data(tmp_path, 1)), "--sample", f"writer@{endpoint.base_url}", "-k", "1"]
+        run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")])
+        assert endpoint.counts.requests == 2
+    [decision] = rows(tmp_path / "run" / "decisions.jsonl")
+    assert not decision["candidates"][0]["failure"].startswith("truncated")
+
+
+def test_an_answer_cut_off_at_the_ceiling_is_not_a_candidate(tmp_path: Path) -> None:
     with LoopbackEndpoint(replier=judged, faults=["length"]).in_thread() as endpoint:
         command = ["select", str(data(tmp_path, 1)), "--sample", f"writer@{endpoint.base_url}", "-k", "1"]
+        command += ["--sample-max-tokens", "64", "--max-tokens-ceiling", "64"]
         assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 1
         assert endpoint.counts.requests == 1
     [decision] = rows(tmp_path / "run" / "decisions.jsonl")

@@ -190,6 +190,7 @@ def _samplers(given: dict[str, Any]) -> dict[str, Any]:
         **flags.reached(given, "sample_key_env"),
         "temperature": given["sample_temperature"],
         "max_tokens": given["sample_max_tokens"],
+        "max_tokens_ceiling": given["max_tokens_ceiling"],
         "timeout": given["timeout"],
         "max_retries": given["retry"],
         "max_parallel_requests": given["concurrency"],
