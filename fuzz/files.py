@@ -18,7 +18,7 @@ import pyarrow as pa
 from autorubric import Rubric, RubricDataset
 from autorubric.checks import run_check
 from autorubric.cli.label_file import labels_in
-from autorubric.cli.submissions import Submissions
+from autorubric.jobs.submissions import Submissions
 from autorubric.core.criterion import Criterion
 from autorubric.dataset.label_rows import LabelTable
 from autorubric.errors import AutorubricError

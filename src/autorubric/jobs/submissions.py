@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +42,7 @@ class Submissions:
     notes: list[str] = field(default_factory=list)
 
     def items(self) -> list[DataItem]:
-        """The submissions; what a folder holds besides texts is named on standard error.
+        """The submissions; a warning names what else a directory holds.
 
         Raises:
             InputError: with one problem for each row that is none, or because there is nothing.
@@ -91,7 +90,7 @@ class Submissions:
         problems += found
 
 
-def columns_named(given: list[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
+def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
     """The columns of `--column ROLE=NAME` flags, by role.
 
     Raises:
@@ -102,6 +101,8 @@ def columns_named(given: list[str] | None, known: Sequence[str] = ROLES) -> dict
         {'submission': 'final answer'}
     """
     named: dict[str, str] = {}
+    if isinstance(given, Mapping):
+        given = [f"{role}={column}" for role, column in given.items()]
     for words in given or ():
         role, separator, column = words.partition("=")
         if not separator or not column or role not in known or role in named:
@@ -136,20 +137,15 @@ def _is_label_table(path: Path) -> bool:
 
 
 def dataset_in(path: Path) -> RubricDataset:
-    """The dataset in a file; what was guessed is named on standard error."""
-    with warnings.catch_warnings(record=True) as guesses:
-        warnings.simplefilter("always")
-        made = RubricDataset.from_file(path)
-    for guess in guesses:
-        print(f"note: {guess.message}", file=sys.stderr)
-    return made
+    """The dataset in a file; a warning names each column that was guessed."""
+    return RubricDataset.from_file(path)
 
 
 def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
-    """The dataset with the labels of a table; what was guessed is named on standard error."""
+    """The dataset with the labels of a table; a warning names each column that was guessed."""
     joined = table.joined(dataset)
     for note in table.notes:
-        print(f"note: {note}", file=sys.stderr)
+        warnings.warn(note, UserWarning, stacklevel=2)
     return joined
 
 
@@ -191,7 +187,7 @@ def _texts(folder: Path) -> list[Path]:
     if others:
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         named = ", ".join(others[:_MOST_NAMED]) + more
-        print(f"autorubric: {folder}: not graded, because no .txt or .md file: {named}", file=sys.stderr)
+        warnings.warn(f"{folder}: not graded, because no .txt or .md file: {named}", UserWarning, stacklevel=2)
     return texts
 
 
