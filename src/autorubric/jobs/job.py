@@ -57,32 +57,39 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
         autorubric.errors.ConfigError: unknown setting 'wrod'; did you mean 'word'?
     """
 
-    def public(function: Callable[[D, S], R]) -> Job[D, S, P, R]:
+    def decorate(function: Callable[[D, S], R]) -> Job[D, S, P, R]:
         fields = _ordered(model)
         first = next(iter(fields))
 
-        @functools.wraps(function)
-        def called(data: Any = None, /, **given: Any) -> R:
+        def called(data: Any = None, /, **given: Any) -> Any:
             settings = _settings(model, first, data, given)
             return function(getattr(settings, first), settings)
 
-        called.__signature__ = _signature(fields, function)  # type: ignore[attr-defined]
-        return called
+        async def awaited(data: Any = None, /, **given: Any) -> Any:
+            return await called(data, **given)
 
-    return public
+        wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
+        wrapped.__signature__ = _signature(fields, function)
+        public: Job[D, S, P, R] = wrapped
+        return public
+
+    return decorate
 
 
 def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
     """The same function for callers that do not await; works inside a running event loop (a notebook) too."""
 
-    @functools.wraps(function)
-    def waited(*args: Any, **given: Any) -> R:
-        return wait_for(function(*args, **given))
+    def waited(data: Any = None, /, **given: Any) -> R:
+        returned: R = wait_for(called(data, **given))
+        return returned
 
-    waited.__name__ = waited.__qualname__ = function.__name__.removesuffix("_async")
-    del waited.__wrapped__
-    waited.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    return waited  # type: ignore[return-value]
+    called: Any = function
+    wrapped: Any = functools.wraps(called)(waited)
+    wrapped.__name__ = wrapped.__qualname__ = called.__name__.removesuffix("_async")
+    wrapped.__signature__ = inspect.signature(called)
+    del wrapped.__wrapped__
+    public: Job[D, S, P, R] = wrapped
+    return public
 
 
 def _ordered(model: Any) -> dict[str, FieldInfo]:
