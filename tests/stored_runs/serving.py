@@ -41,7 +41,7 @@ def serve_and_ask(folder: Path, stand: Stand) -> list[Any]:
 
 def _asked(url: str, submission: str) -> list[Any]:
     body = json.dumps({"query": "Explain the tides.", "submission": submission, "rubric": RUBRIC}).encode()
-    request = Request(f"{url}/v1/reward", body, {"Content-Type": "application/json"})
+    request = Request(url, body, {"Content-Type": "application/json"})
     try:
         with build_opener(ProxyHandler({})).open(request, timeout=30) as answer:
             return [answer.status, json.load(answer)]

@@ -38,7 +38,7 @@ FIRST_500 = "down-at-first"
 class Troubled:
     """Models that make trouble where a word in the request says so, and otherwise say what `says` says."""
 
-    def __init__(self, says: Callable[[dict[str, Any]], str]) -> None:
+    def __init__(self, says: Callable[[dict[str, Any]], Any]) -> None:
         self._says = says
         self._asked: Counter[str] = Counter()
         self._lock = Lock()
@@ -49,7 +49,7 @@ class Troubled:
         with self._lock:
             is_first = not self._asked[question]
             self._asked[question] += 1
-            text = self._says(body)
+            text = str(self._says(body))
         if FIRST_500 in question and is_first:
             return 500, {"error": {"message": "The server is overloaded."}}
         if FIRST_UNREADABLE in question and is_first and ("JSON" in question or "criterion_status" in question):
@@ -106,7 +106,7 @@ def synthesize_full(folder: Path) -> list[str]:
 
 
 def grade(folder: Path) -> list[str]:
-    items = [
+    items: list[dict[str, Any]] = [
         {"id": f"e{n}", "description": f"essay {n}", "submission": f"The moon, {'because' * (n % 2)} {word}."}
         for n, word in enumerate(("fine", *TROUBLE, "fine"))
     ]
@@ -148,7 +148,7 @@ def select_sampled(folder: Path) -> list[str]:
     return ["select", "final.jsonl", *models, "-o", "run", "--retry", "0", "-j", "1"]
 
 
-RUNS: dict[str, tuple[Callable[[Path], list[str]], Callable[[dict[str, Any]], str]]] = {
+RUNS: dict[str, tuple[Callable[[Path], list[str]], Callable[[dict[str, Any]], Any]]] = {
     "synthesize_basic": (synthesize_basic, sized_replies(600)),
     "synthesize_full": (synthesize_full, Play()),
     "grade": (grade, judged),
