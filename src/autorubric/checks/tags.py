@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from autorubric.checks.registry import plain
 from autorubric.errors import InputError
 
 
@@ -43,8 +44,6 @@ def rule_of_tags(tags: object) -> RuleCall | None:
         raise InputError(f"tags: verifier is 'llm' but the function is {function!r}; expected none")
     if not function:
         return None
-    from autorubric.checks.parameters import plain
-
     parameters = _parameters(entries.get("parameters"))
     return RuleCall(function, {name: plain(value) for name, value in parameters.items() if value is not None})
 
