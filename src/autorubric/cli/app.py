@@ -19,7 +19,7 @@ from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.errors import AutorubricError, InputError, shortened
 from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
 
-_COMMANDS = {
+COMMANDS = {
     "synthesize": ("Rubrics", "Turn queries into rubrics."),
     "lint": ("Rubrics", "Find what is wrong with rubrics, without a model."),
     "convert": ("Rubrics", "Convert rubric data between formats."),
@@ -49,7 +49,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     )
     app.callback()(options)
     completes = "_AUTORUBRIC_COMPLETE" in os.environ
-    for name, (panel, summary) in _COMMANDS.items():
+    for name, (panel, summary) in COMMANDS.items():
         function = _loaded(name) if completes or name in arguments else _unloaded
         app.command(name, short_help=summary, epilog=getattr(function, "epilog", None), rich_help_panel=panel)(
             function

@@ -10,7 +10,6 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import typer
-from annotated_types import Ge, Gt, Le
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -54,7 +53,8 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
             return carry_out(model.checked({**held, **typed}, named))
 
         flags = {name: flag.name for name, flag in model.flags().items()}
-        called.__doc__ = carry_out.__doc__
+        paragraphs = inspect.cleandoc(carry_out.__doc__ or "").split("\n\n")
+        called.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
         called.epilog = "\n\n".join(("Examples:", *examples.strip().splitlines()))  # type: ignore[attr-defined]
         context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
         config = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_CONFIG)
@@ -89,7 +89,6 @@ def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
         "rich_help_panel": flag.group,
         "hidden": flag.hidden,
         "show_default": field.default not in (None, (), False),
-        **_limits(field, kind),
     }
     if flag.argument:
         made = typer.Argument(**{**options, "metavar": flag.name})
@@ -125,11 +124,3 @@ def _takes_several(annotation: Any) -> bool:
     if origin in (Union, UnionType):
         return any(_takes_several(member) for member in get_args(annotation))
     return isinstance(origin, type) and issubclass(origin, Sequence | Mapping)
-
-
-def _limits(field: FieldInfo, kind: Any) -> dict[str, Any]:
-    if kind not in (int, float):
-        return {}
-    least = next((kind(m.ge) for m in field.metadata if isinstance(m, Ge)), None)
-    most = next((kind(m.le) for m in field.metadata if isinstance(m, Le)), None)
-    return {"min": least, "max": most} if not any(isinstance(m, Gt) for m in field.metadata) else {"max": most}

@@ -61,6 +61,8 @@ class RunDisplay:
         if self._display is None:
             for sentence in state.stand_ins:
                 print(sentence, flush=True)
+            if not state.stages:  # a dry run
+                return
             self._display, self._started = display_for(self._out), now
         elif now - self._shown < self._display.interval:
             self._state = state
