@@ -281,7 +281,7 @@ def test_flags_of_judges_are_refused_where_nobody_judges(
 ) -> None:
     checked(bench)
     named = ", ".join(flag.partition("=")[0] for flag in flags)
-    said = f"{named} {'says' if len(flags) == 1 else 'say'} how judges judge, and there is none"
+    said = f"{named} {'has' if len(flags) == 1 else 'have'} no effect without a judge"
     bench.refuses([*words, "--out", "out", *flags], said)
 
 

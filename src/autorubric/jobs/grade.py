@@ -26,8 +26,8 @@ from autorubric.evaluation.vote_columns import VoteColumns
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.grading_inputs import check_weighed, dataset_of, rubrics_in
 from autorubric.jobs.job import blocking, job
-from autorubric.jobs.judges import JudgeSettings, make_grader
-from autorubric.jobs.running import ResumableSettings
+from autorubric.jobs.judges import make_grader
+from autorubric.jobs.running import GradingSettings
 from autorubric.jobs.submissions import columns_named, labelled
 from autorubric.llm.attempt_log import attempt_log
 from autorubric.llm.executor import Executor
@@ -80,7 +80,7 @@ def _check_formats(value: Any) -> Any:
     return names
 
 
-class GradeSettings(JudgeSettings, ResumableSettings):
+class GradeSettings(GradingSettings):
     """The settings of `autorubric.grade` and `autorubric grade`."""
 
     data: Annotated[GradeData, PlainValidator(_check_data)] | None = setting(
