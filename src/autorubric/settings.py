@@ -38,6 +38,7 @@ class Flag:
         group: the panel of `--help` that lists it.
         metavar: the placeholder of its value.
         argument: a positional argument instead of a flag.
+        many: an argument that takes several values.
         shown: False leaves it out of the command line.
         hidden: True leaves it out of `--help`.
         recorded: whether manifests record it.
@@ -50,6 +51,7 @@ class Flag:
     group: str = "Options"
     metavar: str | None = None
     argument: bool = False
+    many: bool = False
     shown: bool = True
     hidden: bool = False
     recorded: bool = True
@@ -66,6 +68,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
     group: str = "Options",
     metavar: str | None = None,
     argument: bool = False,
+    many: bool = False,
     cli: bool = True,
     hidden: bool = False,
     record: bool = True,
@@ -85,6 +88,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         group: the panel of `--help` that lists it.
         metavar: the placeholder of its value in `--help`.
         argument: a positional argument instead of a flag.
+        many: an argument that takes several values.
         cli: False for what only Python can pass, such as a callback.
         hidden: leave it out of `--help`.
         record: False leaves it out of manifests.
@@ -103,7 +107,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         Traceback (most recent call last):
         autorubric.errors.ConfigError: unknown setting 'concurency'; did you mean 'concurrency'?
     """
-    shown = Flag(flag, short, group, metavar, argument, cli, hidden, record and cli, reads, secret)
+    shown = Flag(flag, short, group, metavar, argument, many, cli, hidden, record and cli, reads, secret)
     extra = cast(Any, {"flag": shown})
     return Field(default, description=help, ge=ge, gt=gt, le=le, json_schema_extra=extra)
 
@@ -290,7 +294,7 @@ def _told(model: type[Settings], problem: dict[str, Any], named: Callable[[str],
     if kind == "missing":
         return [f"{named(field)} is missing"]
     shown = shortened(repr(value) if str(value).isprintable() else ascii(value), 200)
-    message = str(raised) if raised is not None else f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
+    message = str(raised) if raised is not None else problem["msg"].replace("Input should", "must")
     if flag_for(field, model.model_fields[field]).secret:
         return [f"{named(field)} {message}"]
     if kind == "literal_error":
