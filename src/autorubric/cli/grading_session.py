@@ -67,7 +67,7 @@ class GradingSession:
         """Carry the command out and return its exit status."""
         labels = await self._announced()
         files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in self.formats))
-        with run_folder(self.out, files, self.sources) as folder:
+        with run_folder(self.out, files, self.sources, start_over=not self.resume) as folder:
             status = await self._graded(labels)
             folder.refused = status == EXIT_INPUT
         return status

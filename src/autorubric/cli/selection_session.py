@@ -115,7 +115,7 @@ class SelectionSession:
     async def run(self) -> int:
         """Carry the command out and return its exit status."""
         labels = await self._announced()
-        with run_folder(self.out, _FILES, self.sources) as folder:
+        with run_folder(self.out, _FILES, self.sources, start_over=not self.resume) as folder:
             status = await self._selected(labels)
             folder.refused = status == EXIT_INPUT
         return status
