@@ -168,9 +168,9 @@ def test_a_service_that_lost_its_ledger_starts_over_and_counts_what_was_spent_be
             assert [asked(url, f"text {n}")[0] for n in range(3)] == [200] * 3
             process.kill()
         (out / "ledger" / "ledger.sqlite").unlink()
-        with pytest.raises(AssertionError, match=r"is missing, but spent\.json knows of 3 calls; .*--start-over"):
-            with serving(*flags):
-                pass
+        told = r"is missing, but spent\.json knows of 3 calls; .*--start-over"
+        with pytest.raises(AssertionError, match=told), serving(*flags):
+            pass
         counts = judge.stats()
         spent = counts["prompt_tokens"] + counts["completion_tokens"]
         with serving(*flags, "--start-over", "--budget-tokens", str(spent)) as (process, url):

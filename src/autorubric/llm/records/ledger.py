@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import FailedCall, Spent, Totals, failed_calls, spent, totals
 from autorubric.llm.records.arrivals import Arrival, Arrivals, take_over
+from autorubric.llm.records.claims import Claims
 from autorubric.llm.records.commits import GroupCommit, together, unwritten_named
 from autorubric.llm.records.departures import Departures, take_over_departures
 from autorubric.llm.records.directory import private_file
@@ -77,6 +78,7 @@ class Ledger:
         self._opened = ExitStack()
         self._arrivals = None if shared or directory is None else Arrivals(directory)
         self.departures = Departures(None if shared else directory)
+        self.claims = Claims(directory if shared else None)
         self._spent_file: SpentFile | None = None
         with self._damage_named(), self._turn:
             prepare(self._writing, self._place)
@@ -276,6 +278,7 @@ class Ledger:
         if self._arrivals is not None:
             self._arrivals.close(remove=not self._commits.is_broken)
         self.departures.close(remove=not self._commits.is_broken)
+        self.claims.close()
         if self._spent_file is not None:
             self._spent_file.close()
         self._opened.close()
