@@ -14,6 +14,7 @@ from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.progress import item_progress
 from autorubric.evaluation.result import EvalResult, EvalTimingStats, ItemResult, paid, result_of
 from autorubric.graders.grader import Grader
+from autorubric.llm.ending import interruptible
 
 
 class FailedFast(AutorubricError, RuntimeError):
@@ -70,7 +71,8 @@ class EvalRunner:
                         raise FailedFast(f"Evaluation failed at item {result.item_idx}: {result.error}")
 
                 run.on_result = take
-                await run.to_the_end()
+                with interruptible(run, signals=False):
+                    await run.to_the_end()
             usage, cost = paid(run.totals())
         ordered = [results[index] for index in sorted(results)]
         result = result_of(ordered, manifest, directory, usage, cost)
