@@ -312,3 +312,27 @@ def test_starting_over_keeps_a_ledger_with_a_damaged_header_under_another_name(
         assert run([*command, "--start-over"]) == 0
         assert ledger.with_name("ledger.sqlite.damaged-1").read_bytes() == bytes(damaged)
         assert run(command) == 0
+
+
+def test_a_dry_run_counts_what_the_next_command_pays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def told(*flags: str) -> str:
+        capsys.readouterr()
+        assert run([*command, *flags, "--dry-run"]) == 0
+        return capsys.readouterr().out
+
+    with LoopbackEndpoint().in_thread() as endpoint:
+        command = grading(tmp_path, endpoint)
+        assert "12 calls" in told()
+        assert run(command) == 0
+        assert "0 calls" in told()
+        assert "12 calls" in told("--start-over")
+        # Starts over, and leaves half of it undone: an interrupted run goes on in the new generation.
+        budget = str(2 * (endpoint.counts.prompt_tokens + endpoint.counts.completion_tokens) + 3000)
+        before = endpoint.counts.requests
+        assert run([*command, "--start-over", "--budget-tokens", budget]) == 1
+        paid = endpoint.counts.requests - before
+        assert 0 < paid < 12
+        assert f"{12 - paid} calls" in told()
+        assert run(command) == 0
+        assert endpoint.counts.requests == 24
+        assert "0 calls" in told()

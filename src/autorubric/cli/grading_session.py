@@ -10,18 +10,18 @@ from typing import Any
 
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_SCORE, EXIT_UNFINISHED
 from autorubric.cli.grading_report import print_estimate, print_grades
-from autorubric.cli.long_runs import interruptible
 from autorubric.cli.progress import RunState, StageState, shown
 from autorubric.cli.run_folder import run_folder
 from autorubric.dataset import RubricDataset
 from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
 from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
-from autorubric.evaluation.plan import ExperimentPlan, experiment
+from autorubric.evaluation.plan import ExperimentPlan, coming_generation, experiment
 from autorubric.evaluation.run import EvaluationRun
 from autorubric.evaluation.summary import EvaluationSummary
 from autorubric.evaluation.tables import columns_with, result_rows, write_table
 from autorubric.evaluation.vote_columns import VoteColumns
 from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.llm.ending import interruptible
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
@@ -111,7 +111,14 @@ class GradingSession:
             calls = sum(row.calls - row.failed for row in replies)
             spoken = sum(row.usage.completion_tokens for row in replies)
             length = spoken / calls if calls else REPLY_TOKENS
-            rows = await estimate(self.dataset, self.grader, Executor(ledger), length, share_equal=self.share_equal)
+            rows = await estimate(
+                self.dataset,
+                self.grader,
+                Executor(ledger),
+                length,
+                share_equal=self.share_equal,
+                generation=coming_generation(ledger, start_over=not self.resume),
+            )
         print_estimate(rows, len(self.dataset))
         return 0
 
