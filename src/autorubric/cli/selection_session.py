@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.cli.progress import RunState, StageState, shown
-from autorubric.cli.run_folder import run_folder
+from autorubric.cli.long_runs import interruptible
+from autorubric.cli.progress import shown
 from autorubric.cli.selection_report import print_selection, print_selection_estimate
 from autorubric.errors import InputError
 from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
@@ -22,7 +22,6 @@ from autorubric.evaluation.run import EvaluationRun
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.desks import Limits
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.ending import interruptible
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.model import Model
@@ -31,6 +30,8 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.progress import RunState, StageState
+from autorubric.runs.run_folder import run_folder
 from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 from autorubric.training.candidates import CandidateAnswer, graded_dataset
 from autorubric.training.export import TRAINERS

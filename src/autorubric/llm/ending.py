@@ -1,20 +1,11 @@
-"""How a run ends that a person or an error breaks off."""
+"""How a run ends that an error breaks off."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
-from typing import Protocol
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from autorubric.background import interrupt_heard
 from autorubric.llm.executor import Executor
-from autorubric.system.signals import ending_heard
-
-GRACE_SECONDS = 10.0
-"""How long calls in flight may take to end after the first Ctrl-C."""
 
 
 @asynccontextmanager
@@ -42,55 +33,3 @@ async def no_call_left_behind(executor: Executor | None) -> AsyncIterator[None]:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         raise error from None
-
-
-class Interruptible(Protocol):
-    """A run that can be stopped by a person."""
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether it was."""
-        ...
-
-    @property
-    def executor(self) -> Executor | None:
-        """Who makes its calls."""
-        ...
-
-    def interrupt(self) -> None:
-        """Open nothing more; what is in flight ends by itself."""
-        ...
-
-
-@contextmanager
-def interruptible(run: Interruptible, *, signals: bool = True) -> Iterator[None]:
-    """Let Ctrl-C (or SIGTERM) end the run in good order, and a second one at once.
-
-    Only the main thread receives signals. On another one (in a notebook), the synchronous call that waits for the run
-    passes the first Ctrl-C on, and cancels the run at the second one.
-
-    Args:
-        run: what is interrupted.
-        signals: take signals over on the main thread, which then is this package's own.
-    """
-    loop = asyncio.get_running_loop()
-
-    def interrupt() -> None:
-        if run.interrupted:
-            print(
-                "leaving at once; what was answered is recorded, and the same command goes on from there",
-                file=sys.stderr,
-            )
-            raise KeyboardInterrupt
-        print(
-            f"\nstopping: calls in flight have {GRACE_SECONDS:.0f} s to end, then everything is saved; "
-            "press Ctrl-C again to leave at once",
-            file=sys.stderr,
-        )
-        run.interrupt()
-        if run.executor is not None:
-            loop.call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
-
-    is_main = threading.current_thread() is threading.main_thread()
-    with interrupt_heard(interrupt), ending_heard(interrupt) if signals and is_main else nullcontext():
-        yield
