@@ -156,7 +156,7 @@ def lay_out(folder: Path) -> None:
     """Sound files of every type that the commands read."""
     from autorubric.files.strict_yaml import dump_yaml
 
-    queries = [{"id": f"q{n}", "question": f"Query {n}?", "turns": [f"Query {n}?"]} for n in range(3)]
+    queries = [{"id": f"q{n}", "question": f"Query {n}?", "asked": [f"Query {n}?"]} for n in range(3)]
     (folder / "queries.jsonl").write_bytes(as_jsonl(queries))
     for name, value in (("rubric", RUBRIC), ("essays", DATASET), ("prices", PRICES)):
         (folder / f"{name}.json").write_text(json.dumps(value))

@@ -20,7 +20,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "out": NO_PATH,
     "prices": (*NO_PATH, "no-such.yaml"),
     "prompts": (*NO_PATH, "no-such-folder", "x" * 5000),
-    "question_column": (*NO_TEXT, "", "no_such_column", "turns[9]", f"turns[{'9' * 5000}]"),
+    "question_column": (*NO_TEXT, "", "no_such_column", "asked[9]", f"asked[{'9' * 5000}]"),
     "id_column": (*NO_TEXT, "no_such_column"),
     "roles": (None, True, "m", [], {}, {"reference": "m"}),
     "concurrency": (*NO_NUMBER, None, 0, -1, 1.5, 10_001),
