@@ -12,7 +12,7 @@ from pathlib import Path
 from autorubric.errors import InputError
 from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
 from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
-from autorubric.evaluation.plan import ExperimentPlan
+from autorubric.evaluation.plan import ExperimentPlan, coming_generation
 from autorubric.evaluation.result import EvalResult, ItemResult
 from autorubric.evaluation.runner import run_experiment
 from autorubric.graders.criterion_grader import CriterionGrader
@@ -158,7 +158,12 @@ async def selected(selection: Selection) -> SelectionResult:
     """
     labels = await _stand_ins(selection)
     settings = selection.settings
-    with run_folder(selection.out, (*_SELECTION_FILES, DATASET_FILE, ITEMS_FILE, MANIFEST_FILE), settings.sources()):
+    with run_folder(
+        selection.out,
+        (*_SELECTION_FILES, DATASET_FILE, ITEMS_FILE, MANIFEST_FILE),
+        settings.sources(),
+        start_over=settings.start_over,
+    ):
         result = SelectionResult(selection.out, len(selection.queries), 0)
         unsampled: list[Scored] = []
         paid = False
@@ -209,7 +214,7 @@ async def estimated(selection: Selection) -> SelectionResult:
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
             async with open_models(candidates.configs, selection.limits.in_flight) as models:
-                run = _sampling_run(selection, candidates, models, Executor(ledger), _generation(ledger))
+                run = _sampling_run(selection, candidates, models, Executor(ledger), _generation(selection, ledger))
                 rows, candidates = estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
         rows += await estimate(
             graded_dataset(selection.queries, list(candidates), selection.out.name),
@@ -217,6 +222,7 @@ async def estimated(selection: Selection) -> SelectionResult:
             Executor(ledger),
             lengths.get("judge") or REPLY_TOKENS,
             share_equal=selection.settings.share_equal,
+            generation=coming_generation(ledger, start_over=selection.settings.start_over),
         )
     return SelectionResult(selection.out, len(selection.queries), len(candidates), estimate=rows)
 
@@ -251,9 +257,8 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
         ledger = stack.enter_context(open_ledger(selection.out, start_over=settings.start_over))
         async with open_models(sampling.configs, limits.in_flight) as models:
             executor = Executor(ledger, limits.budget(ledger))
-            generation = _generation(ledger)
-            if settings.start_over and any(total.role == ROLE for total in ledger.totals()):
-                generation += 1
+            generation = _generation(selection, ledger)
+            if settings.start_over:
                 ledger.keep_note(_GENERATION, generation)
             run = _sampling_run(selection, sampling, models, executor, generation)
 
@@ -317,9 +322,10 @@ def _has_paid(run: SamplingRun) -> bool:
     return run.executor is not None and any(a.paid for a in run.executor.snapshot().values())
 
 
-def _generation(ledger: Ledger) -> int:
-    """How often sampling was started over."""
-    return int(ledger.find_note(_GENERATION) or 0)
+def _generation(selection: Selection, ledger: Ledger) -> int:
+    """How often sampling was started over when the next run is made, that run included."""
+    once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.totals())
+    return int(ledger.find_note(_GENERATION) or 0) + once_more
 
 
 def _reply_length(total: Totals) -> float | None:

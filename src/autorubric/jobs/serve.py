@@ -50,6 +50,9 @@ class ServeSettings(RewardRuleSettings, RunSettings):
     second_share: float = setting(0.05, "Share of submissions that it judges too.", group="Service", gt=0, le=1)
     timeout: float = setting(120.0, "Seconds before one attempt times out.", group="Endpoint")
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
+    start_over: bool = setting(
+        False, "Use a new ledger if this one is lost or damaged; what was spent still counts.", group="Run"
+    )
     announce: Callable[[str], object] = setting(print, "Called with the address once it answers.", cli=False)
 
     @model_validator(mode="after")
@@ -113,6 +116,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardDesk:
         settings.grace,
         settings.prefix_first,
         settings.wait,
+        settings.start_over,
         {
             "formula": rule.formula,
             "gates": list(rule.gates),
@@ -121,7 +125,10 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardDesk:
         },
     )
     log = None if settings.log_json is None else Path(settings.log_json)
-    with attempt_log(log, str(out), prompts=settings.log_prompts), run_folder(out, (MANIFEST_FILE,)):
+    with (
+        attempt_log(log, str(out), prompts=settings.log_prompts),
+        run_folder(out, (MANIFEST_FILE,), start_over=settings.start_over),
+    ):
         return await serve_rewards(
             service, grader, rule, second, lambda url: settings.announce(f"rewards at {url}/v1/reward")
         )
