@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from autorubric.llm.http.allowance import Allowance
+from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.limits import Limiter
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import Backoff, Fault, Retries
@@ -128,6 +129,7 @@ class Run:
 
     async def _main(self, loop: _JumpingLoop) -> None:
         self.rng, self.limiter, owner = random.Random(self.seed), Limiter(loop.time), _Owner()
+        self.gate = Gate()
         self.limiter.join(owner, Allowance(self.callers))
         workers = [loop.create_task(self._work(loop)) for _ in range(self.callers)]
         await asyncio.sleep(self.seconds)
@@ -138,6 +140,7 @@ class Run:
     async def _work(self, loop: _JumpingLoop) -> None:
         while True:
             retries, tokens = Retries(10**6, Backoff(1.0, 60.0)), self.tokens(self.rng)
+            await self.gate.enter()
             while (fault := await self._attempt(loop, tokens)) is not None:
                 await asyncio.sleep(retries.wait(fault, loop.time(), self.rng) or 0.0)
 
@@ -149,6 +152,7 @@ class Run:
             self.log.append((loop.time(), wait == 0.0))
             slow = self.refusal * math.exp(self.rng.gauss(0, 0.4)) if wait else self._answered_in()
             await asyncio.sleep(slow)
+            self.gate.open()
             told = dict(headers)
             self.limiter.heard(place, readings(told))
             if not wait:
