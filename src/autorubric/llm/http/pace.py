@@ -51,8 +51,8 @@ STEPS = 6
 IN_A_ROW = 3
 """Requests sent in a row that are all refused where an endpoint is closed; more where many are refused by chance."""
 
-FIRST_IN_A_ROW = 6
-"""The same while no limit has shown: one refusal in ten at random must not look like one."""
+FIRST_RUN = 8, 12
+"""How many of how many while no limit has shown, where a burst may arrive in another order than it was sent in."""
 
 CHANCE = 1e-4
 """How likely so many in a row may be where refusals come by chance."""
@@ -151,8 +151,8 @@ class Pace:
         """One request leaves."""
         if not self._marks or now - self._marks[-1].at >= (self._window or LONGEST_WINDOW) / _MARKS:
             self._marks.append(self._mark(now))
-            if self._so_far.sent == 0:
-                self._opened = self._changed = self._marks[0]
+        if self._so_far.sent <= 1:  # the first request goes ahead alone
+            self._opened = self._changed = self._mark(now)
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
         self._purse = min(self._purse + SPENDS + self._background, PURSE)
@@ -217,22 +217,19 @@ class Pace:
 
     def _is_one_of_many(self, number: int) -> bool:
         """Whether requests before and after it were refused too, more of them than by chance."""
-        needed = FIRST_IN_A_ROW if self.rate == math.inf else IN_A_ROW
-        if self._background:
-            needed = max(needed, math.ceil(math.log(CHANCE) / math.log(self._background)))
         if self._passed > number:  # it is open
             return False
-        first = last = number
-        while first - 1 in self._refusals and last - first < needed:
-            first -= 1
-        while last + 1 in self._refusals and last - first < needed:
-            last += 1
-        return last - first + 1 >= needed
+        needed, of = FIRST_RUN if self.rate == math.inf else (IN_A_ROW, IN_A_ROW)
+        if self._background:
+            needed = max(needed, math.ceil(math.log(CHANCE) / math.log(self._background)))
+            of = max(needed, of)
+        near = [n for n in self._refusals if abs(n - number) < of]
+        return any(sum(first <= n < first + of for n in near) >= needed for first in near)
 
     def _close(self, now: float) -> None:
         self._closed, self._confirmed, self._tried = True, False, None
         self._closed_at, self._stop = now, -math.inf
-        self._gap = max(FIRST_GAP, self._window / 50, 1 / self.rate)
+        self._gap = max(FIRST_GAP, (self._window or min(now - self._opened.at, LONGEST_WINDOW)) / 50, 1 / self.rate)
         self._try_at = now + self._gap
 
     def _still_closed(self, now: float) -> None:
@@ -306,7 +303,9 @@ class Pace:
         if not self._cut_share:  # the first cut since the rate could be raised
             self._uncut = self.rate
         if self._in_vain < (1 if self._background else 2):
-            self._cut_share, self._purse = share, 0.0 if self.rate == math.inf else -1.0
+            self._cut_share = share
+            if self.rate == math.inf:
+                self._purse = 0.0
             self._change(MARGIN * self._accepted_rate(self._changed, now), now)
         else:
             self._background, self._cut_share, self._purse, self._in_vain = share, 0.0, 0.0, 0
