@@ -87,7 +87,7 @@ def test_a_changed_limit_is_found_within_a_window(limit: int, window: float, fac
 
 def test_a_withdrawn_request_does_not_open_a_closed_endpoint() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(6)]:
+    for sent in [pace.sent(0.0) for _ in range(8)]:
         pace.refused(sent, 0.01)
     now = 0.01 + pace.delay(0.01)
     pace.withdrawn(pace.sent(now))
@@ -115,7 +115,7 @@ def test_one_refusal_holds_nobody_else() -> None:
 
 def test_a_retry_after_stops_everything_at_an_endpoint_that_is_closed() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(6)]:
+    for sent in [pace.sent(0.0) for _ in range(8)]:
         pace.refused(sent, 0.0, retry_after=30.0)
     assert pace.delay(10.0) == 19.0  # the last second may be rounding
     assert pace.delay(29.0) == 0.0
@@ -123,7 +123,7 @@ def test_a_retry_after_stops_everything_at_an_endpoint_that_is_closed() -> None:
 
 def test_a_closed_endpoint_is_tried_with_one_request_at_a_time() -> None:
     pace, now, tried = Pace(), 0.1, 0
-    for sent in [pace.sent(0.0) for _ in range(6)]:
+    for sent in [pace.sent(0.0) for _ in range(8)]:
         pace.refused(sent, now)
     while now < 60.0:
         now += pace.delay(now)
@@ -138,7 +138,7 @@ def test_a_closed_endpoint_is_tried_with_one_request_at_a_time() -> None:
 
 def test_a_refusal_that_comes_late_closes_the_endpoint_again() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(6)]:
+    for sent in [pace.sent(0.0) for _ in range(8)]:
         pace.refused(sent, 0.01)
     now = 0.01 + pace.delay(0.01)
     tried = pace.sent(now)

@@ -275,12 +275,13 @@ class Pace:
     # Open
 
     def _raise(self, now: float) -> None:
-        if self.rate == math.inf or self._purse < 0 or not self._held:
+        clean = self._so_far.refused == self._changed.refused and SPENDS * self._sent_at_this_rate() >= 1
+        if self.rate == math.inf or not self._held or (self._purse < 0 and not clean):
             return
         if now - self._changed.at >= max(EVIDENCE, self._window / STEPS) and self._sent_at_this_rate() >= LEAST:
             step, before = self._step, self.rate
             self._change(before * (1 + step), now)
-            self._raised_from, self._step = before, min(2 * step, 1.0)
+            self._raised_from, self._step = before, min(2 * step, 0.3)
             self._cut_share, self._in_vain = 0.0, 0
 
     def _weigh(self, now: float) -> None:
