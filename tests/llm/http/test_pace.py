@@ -8,7 +8,7 @@ import pytest
 
 from autorubric.llm.http.pace import Pace
 from autorubric.testing import RateWindow
-from benchmarks.simulated_limits import AtRandom, Case, Changing, Run, endpoint_of
+from benchmarks.simulated_limits import AtRandom, Case, Changing, Charging, Run, endpoint_of
 
 # Kind, window, what a 429 tells, callers, latency. Short windows are run for longer than ten of them.
 CASES = [
@@ -50,6 +50,16 @@ def test_a_limit_on_tokens_is_kept_though_requests_differ(headers: bool, most_re
     passed, refused = run.passed(10, 80), run.refused(10, 80)
     assert passed >= 0.9 * 200 * 7
     assert refused <= most_refused * (passed + refused)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0, 3.0])
+def test_a_limit_on_tokens_is_used_though_the_endpoint_charges_another_number(share: float) -> None:
+    # The endpoint's headers show what it charges: 96, 320 or 960 tokens for a request of 320; 600 requests in 10 s.
+    window = RateWindow(tokens=round(600 * 320 * share), seconds=10.0, ratelimit_headers=True)
+    run = Run(Charging(window.opened(), share), 256, 60, 0.3, tokens=lambda rng: 320)
+    passed, refused = run.passed(10, 60), run.refused(10, 60)
+    assert passed >= 0.9 * 600 * 5
+    assert refused <= 0.03 * (passed + refused)
 
 
 def test_900_calls_at_300_in_30_seconds_take_little_more_than_three_windows() -> None:

@@ -4,11 +4,12 @@ Providers limit requests by fixed windows (3,600 in each minute), by sliding win
 steadily. A steady rate of the limit divided by its window suits all three, and one measurement finds it: what the
 endpoint accepts from one moment at which it opens again to the next, divided by the time between them. So:
 
-- A limit closes the endpoint: `IN_A_ROW` requests that were sent in a row are refused. Then all requests wait but
-  one at a time, which is sent at growing intervals, or when a `Retry-After` says so. A request that is not refused
+- A limit closes the endpoint: `IN_A_ROW` requests that were sent in a row are refused. Then one request at a time
+  is sent, at growing intervals or when a `Retry-After` ends; all others wait. A request that is not refused
   as quickly as the others were opens the endpoint again, and gives the rate.
 - Requests then leave evenly, slightly below the measured rate. The rate is raised in growing steps while the share
-  of refused requests stays below `SPENDS`: that is the price of noticing a higher limit. Refusals above that share
+  of refused requests stays below `SPENDS`, which is the price of noticing a higher limit, and after every run of
+  requests without a refusal that is long enough for that share. Refusals above that share
   lower the rate to what was accepted, for limits that refuse a few requests rather than close.
 - Refusals between requests that are accepted do not slow others down as long as cuts do not make them fewer: an
   endpoint that refuses one request in ten at random does so at any rate. That share becomes the background.
@@ -40,7 +41,10 @@ OWED = 4.0
 """Refusals that are owed when an endpoint has closed and opened again."""
 
 FIRST_STEP = 0.02
-"""First raise of the rate; each further one is twice as large, up to doubling the rate."""
+"""First raise of the rate; each further one is twice as large, up to `LARGEST_STEP`."""
+
+LARGEST_STEP = 0.3
+"""Largest raise. Refusals come late in a window, after several raises: larger ones overshoot."""
 
 ROUGH_STEP = 0.08
 """The same after the first measurement, which may come from requests that waited for their retries."""
@@ -52,7 +56,10 @@ IN_A_ROW = 3
 """Requests sent in a row that are all refused where an endpoint is closed; more where many are refused by chance."""
 
 FIRST_RUN = 8, 12
-"""How many of how many while no limit has shown, where a burst may arrive in another order than it was sent in."""
+"""Refused requests, and requests that hold so many, while no limit has shown.
+
+A burst may arrive in another order than it was sent in, and one refusal in ten at random must not look like a limit.
+"""
 
 CHANCE = 1e-4
 """How likely so many in a row may be where refusals come by chance."""
@@ -281,7 +288,7 @@ class Pace:
         if now - self._changed.at >= max(EVIDENCE, self._window / STEPS) and self._sent_at_this_rate() >= LEAST:
             step, before = self._step, self.rate
             self._change(before * (1 + step), now)
-            self._raised_from, self._step = before, min(2 * step, 0.3)
+            self._raised_from, self._step = before, min(2 * step, LARGEST_STEP)
             self._cut_share, self._in_vain = 0.0, 0
 
     def _weigh(self, now: float) -> None:

@@ -14,12 +14,19 @@ LONGEST_RESET = 120.0
 """Seconds; a reset that is further away is not waited for longer."""
 
 TOLERANCE = 0.02
-"""Share of a window by which a reset may be off, for travel times and rounding; requests wait that much longer."""
+"""Share by which a reset may be off, for travel times and rounding; requests wait that much longer."""
 
 SOON = 0.02
-LEARNS=0.2
-FASTEST = 2.0
+"""Seconds that make no difference: timers are late, and requests travel, by less."""
+
 STEADY = 0.98
+"""Share of the limit that is used while no response has told of the present window."""
+
+FASTEST = 2.0
+"""Most times the limit's own rate, so that what a sliding window gives back in a burst is not used in a burst."""
+
+CHARGED = 0.2
+"""Share of a limit on tokens that must be used to tell how many tokens the endpoint charges for each of ours."""
 
 Unit: TypeAlias = Literal["requests", "tokens"]
 
@@ -131,15 +138,15 @@ class Quota:
     """How fast an endpoint's own headers allow requests to leave.
 
     What is left is spread evenly over the time until the reset. That uses up a fixed window, keeps a bucket half full
-    (its reset is the time until it is full), and keeps a sliding window just below its limit. Past a reset the rate is
-    the limit divided by the longest reset, until a response about the new window arrives.
+    (its reset is the time until it is full), and keeps a sliding window just below its limit. Past a reset the rate
+    is the limit divided by the longest reset, until a response about the new window arrives.
 
     Example:
         >>> quota = Quota()
         >>> taken = quota.take(1, now=0.0)
         >>> quota.hear(Reading("requests", 60, 10, 30.0), taken, sent_at=0.0)
-        >>> quota.delay(1, now=0.0) # 10 in 30 s
-        3.0
+        >>> round(quota.delay(1, now=0.0), 1)  # 10 in 30 s, and a little for travel times
+        3.1
     """
 
     def __init__(self) -> None:
@@ -171,11 +178,11 @@ class Quota:
         first = self._first
         if first is None or abs(until - first.until) > 2 * TOLERANCE * self._longest + SOON:
             self._first = newest
-        elif said.unit == "tokens" and first.left - said.left > LEARNS * said.limit:
+        elif said.unit == "tokens" and first.left - said.left > CHARGED * said.limit:
             self._charge = (first.left - said.left) / (taken - first.taken)
 
     def _due(self, units: float, now: float) -> float:
-        newest, cost = self._newest, units * self._charge
+        newest, cost = self._newest, min(units * self._charge, self._limit)
         if newest is None:
             return now
         steadily = self._longest / self._limit  # seconds for a unit
