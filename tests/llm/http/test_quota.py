@@ -108,7 +108,7 @@ def test_what_is_left_is_spread_over_the_time_to_the_reset_less_what_is_in_fligh
     quota.hear(Reading("requests", 10, 4, 20.0), first, sent_at=0.0)  # 4 left after the first; two more left since
     assert quota.delay(1, now=0.0) == pytest.approx(10.21)
     quota.take(1, now=10.21)
-    assert quota.delay(1, now=10.21) == pytest.approx(10.21 - 0.02)  # a request that was late by 0.02 s is made up for
+    assert quota.delay(1, now=10.21) == pytest.approx(10.21 - 0.02)  # lateness is made up for
     quota.take(1, now=15.0)
     assert quota.delay(1, now=15.0) == pytest.approx(5.42)  # nothing is left
 

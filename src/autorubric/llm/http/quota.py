@@ -25,7 +25,7 @@ STEADY = 0.98
 FASTEST = 2.0
 """Most times the limit's own rate, so that what a sliding window gives back in a burst is not used in a burst."""
 
-CHARGED = 0.2
+CHARGED = 0.02
 """Share of a limit on tokens that must be used to tell how many tokens the endpoint charges for each of ours."""
 
 Unit: TypeAlias = Literal["requests", "tokens"]
