@@ -175,3 +175,21 @@ def test_a_wait_is_never_below_what_the_endpoint_asks_for() -> None:
 
 def test_no_wait_at_all_is_possible() -> None:
     assert Backoff(0.0, 0.0).wait(5, None, random.Random(1)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ([], "HTTP 500: []"),
+        ([{"error": {"message": "busy"}}, 7], "HTTP 500: busy"),
+        ([7], "HTTP 500: 7"),
+        ({}, "HTTP 500: {}"),
+        ({"error": []}, "HTTP 500: []"),
+        ({"error": {"metadata": []}}, 'HTTP 500: {"metadata": []}'),
+        (None, "HTTP 500: None"),
+        ("", "HTTP 500"),
+    ],
+)
+def test_an_error_body_of_any_shape_is_quoted(body: Any, message: str) -> None:
+    found = fault(500, body)
+    assert (found.message, found.kind, found.again) == (message, "server", True)
