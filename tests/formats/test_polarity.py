@@ -89,12 +89,12 @@ def test_where_met_is_good_pitfalls_become_demands_but_for_plain_faults(tmp_path
 
 @pytest.mark.parametrize("weight", [-1, -0.5])
 def test_a_small_negative_weight_alone_is_a_pitfall_too(weight: float, tmp_path: Path) -> None:
-    source = rar(tmp_path / "rar.jsonl", (1, "Fails to cite."), (weight, "Avoids jargon."))
+    source = rar(tmp_path / "rar.jsonl", (1, "Fails to cite."), (weight, "Avoids jargon."), (0, "Avoids haste."))
     audit = convert(source, tmp_path / "out.jsonl", "healthbench", Options(polarity="as-is")).polarity
-    assert dict(audit.counts) == {("positive", "fault"): 1, ("negative", "good"): 1}
+    assert dict(audit.counts) == {("positive", "fault"): 1, ("negative", "good"): 1, ("zero", "good"): 1}
     assert [text for _, _, text in audit.examples] == ["Fails to cite.", "Avoids jargon."]
     done = convert(source, tmp_path / "out.jsonl", "healthbench", Options(polarity="met-is-good", force=True))
-    assert weights(tmp_path / "out.jsonl") == [1, -weight]
+    assert weights(tmp_path / "out.jsonl") == [1, -weight, 0]
     assert (done.polarity.turned, done.polarity.kept) == (1, 0)
 
 
