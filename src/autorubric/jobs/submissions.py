@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item_rows import COLUMN_FLAG, ROLES, item_records
 from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable, is_label_table
 from autorubric.errors import InputError
@@ -33,17 +33,17 @@ class Submissions:
     Attributes:
         path: where it is.
         columns: columns that the user named, by what they hold.
-        own_rubrics: whether rows bring their rubrics, rather than one for all being given.
+        rubric: the rubric of all rows; None where each row brings its own.
         notes: takes a sentence for each column that was guessed.
     """
 
     path: Path
     columns: Mapping[str, str] = field(default_factory=dict)
-    own_rubrics: bool = False
+    rubric: Rubric | None = None
     notes: list[str] = field(default_factory=list)
 
     def items(self) -> list[DataItem]:
-        """The submissions; what a folder holds besides texts is named on standard error.
+        """The submissions; a warning names what else a directory holds.
 
         Raises:
             InputError: with one problem for each row that is none, or because there is nothing.
@@ -58,7 +58,7 @@ class Submissions:
         if problems or not items:
             raise InputError(problems or f"{self.path}: no submissions in it")
         bare = sum(item.rubric is None for item in items)
-        if bare and self.own_rubrics:
+        if bare and self.rubric is None:
             advice = "pass --rubric FILE for all of them, or name the column with --column rubric=NAME"
             raise InputError(f"{self.path}: {bare} of {len(items)} rows have no rubric; {advice}")
         return items
@@ -82,7 +82,8 @@ class Submissions:
 
     def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
         """The item of a row; none after adding to `problems` what is wrong with it."""
-        found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.own_rubrics)]
+        found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.rubric is None)]
+        found += self._label_problems(record)
         if not found:
             try:
                 yield _made(record)
@@ -90,8 +91,17 @@ class Submissions:
                 found = [_placed(problem, record.where) for problem in error.problems]
         problems += found
 
+    def _label_problems(self, record: Record) -> list[str]:
+        """What is wrong with a row's labels for the common rubric; labels for a row's own are read with the row."""
+        labels = record.fields.get("ground_truth")
+        if self.rubric is None or labels is None:
+            return []
+        found: list[str] = []
+        GroundTruthReader(self.rubric).read(labels, found)
+        return [f"{record.where}: {problem}" for problem in found]
 
-def columns_named(given: list[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
+
+def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
     """The columns of `--column ROLE=NAME` flags, by role.
 
     Raises:
@@ -102,6 +112,8 @@ def columns_named(given: list[str] | None, known: Sequence[str] = ROLES) -> dict
         {'submission': 'final answer'}
     """
     named: dict[str, str] = {}
+    if isinstance(given, Mapping):
+        given = [f"{role}={column}" for role, column in given.items()]
     for words in given or ():
         role, separator, column = words.partition("=")
         if not separator or not column or role not in known or role in named:
@@ -136,20 +148,15 @@ def _is_label_table(path: Path) -> bool:
 
 
 def dataset_in(path: Path) -> RubricDataset:
-    """The dataset in a file; what was guessed is named on standard error."""
-    with warnings.catch_warnings(record=True) as guesses:
-        warnings.simplefilter("always")
-        made = RubricDataset.from_file(path)
-    for guess in guesses:
-        print(f"note: {guess.message}", file=sys.stderr)
-    return made
+    """The dataset in a file; a warning names each column that was guessed."""
+    return RubricDataset.from_file(path)
 
 
 def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
-    """The dataset with the labels of a table; what was guessed is named on standard error."""
+    """The dataset with the labels of a table; a warning names each column that was guessed."""
     joined = table.joined(dataset)
     for note in table.notes:
-        print(f"note: {note}", file=sys.stderr)
+        warnings.warn(note, UserWarning, stacklevel=2)
     return joined
 
 
@@ -191,7 +198,7 @@ def _texts(folder: Path) -> list[Path]:
     if others:
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         named = ", ".join(others[:_MOST_NAMED]) + more
-        print(f"autorubric: {folder}: not graded, because no .txt or .md file: {named}", file=sys.stderr)
+        warnings.warn(f"{folder}: not graded, because no .txt or .md file: {named}", UserWarning, stacklevel=2)
     return texts
 
 
