@@ -62,7 +62,7 @@ def watch(event: str, args: tuple[Any, ...]) -> None:
 
 if __name__ == "__main__":
     LOG, FAILING = Path(sys.argv[1]), sys.argv[2]
-    os.fsync = fsync
+    os.fsync = fsync  # type: ignore[assignment]
     sqlite3.connect = lambda *args, **settings: _connect(*args, factory=Recorded, **settings)  # type: ignore[assignment]
     sys.addaudithook(watch)
 
