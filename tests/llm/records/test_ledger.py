@@ -52,7 +52,7 @@ def test_the_digest_of_a_row_covers_its_key_with_the_length_in_front() -> None:
 
 
 async def test_the_columns_of_a_call_hold_what_their_names_say(tmp_path: Path) -> None:
-    usage = Usage(10, 20, 3, 4)
+    usage = Usage(10, 20, 3, 4, 5)
     reply = Reply("MET", usage=usage, cost=0.25, latency=1.5, attempts=2)
     good = CallRow(a_key(1), "q1", "judge", "local/tiny", 3, 5, reply, cost_bound=0.5, token_bound=90, at=7.0)
     failed = CallRow(a_key(2), "q2", "merge", "local/big", 1, 0, Failure("server", "busy", 503, 4), at=8.0)
