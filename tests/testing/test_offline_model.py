@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from itertools import combinations
@@ -30,7 +31,7 @@ from autorubric.testing.offline import OfflineModel
 from autorubric.testing.offline_reading import find_constraints, find_language
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT.parent / "shared" / "data"
+DATA = ROOT / "tests" / "data"
 QUERIES = [json.loads(line) for line in (ROOT / "examples" / "queries.jsonl").read_text("utf-8").splitlines()]
 ICE = "Why does ice float on water? Use at most 60 words for a ten-year-old child and avoid the word density."
 BREAD = "Explain in at most 80 words why bread dough is slow in a cold kitchen."
@@ -325,11 +326,9 @@ def test_other_demands_are_read_with_their_values() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("name", ["mt_bench_questions.jsonl", "arena_hard_150_with_answers.jsonl"])
+@pytest.mark.parametrize("name", ["mt_bench.jsonl.gz", "arena_hard.jsonl.gz"])
 async def test_real_queries_give_rubrics_of_the_right_size(name: str) -> None:
-    if not (DATA / name).exists():
-        pytest.skip(f"{name} is not beside this checkout")
-    for line in (DATA / name).read_text("utf-8").splitlines():
+    for line in gzip.decompress((DATA / name).read_bytes()).splitlines():
         row = json.loads(line)
         rubric = await items("rubric", query=row["turns"][0] if "turns" in row else row["question"], reference="")
         assert 5 <= len(rubric) <= 12
