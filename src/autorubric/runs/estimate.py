@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autorubric.dataset import RubricDataset
-from autorubric.evaluation.copies import copies_in
-from autorubric.evaluation.run import DRAWS_A_GENERATION
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.limits import started
 from autorubric.llm.model import Model
 from autorubric.llm.records.keys import request_key
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable, Usage
+from autorubric.runs.plan import copies_in
+from autorubric.runs.run import DRAWS_A_GENERATION
 
 CHARS_A_TOKEN = 4
 
