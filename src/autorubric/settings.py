@@ -183,11 +183,13 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
     """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
 
     Raises:
-        ConfigError: it is not a mapping.
+        ConfigError: it is not a mapping, or an empty one.
     """
     values = read_document(path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
+    if not values:
+        raise ConfigError(f"{path}: there are no settings in it")
     for name, field in model.model_fields.items():
         value = values.get(name)
         if value is not None and Path in kinds_in(field.annotation):
