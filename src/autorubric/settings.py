@@ -294,7 +294,8 @@ def _told(model: type[Settings], problem: dict[str, Any], named: Callable[[str],
         noun = "key" if where else "setting"
         return [f"{where}unknown {noun} {field!r}" + (f"; did you mean {near!r}?" if near else "")]
     if kind == "missing":
-        return [f"{named(field)} is missing"]
+        advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
+        return [f"{named(field)} is missing{advice_on_file}"]
     shown = shortened(repr(value) if str(value).isprintable() else ascii(value), 200)
     message = str(raised) if raised is not None else problem["msg"].replace("Input should", "must")
     if flag_for(field, model.model_fields[field]).secret:

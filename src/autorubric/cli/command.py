@@ -108,7 +108,6 @@ def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
     }
     if flag.argument:
         made = typer.Argument(**{**options, "metavar": flag.name})
-        default = ... if field.is_required() else default
     else:
         names = [f"{flag.name}/--no-{flag.name[2:]}" if kind is bool and field.default else flag.name]
         made = typer.Option(*names, *filter(None, [flag.short]), **options)
