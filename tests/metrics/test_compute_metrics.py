@@ -28,8 +28,7 @@ from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, comput
 from autorubric.metrics.compare import compare_judges
 from autorubric.metrics.joining import Joined, Pair
 from autorubric.metrics.labelled_run import labelled_run
-from autorubric.metrics.score_pairs import score_rows
-from autorubric.metrics.score_rule import ScoreRule
+from autorubric.metrics.scores import ScoreRule, score_rows
 from autorubric.metrics.table import build_table
 
 Make = Callable[..., Any]

@@ -13,7 +13,7 @@ from autorubric.core.votes import MultiChoiceVerdict
 from autorubric.errors import InputError
 from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.judged_table import Report, example_run
-from autorubric.metrics.score_rule import ScoreRule
+from autorubric.metrics.scores import ScoreRule
 
 
 @dataclass

@@ -15,14 +15,14 @@ from autorubric.core.report import (
 )
 from autorubric.core.votes import JudgeVote
 from autorubric.errors import InputError
-from autorubric.metrics.criterion_structure import (
+from autorubric.metrics.item_analysis import (
     correlation_estimate,
     correlations,
     effective_criteria,
+    expected_group_variance,
     item_rest_correlations,
     score_shares,
 )
-from autorubric.metrics.group_variance import expected_group_variance
 from autorubric.metrics.judged_table import Report, example_run, judged_table
 from autorubric.metrics.worth import criteria_worth, rubric_worth
 

@@ -12,7 +12,7 @@ from autorubric import Criterion, CriterionOption, DataItem, Rubric, RubricDatas
 from autorubric.core.length_penalty import LengthPenalty, compute_length_penalty
 from autorubric.errors import InputError
 from autorubric.metrics import compute_metrics, ks_test
-from autorubric.metrics.icc import icc
+from autorubric.metrics.between_judges import icc
 from autorubric.metrics.judged_table import graded_items
 from autorubric.metrics.relabelling import relabelled
 from tests.metrics.conftest import Graded

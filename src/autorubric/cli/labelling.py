@@ -14,7 +14,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.corrected import CorrectedScores, corrected_scores
 from autorubric.metrics.corrected_rate import Corrections
-from autorubric.metrics.interval import Estimate
+from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.judged_pairs import JudgedPairs, judged_pairs
 from autorubric.metrics.label_choice import label_next, open_pairs, sampled_score, with_labels
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Floats
-from autorubric.metrics.distributions import normal_quantile
-from autorubric.metrics.interval import Interval, checked_confidence
+from autorubric.metrics.intervals import Interval, checked_confidence
+from autorubric.metrics.quantiles import normal_quantile
 
 Method: TypeAlias = Literal["bca", "percentile"]
 Statistic: TypeAlias = Callable[[Floats], Floats]

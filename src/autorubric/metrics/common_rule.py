@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from autorubric.core.verdict import CannotAssessStrategy
 from autorubric.metrics.labelled_run import LabelledRun
-from autorubric.metrics.score_pairs import score_pairs
-from autorubric.metrics.score_rule import ScoreRule, recorded_rule
+from autorubric.metrics.scores import ScoreRule, recorded_rule, score_pairs
 
 
 def rule_text(rule: ScoreRule) -> str:

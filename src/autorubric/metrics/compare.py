@@ -16,7 +16,7 @@ from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode, sett
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
 from autorubric.metrics.bootstrap import Bootstrap, Statistic, bootstrap_intervals
 from autorubric.metrics.common_rule import with_one_rule
-from autorubric.metrics.holm import holm
+from autorubric.metrics.intervals import holm
 from autorubric.metrics.joining import GradedItems
 from autorubric.metrics.labelled_run import LabelledRun, labelled_run
 from autorubric.metrics.pooled import as_pooled

@@ -16,30 +16,25 @@ from autorubric.metrics.abstentions import (
     na_stats,
 )
 from autorubric.metrics.arrays import defined
-from autorubric.metrics.balanced_accuracy import balanced_accuracy
 from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
-from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import FAILED
 from autorubric.metrics.common_rule import rule_text
-from autorubric.metrics.confusion import confusion_counts
+from autorubric.metrics.confusion import balanced_accuracy, confusion_counts, mcc, precision_recall
 from autorubric.metrics.criterion_agreement import criterion_agreement
 from autorubric.metrics.criterion_results import CriterionMetricsUnion
-from autorubric.metrics.gwet import gwets
-from autorubric.metrics.interval import Interval, checked_confidence
+from autorubric.metrics.intervals import Interval, checked_confidence, wilson_interval
 from autorubric.metrics.joining import GradedItems
+from autorubric.metrics.kappa import gwets, kappas
 from autorubric.metrics.labelled_run import LabelledRun, PerItemMetrics, labelled_run
-from autorubric.metrics.mcc import mcc
 from autorubric.metrics.per_judge import per_judge_metrics, without_each_judge
 from autorubric.metrics.pooled import as_pooled, pooled_by_scale
-from autorubric.metrics.precision_recall import precision_recall
 from autorubric.metrics.results import BootstrapResults, MetricsResult, PooledScaleMetrics
-from autorubric.metrics.score_agreement import score_agreement
+from autorubric.metrics.scores import score_agreement
 from autorubric.metrics.self_consistency import self_consistency
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.subsets import by_tag, part_figures
 from autorubric.metrics.sums import FIGURES, Layout, contributions, figures
-from autorubric.metrics.wilson import wilson_interval
 
 
 def compute_metrics(  # noqa: PLR0913 (published signature)

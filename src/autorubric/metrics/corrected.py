@@ -16,7 +16,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.corrected_mean import ScoreRange, correct_mean, plain_mean
 from autorubric.metrics.corrected_rate import Corrections, correct_rate, plain_rate
-from autorubric.metrics.interval import Estimate
+from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.judged_table import (
     Graded,
     GradedRun,
@@ -26,7 +26,7 @@ from autorubric.metrics.judged_table import (
     judged_table,
     left_out,
 )
-from autorubric.metrics.score_rule import ScoreRule, grader_settings, recorded_rule
+from autorubric.metrics.scores import ScoreRule, grader_settings, recorded_rule
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 
 from autorubric.metrics.abstentions import Modes, coverage_of, settled_votes
-from autorubric.metrics.accuracy import accuracies, accuracy
 from autorubric.metrics.arrays import Floats, Ints, defined
-from autorubric.metrics.balanced_accuracy import balanced_accuracy
 from autorubric.metrics.between_judges import BetweenJudges, between_judges
-from autorubric.metrics.cohen_kappa import agreement_weights, kappas
 from autorubric.metrics.column import Column
-from autorubric.metrics.confusion import confusion_counts
-from autorubric.metrics.correlation import correlation
+from autorubric.metrics.confusion import (
+    accuracies,
+    accuracy,
+    balanced_accuracy,
+    confusion_counts,
+    mcc,
+    precision_recall,
+)
+from autorubric.metrics.correlation import correlation, mae, rmse
 from autorubric.metrics.criterion_results import (
     ConfusionMatrix,
     CriterionMetrics,
@@ -24,13 +28,10 @@ from autorubric.metrics.criterion_results import (
     OptionMetrics,
     OrdinalCriterionMetrics,
 )
-from autorubric.metrics.error_size import mae, rmse
-from autorubric.metrics.gwet import gwets
-from autorubric.metrics.mcc import mcc
-from autorubric.metrics.precision_recall import precision_recall
+from autorubric.metrics.intervals import wilson_interval
+from autorubric.metrics.kappa import agreement_weights, gwets, kappas
 from autorubric.metrics.statistic_results import ConfidenceInterval, kappa_word
 from autorubric.metrics.table import Points
-from autorubric.metrics.wilson import wilson_interval
 
 
 def kappa_weights(column: Column, categories: int) -> Floats:

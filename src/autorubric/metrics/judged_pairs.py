@@ -25,7 +25,7 @@ from autorubric.metrics.judged_table import (
     truth_values,
     vote_dissent,
 )
-from autorubric.metrics.score_rule import ScoreRule, grader_settings, recorded_rule
+from autorubric.metrics.scores import ScoreRule, grader_settings, recorded_rule
 from autorubric.metrics.verdicts import Entry
 
 Integers: TypeAlias = npt.NDArray[np.int64]

@@ -22,10 +22,10 @@ from autorubric.core.scoring import cell
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.distributions import normal_quantile
-from autorubric.metrics.interval import Estimate, Interval, checked_confidence
+from autorubric.metrics.intervals import Estimate, Interval, checked_confidence
 from autorubric.metrics.judged_pairs import Integers, JudgedPairs, judged_pairs
 from autorubric.metrics.judged_table import Array, GradedRun, Report
+from autorubric.metrics.quantiles import normal_quantile
 
 _UNIFORM_PART = 0.1
 _LEAST_DOUBT, _MOST_DOUBT = 0.02, 0.9

@@ -15,8 +15,7 @@ from autorubric.metrics.abstentions import Modes, settled
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.joining import GradedItems, join
 from autorubric.metrics.repeated_votes import refuse_repeated_votes
-from autorubric.metrics.score_pairs import ScorePairs, score_pairs
-from autorubric.metrics.score_rule import grader_settings
+from autorubric.metrics.scores import ScorePairs, grader_settings, score_pairs
 from autorubric.metrics.table import Points, Table, build_table
 
 PerItemMetrics: TypeAlias = Literal["auto", "pooled", "per_criterion"]

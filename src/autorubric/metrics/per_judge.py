@@ -13,18 +13,14 @@ from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.base_rate import base_rate
 from autorubric.metrics.between_judges import between_judges
 from autorubric.metrics.bootstrap import Bootstrap
-from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED
-from autorubric.metrics.confusion import confusion_counts
+from autorubric.metrics.confusion import confusion_counts, mcc, precision_recall
 from autorubric.metrics.criterion_agreement import kappa_weights
 from autorubric.metrics.criterion_results import ConfusionMatrix
-from autorubric.metrics.gwet import gwets
+from autorubric.metrics.kappa import gwets, kappas
 from autorubric.metrics.labelled_run import LabelledRun
-from autorubric.metrics.mcc import mcc
-from autorubric.metrics.precision_recall import precision_recall
 from autorubric.metrics.results import JudgeInfluence, JudgeMetrics
-from autorubric.metrics.score_agreement import score_agreement
-from autorubric.metrics.score_pairs import score_pairs
+from autorubric.metrics.scores import score_agreement, score_pairs
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.subsets import part_figures
 from autorubric.metrics.table import Points, Table

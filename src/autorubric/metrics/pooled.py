@@ -10,21 +10,14 @@ import numpy as np
 
 from autorubric.metrics.abstentions import Modes, coverage_of
 from autorubric.metrics.arrays import Floats, Ints, defined
-from autorubric.metrics.balanced_accuracy import balanced_accuracy
 from autorubric.metrics.base_rate import base_rate
-from autorubric.metrics.cohen_kappa import kappas
+from autorubric.metrics.between_judges import krippendorff_alpha, rating_counts
 from autorubric.metrics.column import ABSTAINED, Column, CriterionType
-from autorubric.metrics.confusion import confusion_counts
+from autorubric.metrics.confusion import balanced_accuracy, confusion_counts, mcc, precision_recall
+from autorubric.metrics.correlation import mae, pearson, rmse, spearman
 from autorubric.metrics.criterion_results import ConfusionMatrix
-from autorubric.metrics.error_size import mae, rmse
-from autorubric.metrics.gwet import gwets
-from autorubric.metrics.krippendorff_alpha import krippendorff_alpha
-from autorubric.metrics.mcc import mcc
-from autorubric.metrics.pearson import pearson
-from autorubric.metrics.precision_recall import precision_recall
-from autorubric.metrics.ratings import rating_counts
+from autorubric.metrics.kappa import gwets, kappas
 from autorubric.metrics.results import PooledScaleMetrics
-from autorubric.metrics.spearman import spearman
 from autorubric.metrics.table import Points, Table
 
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from pydantic import ConfigDict
 
 from autorubric.core.display import BriefModel
-from autorubric.metrics.interval import Interval
+from autorubric.metrics.intervals import Interval
 
 INSUFFICIENT = "insufficient data"
 UNDEFINED = "undefined"

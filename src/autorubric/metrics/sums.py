@@ -12,9 +12,9 @@ import numpy as np
 
 from autorubric.metrics.abstentions import Modes
 from autorubric.metrics.arrays import Floats, ratio
-from autorubric.metrics.cohen_kappa import kappas
 from autorubric.metrics.criterion_agreement import kappa_weights
-from autorubric.metrics.score_pairs import ScorePairs
+from autorubric.metrics.kappa import kappas
+from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.table import Points, Table
 
 SCORE_SUMS = 6

@@ -13,16 +13,18 @@ import numpy.typing as npt
 from autorubric.core.display import Displayed, flat, listed
 from autorubric.dataset import RubricDataset
 from autorubric.metrics.corrected_mean import ScoreRange, plain_mean
-from autorubric.metrics.criterion_structure import (
+from autorubric.metrics.intervals import Estimate, checked_confidence, wilson_interval
+from autorubric.metrics.item_analysis import (
+    GroupVariance,
+    ItemResponse,
     correlation_estimate,
     correlations,
     effective_criteria,
+    expected_group_variance,
+    fit_item_response,
     item_rest_correlations,
     score_shares,
 )
-from autorubric.metrics.group_variance import GroupVariance, expected_group_variance
-from autorubric.metrics.interval import Estimate, checked_confidence
-from autorubric.metrics.item_response import ItemResponse, fit_item_response
 from autorubric.metrics.judged_table import (
     Array,
     GradedRun,
@@ -32,7 +34,6 @@ from autorubric.metrics.judged_table import (
     judged_table,
     left_out,
 )
-from autorubric.metrics.wilson import wilson_interval
 from autorubric.metrics.worth_advice import Advice, Signs, Thresholds, advise
 
 _DEFAULT_THRESHOLDS = Thresholds()

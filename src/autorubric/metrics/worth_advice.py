@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from autorubric.metrics.interval import Estimate
+from autorubric.metrics.intervals import Estimate
 
 Advice: TypeAlias = Literal["drop", "relabel", "sharpen", "merge", "keep"]
 
@@ -75,7 +75,7 @@ def advise(signs: Signs, thresholds: Thresholds) -> tuple[Advice, str]:
     """What to do about a criterion, and why in one sentence with the figures.
 
     Example:
-        >>> from autorubric.metrics.interval import Interval
+        >>> from autorubric.metrics.intervals import Interval
         >>> met, unknown = Estimate(0.99, Interval(0.97, 1.0), 200), Estimate(None)
         >>> advise(Signs(met, unknown, unknown, unknown, None, False, None, unknown), Thresholds())
         ('drop', 'pass rate 0.99 [0.97, 1.00] over 200 submissions: it tells none apart')

@@ -1,4 +1,4 @@
-"""The scores that the labels would have given, by the rule of the run itself."""
+"""Scores and the scores that the labels would have given, by the scoring rule of the run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,46 @@ import numpy as np
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.column import ABSTAINED, FAILED, Column
-from autorubric.metrics.score_rule import ScoreRule, recorded_rule
+from autorubric.metrics.correlation import correlation, mae, rmse
+from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.table import Table
+
+
+class ScoreRule(NamedTuple):
+    """How a run makes scores of verdicts.
+
+    Attributes:
+        cannot_assess: what an abstention does.
+        normalize: scores in [0, 1]; False for bare sums.
+    """
+
+    cannot_assess: CannotAssessConfig = CannotAssessConfig()
+    normalize: bool = True
+
+
+def grader_settings(run: object) -> Mapping[str, Any] | None:
+    """What a run recorded of its grader; None where it recorded nothing.
+
+    Example:
+        >>> grader_settings([]) is None
+        True
+    """
+    found = getattr(run, "grader_config", None)
+    return found if isinstance(found, Mapping) else None
+
+
+def recorded_rule(settings: Mapping[str, Any] | None) -> ScoreRule | None:
+    """The rule that a grader's settings state; None where they state none.
+
+    Example:
+        >>> recorded_rule({"normalize": False}).normalize, recorded_rule({"judges": []})
+        (False, None)
+    """
+    if settings is None or "normalize" not in settings:
+        return None
+    config = CannotAssessConfig.model_validate(settings.get("cannot_assess") or {})
+    return ScoreRule(config, bool(settings["normalize"]))
+
 
 _CLOSE = 1e-9
 
@@ -150,3 +188,21 @@ def _rule(
             if np.allclose(by_rule[~np.isnan(scores)], scores[~np.isnan(scores)], rtol=0.0, atol=_CLOSE):
                 return rule, by_rule
     return default, made
+
+
+_PLACES = 12
+
+
+def score_agreement(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:
+    """The fields of a result that are about scores, by name."""
+    judged, true = pairs.judged, pairs.true
+    # Sums in another order differ in their last digits: scores that are equal on paper are ties.
+    ranked = np.round(judged, _PLACES), np.round(true, _PLACES)
+    return {
+        "score_rmse": rmse(judged, true),
+        "score_mae": mae(judged, true),
+        "score_spearman": correlation(*ranked, "spearman", confidence),
+        "score_kendall": correlation(*ranked, "kendall", confidence),
+        "score_pearson": correlation(judged, true, "pearson", confidence),
+        "bias": systematic_bias(judged, true, confidence=confidence),
+    }
