@@ -12,7 +12,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Ints, defined
-from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED, Column
+from autorubric.metrics.columns import ABSENT, ABSTAINED, FAILED, Column
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStats, NAStats
 from autorubric.metrics.kappa import kappas

@@ -182,7 +182,6 @@ def expected_group_variance(rewards: npt.ArrayLike, queries: Sequence[Hashable],
     return GroupVariance(within, within * (n - 1) / n, silent, len(several))
 
 
-
 _ABILITIES = np.linspace(-5.0, 5.0, 41)
 _PRIOR = np.exp(-(_ABILITIES**2) / 2.0) / np.exp(-(_ABILITIES**2) / 2.0).sum()
 _MOST_ROUNDS = 500

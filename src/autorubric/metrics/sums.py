@@ -1,6 +1,6 @@
-"""What each item adds to the sums that agreement is a function of, and the figures of such sums.
+"""What each item adds to the sums that agreement is a function of, and the statistics of such sums.
 
-For every criterion the cells of its table of counts, then the sums of the score differences. Everything that is
+For every criterion the cells of its confusion matrix, then the sums of the score differences. Everything that is
 bootstrapped or permuted is a function of these alone.
 """
 
@@ -12,13 +12,28 @@ import numpy as np
 
 from autorubric.metrics.abstentions import Modes
 from autorubric.metrics.arrays import Floats, ratio
-from autorubric.metrics.criterion_agreement import kappa_weights
-from autorubric.metrics.kappa import kappas
+from autorubric.metrics.columns import Column
+from autorubric.metrics.kappa import agreement_weights, kappas
 from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.table import Points, Table
 
 SCORE_SUMS = 6
 """Score pairs: how many, Σ difference, Σ difference², Σ |difference|, Σ judged, Σ true."""
+SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
+"""The first statistics of `summed_statistics`: `kappa` is over all binary pairs. Those of the criteria follow."""
+
+
+def kappa_weights(column: Column, categories: int) -> Floats:
+    """How much each pair of a criterion's categories counts as agreement: quadratic by value where they are ordered.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> kappa_weights(Column.of(Criterion(requirement="Is brief"), 0), 2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if column.kind == "ordinal" and categories == len(column.values):
+        return agreement_weights(column.values, "quadratic")
+    return np.eye(categories)
 
 
 @dataclass(frozen=True)
@@ -71,7 +86,7 @@ def contributions(table: Table, points: Points, scores: ScorePairs, layout: Layo
     return found
 
 
-def figures(sums: Floats, layout: Layout) -> Floats:
+def summed_statistics(sums: Floats, layout: Layout) -> Floats:
     """Accuracy, mean κ, binary κ, score RMSE, bias and MAE, then the κ of every criterion, of sums (…, m).
 
     The mean κ is over the criteria whose κ is defined in these sums.
@@ -90,7 +105,3 @@ def figures(sums: Floats, layout: Layout) -> Floats:
         [ratio(hits, total), mean, micro, np.sqrt(ratio(squares, n)), ratio(shift, n), ratio(sizes, n), *each],
         axis=-1,
     )
-
-
-FIGURES = ("accuracy", "mean_kappa", "micro_kappa", "rmse", "bias", "mae")
-"""The names of the first figures; those of the criteria follow."""

@@ -1,4 +1,4 @@
-"""A criterion as a column of codes: what each code means and is worth."""
+"""A criterion as a column of codes, and the codes of verdicts, options and labels."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ import numpy as np
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.report_scoring import worst_value
+from autorubric.errors import InputError
 from autorubric.metrics.arrays import Floats, Ints
 
 CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal"]
 
 MET_CODE, UNMET_CODE = 0, 1
 ABSTAINED, FAILED, ABSENT = -1, -2, -3
-"""Codes below 0 are no category: the judge (or the person) could not say, there is no verdict, nobody was asked."""
-
-
-def classify_criterion(criterion: Criterion) -> CriterionType:
-    """Whether a criterion is binary, or multi-choice with or without an order.
-
-    Example:
-        >>> classify_criterion(Criterion(requirement="Is brief"))
-        'binary'
-    """
-    return "binary" if criterion.options is None else criterion.scale_type
+"""Codes below 0 are no category: an abstention, a failed judgment, no judgment (or no label) at all."""
+VERDICT_CODES = {"MET": MET_CODE, "UNMET": UNMET_CODE, "CANNOT_ASSESS": ABSTAINED, None: FAILED}
+"""By verdict: a `CriterionVerdict` finds its code like its name, as it is a string."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +31,11 @@ class Column:
         index: its place among the columns.
         name: its name, or `C1`, `C2`, … where it has none.
         kind: binary, ordinal or nominal.
-        labels: the categories that are scored: MET and UNMET, or the options without those that mean
-            "not applicable".
+        labels: the scored categories: MET and UNMET, or the options without "not applicable".
         values: of the categories.
         option_codes: the code of each option; ABSTAINED for "not applicable".
-        worst: the category that an abstention becomes where it counts as unmet.
-        has_na: whether an abstention can be chosen.
+        worst: the category of an abstention that counts as unmet.
+        label_codes: the code of each option's label.
     """
 
     criterion: Criterion
@@ -85,7 +77,7 @@ class Column:
 
     @property
     def ranks(self) -> Ints:
-        """The place of each category in the order of their values, from 0; equal values share a place."""
+        """The rank of each category by value, from 0; equal values share a rank."""
         return np.asarray(np.unique(self.values, return_inverse=True)[1], np.int64)
 
     @property
@@ -94,15 +86,73 @@ class Column:
         return worst_value(self.criterion)
 
     def code_of_label(self, label: str) -> int:
-        """The code of an option's label, whatever its case and outer spaces."""
+        """The code of a label of the ground truth: a verdict, or an option's label whatever its case.
+
+        Raises:
+            ValueError: the criterion has no such label.
+        """
+        if self.kind == "binary":
+            return VERDICT_CODES[label] if label in VERDICT_CODES else _verdict_code(label)
         code = self.label_codes.get(label)
         return self.option_codes[self.criterion.find_option_by_label(label)] if code is None else code
 
+    def code_of_verdict(self, verdict: str | None) -> int:
+        """The code of a verdict of the run.
+
+        Raises:
+            InputError: the criterion asks for one of its options.
+        """
+        code = VERDICT_CODES[verdict]
+        if code >= 0 and self.kind != "binary":
+            word = getattr(verdict, "value", verdict)
+            raise InputError(f"criterion {self.name!r} asks for one of its options, but the run says {word}")
+        return code
+
+    def code_of_choice(self, index: int | None, label: str | None) -> int:
+        """The code of an option that the run chose, found by label since the labels may list options differently.
+
+        Raises:
+            InputError: the criterion has no such option.
+        """
+        if self.kind == "binary":
+            raise InputError(f"criterion {self.name!r} asks for MET or UNMET, but the run chose {label!r}")
+        if label is None:
+            return self.code_of_option(index)
+        try:
+            return self.code_of_label(label)
+        except ValueError as error:
+            raise InputError(f"criterion {self.name!r} has no option {label!r}, which the run chose") from error
+
     def code_of_option(self, index: int | None) -> int:
-        """The code of an option's index; one past the end is the option that judges add for "not applicable"."""
+        """The code of an option's index; one past the end is the "not applicable" that judges add."""
         if index is None or index >= len(self.option_codes):
             return ABSTAINED
         return self.option_codes[index]
+
+
+def _verdict_code(label: str) -> int:
+    word = label.strip().upper()
+    if word not in VERDICT_CODES:
+        raise ValueError(f"{label!r} is not one of MET, UNMET, CANNOT_ASSESS")
+    return VERDICT_CODES[word]
+
+
+def value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
+    """The values of each column's categories (columns × most categories), padded with `filler`."""
+    values = np.full((len(columns), max((len(column.values) for column in columns), default=1)), filler)
+    for place, column in enumerate(columns):
+        values[place, : len(column.values)] = column.values
+    return values
+
+
+def classify_criterion(criterion: Criterion) -> CriterionType:
+    """Whether a criterion is binary, or multi-choice with or without an order.
+
+    Example:
+        >>> classify_criterion(Criterion(requirement="Is brief"))
+        'binary'
+    """
+    return "binary" if criterion.options is None else criterion.scale_type
 
 
 def classify_criteria(criteria: Sequence[Criterion]) -> list[CriterionType]:
