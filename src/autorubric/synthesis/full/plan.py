@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autorubric.checks.packages import PACKAGES
+from autorubric.checks import PACKAGES
 from autorubric.extras import require
 from autorubric.graders.asking import JudgeOptions
 from autorubric.synthesis.full.drafting import own_response_stage, pitfall_stage, rubric_stage
