@@ -22,6 +22,7 @@ from autorubric.metrics.summary import consistency_lines, shown, worst_first
 
 _TRUST = 0.61
 _DISTRUST = 0.41
+_WITH_INTERVALS = ("kappa", "accuracy")
 
 
 class Ranged(NamedTuple):
@@ -176,7 +177,13 @@ def sentences(found: MetricsResult) -> Iterator[str]:
 
 def _statistics(part: MeasuredModel) -> dict[str, Any]:
     """A cell for each statistic that has a column, those of installed packages included."""
-    return {one.title: Ranged.of(part.value(one.name), part.interval(one.name)) for one in statistics() if one.title}
+    return {
+        one.title: Ranged.of(part.value(one.name), part.interval(one.name))
+        if one.name in _WITH_INTERVALS
+        else part.value(one.name)
+        for one in statistics()
+        if one.title
+    }
 
 
 def _criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ Method: TypeAlias = Literal["bca", "percentile"]
 Statistic: TypeAlias = Callable[[Floats], Floats]
 """From sums (…, m) to figures (…, s); NaN where a figure is undefined."""
 
-_BLOCK = 4_000_000
+_BLOCK = 500_000
 _LEAST_DEFINED = 0.9
 """The share of replicates in which a figure must be defined to have an interval."""
 _NO_SPREAD = 1e-12

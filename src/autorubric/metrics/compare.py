@@ -242,7 +242,7 @@ def _exchanged(a: Floats, b: Floats, difference: Statistic, drawing: Bootstrap) 
     seen = difference(totals)
     as_much = np.ones(len(seen))
     known = np.ones(len(seen))
-    block = max(1, 4_000_000 // len(a))
+    block = max(1, 500_000 // len(a))
     for start in range(0, drawing.replicates, block):
         size = min(block, drawing.replicates - start)
         differences = difference(totals + rng.integers(0, 2, (size, len(a))).astype(float) @ gap)

@@ -156,31 +156,42 @@ class _Builder:
             self._graded.add(index)
             self._add_item(index, item, entries, {**report, "error": result.get("error") or report.get("error")})
         self._total += 1
-        self._add_repeats(entries)
 
     def _add_item(
         self, index: int, item: DataItem | None, entries: list[Mapping[str, Any]], report: Mapping[str, Any]
     ) -> None:
         criteria = [_fields(entry.get("criterion") or entry) for entry in entries]
         item, rubric = self._item(index, item, criteria)
-        said = [(criterion.get("name"), criterion["requirement"]) for criterion in criteria]
-        order = match_criteria(said, rubric.rubric) if entries else range(0)
+        columns, requirements = self._columns.of(rubric)
+        order: Sequence[int] | None = range(len(entries))
+        if entries and [criterion["requirement"] for criterion in criteria] != requirements:
+            said = [(criterion.get("name"), criterion["requirement"]) for criterion in criteria]
+            order = match_criteria(said, rubric.rubric)
+            if order is None:
+                self._problems.append(describe_mismatch(index, item, said, rubric))
         if order is None:
-            self._problems.append(describe_mismatch(index, item, said, rubric))
             return
-        columns = self._columns.of(rubric)
-        self._row.extend([len(self._items)] * len(columns))
-        self._column.extend(column.index for column in columns)
-        labels = item.ground_truth
-        self._truth.extend([ABSENT] * len(columns) if labels is None else map(Column.code_of_label, columns, labels))
+        labels, size = item.ground_truth, len(columns)
+        self._row.extend([len(self._items)] * size)
+        self._column.extend([column.index for column in columns])
+        self._truth.extend([ABSENT] * size if labels is None else map(Column.code_of_label, columns, labels))
+        self._judged.extend([FAILED] * size)
+        for numbers in (self._means, self._dissent, self._confidence):
+            numbers.extend([math.nan] * size)
+        first = len(self._judged) - size
+        for point, place, column in zip(range(first, first + size), order, columns, strict=False):
+            self._set_entry(point, entries[place], column)
+            if len(self._votes.twice) and labels is not None:
+                self._note_repeated_vote(item.id or index, column)
         self._add_row(index, labels is not None, entries, report)
-        if not entries:
-            self._judged.extend([FAILED] * len(columns))
-            for numbers in (self._means, self._dissent, self._confidence):
-                numbers.extend([math.nan] * len(columns))
-            return
-        for place, column in zip(order, columns, strict=True):
-            self._add_entry(entries[place], column, item, index)
+        self._add_repeats()
+
+    def _note_repeated_vote(self, item: object, column: Column) -> None:
+        judge = self._votes.twice.pop()
+        self._repeated_votes.append(
+            f"item {item}: judge {judge!r} voted more than once on {column.name!r}; expected one vote of each judge "
+            "that is not superseded"
+        )
 
     def _item(
         self, index: int, item: DataItem | None, criteria: Iterable[Mapping[str, Any]]
@@ -204,42 +215,34 @@ class _Builder:
         self._failed.append(n_failed == len(entries) or (report["error"] is not None and not n_failed))
         self._judge_scores.append(report.get("judge_scores") or {})
 
-    def _add_entry(self, entry: Mapping[str, Any], column: Column, item: DataItem, index: int) -> None:
+    def _set_entry(self, point: int, entry: Mapping[str, Any], column: Column) -> None:
+        """Write the verdict and the votes on one criterion to a point that counts as failed so far."""
         ensemble = "criterion" in entry
         choice = entry.get("final_multi_choice_verdict" if ensemble else "multi_choice_verdict")
-        mean = math.nan
-        if entry.get("error") is not None:
-            code = FAILED
-        elif choice is None:
-            code = column.code_of_verdict(entry.get("final_verdict" if ensemble else "verdict"))
-        else:
-            choice = _fields(choice)
-            code = ABSTAINED if choice.get("na") else column.code_of_choice(*_chosen(choice))
-            mean = choice.get("aggregated_value", math.nan)
+        if entry.get("error") is None:
+            if choice is None:
+                verdict = entry.get("final_verdict" if ensemble else "verdict")
+                self._judged[point] = column.code_of_verdict(verdict)
+            else:
+                choice = _fields(choice)
+                self._judged[point] = ABSTAINED if choice.get("na") else column.code_of_choice(*_chosen(choice))
+        if choice is not None:
+            self._means[point] = _fields(choice).get("aggregated_value", math.nan)
         confidence = entry.get("confidence")
-        point = len(self._judged)
-        self._judged.append(code)
-        self._means.append(mean)
-        self._confidence.append(math.nan if confidence is None else confidence)
-        votes = entry.get("votes") or entry.get("multi_choice_votes") or ()
-        self._dissent.append(self._votes.add(point, votes, column) if votes else math.nan)
-        if len(votes) > 1 and item.ground_truth is not None:
-            judge = _voted_twice(votes)
-            if judge is not None:
-                self._repeated_votes.append(
-                    f"item {item.id or index}: judge {judge!r} voted more than once on {column.name!r}; expected one "
-                    "vote of each judge that is not superseded"
-                )
+        if confidence is not None:
+            self._confidence[point] = confidence
+        votes = entry.get("votes") or entry.get("multi_choice_votes")
+        if votes:
+            self._dissent[point] = self._votes.add(point, votes, column)
 
-    def _add_repeats(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Take in what judges that were asked repeatedly said each time."""
+    def _add_repeats(self) -> None:
+        """Take in what judges that were asked repeatedly said each time about the last item."""
         by_judge: dict[str, list[JudgeVote | MultiChoiceJudgeVote]] = {}
-        for entry in entries:
-            for kind, name in ((JudgeVote, "votes"), (MultiChoiceJudgeVote, "multi_choice_votes")):
-                for vote in entry.get(name) or ():
-                    if _fields(vote).get("repeats"):
-                        made = kind.model_validate(vote)
-                        by_judge.setdefault(made.judge_id, []).append(made)
+        for vote in self._votes.repeated:
+            kind = JudgeVote if "verdict" in _fields(vote) else MultiChoiceJudgeVote
+            made = kind.model_validate(vote)
+            by_judge.setdefault(made.judge_id, []).append(made)
+        self._votes.repeated.clear()
         for judge, votes in by_judge.items():
             self._consistency.setdefault(judge, SelfConsistency(judge)).add(votes)
 
@@ -296,6 +299,10 @@ class _Votes:
         self._places: dict[str, int] = {}
         self._point, self._judge, self._code = (array("q") for _ in range(3))
         self.superseded = False
+        self.repeated: list[Any] = []
+        """Votes with repeats, for the caller to take."""
+        self.twice: list[str] = []
+        """Judges that voted twice on a criterion, for the caller to take."""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -304,26 +311,22 @@ class _Votes:
     def add(self, point: int, votes: Sequence[Any], column: Column) -> float:
         """Take in the votes on one criterion; the share of pairs of votes that differ, NaN with fewer than two."""
         words: list[object] = []
-        for found in map(_fields, votes):
-            superseded, error = found.get("superseded", False), found.get("error")
-            self.superseded |= superseded
+        for vote in votes:
+            found = vote if type(vote) is dict else vars(vote)
+            code, superseded = _vote_code(found, column), found.get("superseded", False)
             self._point.append(point)
             self._judge.append(self._places.setdefault(found["judge_id"], len(self._places)))
-            if error is not None:
-                self._code.append(FAILED)
-                continue
-            binary = "verdict" in found
-            if binary:
-                code = column.code_of_verdict(found["verdict"])
-            else:
-                code = ABSTAINED if found.get("na") else column.code_of_choice(*_chosen(found))
             self._code.append(code)
-            if not superseded:
-                words.append(code if binary else found.get("selected_index"))
-        pairs = math.comb(len(words), 2)
-        if not pairs:
+            if found.get("repeats"):
+                self.repeated.append(vote)
+            self.superseded |= superseded
+            if not superseded and found.get("error") is None:
+                words.append(found.get("selected_index", code))
+        if len(votes) > 1:
+            self.twice = _voted_twice(votes)
+        if len(words) < 2:
             return math.nan
-        return 1.0 - sum(math.comb(count, 2) for count in Counter(words).values()) / pairs
+        return 1.0 - sum(math.comb(count, 2) for count in Counter(words).values()) / math.comb(len(words), 2)
 
     def matrix(self, points: int) -> Ints:
         votes = np.full((len(self._places), points), ABSENT, np.int64)
@@ -335,15 +338,23 @@ def _chosen(found: Mapping[str, Any]) -> tuple[int | None, str | None]:
     return found.get("selected_index"), found.get("selected_label")
 
 
-def _voted_twice(votes: Sequence[Any]) -> str | None:
-    """The judge that has two votes that count; of several votes all but the last must be superseded."""
+def _vote_code(found: Mapping[str, Any], column: Column) -> int:
+    if found.get("error") is not None:
+        return FAILED
+    if "verdict" in found:
+        return column.code_of_verdict(found["verdict"])
+    return ABSTAINED if found.get("na") else column.code_of_choice(*_chosen(found))
+
+
+def _voted_twice(votes: Sequence[Any]) -> list[str]:
+    """The first judge with two votes that count; of several votes all but the last must be superseded."""
     counts: set[str] = set()
     for found in map(_fields, votes):
         if found["judge_id"] in counts:
-            return str(found["judge_id"])
+            return [found["judge_id"]]
         if not found.get("superseded"):
             counts.add(found["judge_id"])
-    return None
+    return []
 
 
 def _scores_by_judge(judges: Sequence[str], said: Sequence[Mapping[str, float | None]]) -> Floats:
@@ -360,18 +371,21 @@ class _Columns:
     """The columns of all rubrics, each criterion once."""
 
     def __init__(self) -> None:
-        self._by_rubric: dict[int, tuple[Column, ...]] = {}
+        self._by_rubric: dict[int, tuple[tuple[Column, ...], list[str]]] = {}
         self._kept: list[Rubric] = []
         self._by_criterion: dict[Hashable, Column] = {}
         self._names: set[str] = set()
 
-    def of(self, rubric: Rubric) -> tuple[Column, ...]:
+    def of(self, rubric: Rubric) -> tuple[tuple[Column, ...], list[str]]:
+        """The columns of a rubric, and its requirements."""
         found = self._by_rubric.get(id(rubric))
         if found is None:
             seen: Counter[Hashable] = Counter()
             names = criterion_names(rubric.rubric)
-            found = tuple(self._column(name, criterion, seen) for name, criterion in zip(names, rubric, strict=True))
-            self._by_rubric[id(rubric)] = found
+            columns = tuple(
+                self._column(name, criterion, seen) for name, criterion in zip(names, rubric, strict=True)
+            )
+            found = self._by_rubric[id(rubric)] = columns, [criterion.requirement for criterion in rubric]
             self._kept.append(rubric)  # an id belongs to an object only as long as it lives
         return found
 
