@@ -124,7 +124,7 @@ def run() -> None:
             directory.mkdir()
             write_run(directory, items, 10)
             size = (directory / ITEMS_FILE).stat().st_size / 1e6
-            cpu, memory = resources([sys.executable, "-m", "autorubric", "agree", str(directory)])
+            cpu, memory = resources("agree", str(directory))
             print(
                 f"{items * 10:>9,} pairs ({size:4.0f} MB): agree takes {cpu:5.2f} s of CPU, {memory:4.0f} MB at most"
             )

@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from autorubric.graders.few_shot import FewShotConfig, FewShotExample
     from autorubric.graders.grader import Grader
     from autorubric.graders.judge_spec import JudgeSpec
+    from autorubric.jobs.agree import agree, compare
     from autorubric.jobs.grade import grade, grade_async
+    from autorubric.jobs.label_next import label_next
     from autorubric.llm.config import LLMConfig, ThinkingConfig, ThinkingLevel
     from autorubric.metrics import (
         BiasResult,
@@ -130,6 +132,8 @@ __all__ = [
     "ToGradeInput",
     "TokenUsage",
     "__version__",
+    "agree",
+    "compare",
     "compare_judges",
     "compute_metrics",
     "earth_movers_distance",
@@ -142,6 +146,7 @@ __all__ = [
     "grade",
     "grade_async",
     "ks_test",
+    "label_next",
     "score_distribution",
     "systematic_bias",
     "verdict_to_binary",
@@ -211,8 +216,11 @@ _HOMES = {
     "fill_ground_truth": "autorubric.evaluation",
     "fill_ground_truth_sync": "autorubric.evaluation",
     "filter_cannot_assess": "autorubric.metrics",
+    "agree": "autorubric.jobs.agree",
+    "compare": "autorubric.jobs.agree",
     "grade": "autorubric.jobs.grade",
     "grade_async": "autorubric.jobs.grade",
+    "label_next": "autorubric.jobs.label_next",
     "ks_test": "autorubric.metrics",
     "score_distribution": "autorubric.metrics",
     "systematic_bias": "autorubric.metrics",

@@ -18,7 +18,19 @@ from autorubric.settings import Flag, Settings, config_values, flag_for, kinds_i
 
 S = TypeVar("S", bound=Settings)
 
-_GROUPS = ("Input", "Judges", "Panel", "Scoring", "Endpoint", "Budget", "Run", "Output", "Options")
+_GROUPS = (
+    "Input",
+    "Mode",
+    "Statistics",
+    "Judges",
+    "Panel",
+    "Scoring",
+    "Endpoint",
+    "Budget",
+    "Run",
+    "Output",
+    "Options",
+)
 _CONFIG = Annotated[
     Path | None,
     typer.Option(

@@ -8,15 +8,12 @@ from dataclasses import asdict
 from typing import Any
 
 from autorubric.cli.agreement_report import Ranged, Shown, interval_name
-from autorubric.cli.label_file import TEXTS, Filled, row_to_label
 from autorubric.core.counted import counted
-from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.jobs.label_file import TEXTS
+from autorubric.jobs.label_next import LabelledScore
 from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate
-from autorubric.metrics.judged_pairs import JudgedPairs, judged_pairs
-from autorubric.metrics.label_choice import choose_pairs, open_pairs, score_from_labels, with_labels
 
 _METHODS = {
     "raw": "as judged",
@@ -37,47 +34,19 @@ def show_corrected(found: CorrectedScores, confidence: float) -> Shown:
     return Shown(rows, _whole(found), above, ["", *(f"note: {note}" for note in _notes(found))])
 
 
-def show_labels_to_collect(run: Any, dataset: RubricDataset, k: int, filled: Filled, seed: int) -> Shown:
-    """The k pairs of item and criterion to label next, in the columns that `labels_in` reads back."""
-    batch = 1 + max((label.batch for label in filled.labels), default=-1)
-    pairs = judged_pairs(run, dataset)
-    asked = choose_pairs(pairs, k, filled.labels, seed + batch)
-    free = len(open_pairs(pairs, with_labels(pairs, filled.labels)))
-    draw = f"{len(asked)} of {free}, seed {seed + batch}"
-    rows = [row_to_label(request, batch, draw, dataset) for request in asked]
+def show_labels_to_collect(rows: list[dict[str, Any]]) -> Shown:
+    """The pairs of item and criterion to label next, in the columns that `labels_in` reads back."""
     below = ["", "write these with --csv, fill in the column verdict, and give the file to --labels"]
     return Shown(rows, rows, (), below, TEXTS)
 
 
-def show_labelled_score(run: Any, dataset: RubricDataset, filled: Filled, confidence: float) -> Shown:
+def show_labelled_score(found: LabelledScore) -> Shown:
     """The mean score that labels collected with `--label-next` give."""
-    pairs = judged_pairs(run, dataset)
-    _same_state(pairs, filled)
-    estimate = score_from_labels(pairs, filled.weighted(), confidence)
-    metric = "mean score before clamping" if pairs.clamped else "mean score"
-    rows = [{"metric": metric, "n": estimate.n, "labels": len(filled.labels), "value": _ranged(estimate)}]
-    notes = [*filled.notes()]
-    if pairs.clamped:
-        notes.append(
-            f"{pairs.clamped} of {len(pairs.items)} scores are clamped to [0, 1], this estimate is not; "
-            "label whole items and use --corrected for the mean of clamped scores"
-        )
-    notes += [estimate.reason] if estimate.reason else []
-    whole = {"metric": metric, "labels": len(filled.labels), **asdict(estimate), "notes": notes}
+    metric = "mean score before clamping" if found.clamped else "mean score"
+    rows = [{"metric": metric, "n": found.estimate.n, "labels": found.labels, "value": _ranged(found.estimate)}]
+    notes = list(found.notes)
+    whole = {"metric": metric, "labels": found.labels, **asdict(found.estimate), "notes": notes}
     return Shown(rows, whole, (), ["", *(f"note: {note}" for note in notes)] if notes else ())
-
-
-def _same_state(pairs: JudgedPairs, filled: Filled) -> None:
-    """Refuse labels that were drawn while other pairs were open than are now."""
-    with_labels(pairs, filled.labels)
-    for batch, (_, then) in sorted(filled.draws.items()):
-        earlier = [label for label in filled.labels if label.batch < batch]
-        now = len(open_pairs(pairs, with_labels(pairs, earlier)))
-        if now != then:
-            raise InputError(
-                f"batch {batch} was drawn from {then} open pairs, and {now} are open now",
-                "Give the same run and --dataset as when it was drawn, and the labels that there were then.",
-            )
 
 
 def _named(found: CorrectedScores) -> list[tuple[str, Corrections]]:

@@ -70,7 +70,9 @@ class Session:
             self._announce(prepared, models)
             sources = (settings.input, settings.prices, settings.prompts)
             files = _FILES + (_FULL_FILES if settings.profile == "full" else ())
-            folder = stack.enter_context(run_folder(settings.out, files, filter(None, sources)))
+            folder = stack.enter_context(
+                run_folder(settings.out, files, filter(None, sources), start_over=self.start_over)
+            )
             stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=self.wait))
             ledger = stack.enter_context(open_ledger(settings.out, start_over=self.start_over))
             limited = settings.budget_usd is not None or settings.budget_tokens is not None

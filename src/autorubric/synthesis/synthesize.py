@@ -69,7 +69,7 @@ def prepare(settings: SynthesisSettings) -> Prepared:
         settings.skip_bad_rows,
         settings.responses_column,
         settings.domain_column,
-    ).with_guesses(notes)
+    ).with_guesses(notes, named="question_column" in settings.model_fields_set)
     if settings.profile == "full":
         from autorubric.synthesis.full.preparing import full_plan_of, full_prompts_of
 

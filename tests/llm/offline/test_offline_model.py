@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from itertools import combinations
 from pathlib import Path
@@ -17,7 +18,7 @@ from autorubric.llm.offline.words import language_of, likeness, terms
 from autorubric.llm.request import Message, Request, Usage
 
 ROOT = Path(__file__).parents[3]
-DATA = ROOT.parent / "shared" / "data"
+DATA = ROOT / "tests" / "data"
 QUERIES = [json.loads(line) for line in (ROOT / "examples" / "queries.jsonl").read_text("utf-8").splitlines()]
 ICE = "Why does ice float on water? Use at most 60 words for a ten-year-old and avoid the word density."
 
@@ -226,11 +227,9 @@ def test_the_label_says_that_it_is_a_stand_in() -> None:
     assert LABEL.count(".") == 1
 
 
-@pytest.mark.parametrize("name", ["mt_bench_questions.jsonl", "arena_hard_150_with_answers.jsonl"])
+@pytest.mark.parametrize("name", ["mt_bench.jsonl.gz", "arena_hard.jsonl.gz"])
 async def test_real_queries_give_rubrics_of_the_right_size(name: str) -> None:
-    if not (DATA / name).exists():
-        pytest.skip(f"{name} is not beside this checkout")
-    for line in (DATA / name).read_text("utf-8").splitlines():
+    for line in gzip.decompress((DATA / name).read_bytes()).splitlines():
         row = json.loads(line)
         query = row["turns"][0] if "turns" in row else row["question"]
         rubric = items(await text("rubric", query=query, reference=""))
