@@ -8,12 +8,10 @@ from pydantic import model_validator
 
 from autorubric.cli.agreement_report import Shown, show_agreement, show_analysis, show_comparison
 from autorubric.cli.command import command
-from autorubric.cli.labelling import show_corrected, show_labelled_score, show_labels_to_collect
 from autorubric.errors import InputError
 from autorubric.evaluation.stored_run import read_run
 from autorubric.jobs.agree import CompareSettings, compare, has_completed_files, labels_of
 from autorubric.jobs.agree import agree as agree_run
-from autorubric.jobs.label_next import label_next, labelled_score
 from autorubric.settings import setting
 
 _EXAMPLES = """
@@ -87,25 +85,36 @@ def agree(settings: AgreeFlags) -> int:
 
 def _shown(settings: AgreeFlags) -> Shown:
     if settings.criteria:
-        from autorubric.metrics.rubric_analysis import analyze_rubric
-
-        run = read_run(settings.run)
-        truth, rollouts = labels_of(run, settings), settings.rollouts
-        return show_analysis(analyze_rubric(run, truth, rollouts=rollouts, confidence=settings.confidence), rollouts)
+        return _analysis(settings)
     if settings.against is not None:
         return show_comparison(compare(settings))
-    if settings.corrected:
-        from autorubric.metrics.corrected import corrected_scores
+    if settings.corrected or settings.label_next is not None or has_completed_files(settings):
+        return _labels_shown(settings)
+    return show_agreement(agree_run(settings.model_copy(update={"per_judge": settings.by == "judge"})), settings.by)
 
+
+def _analysis(settings: AgreeFlags) -> Shown:
+    from autorubric.metrics.rubric_analysis import analyze_rubric
+
+    run, rollouts = read_run(settings.run), settings.rollouts
+    found = analyze_rubric(run, labels_of(run, settings), rollouts=rollouts, confidence=settings.confidence)
+    return show_analysis(found, rollouts)
+
+
+def _labels_shown(settings: AgreeFlags) -> Shown:
+    """What labels say of scores, and which to collect next."""
+    from autorubric.cli.labelling import show_corrected, show_labelled_score, show_labels_to_collect
+    from autorubric.jobs.label_next import label_next, labelled_score
+    from autorubric.metrics.corrected import corrected_scores
+
+    if settings.corrected:
         run = read_run(settings.run)
         found = corrected_scores(run, labels_of(run, settings), confidence=settings.confidence)
         return show_corrected(found, settings.confidence)
-    if settings.label_next is not None:
-        given = settings.model_dump(include={"dataset", "labels", "annotator", "column"}, exclude_defaults=True)
-        return show_labels_to_collect(label_next(settings.run, n=settings.label_next, seed=settings.seed, **given))
-    if has_completed_files(settings):
+    if settings.label_next is None:
         return show_labelled_score(labelled_score(settings, settings.confidence))
-    return show_agreement(agree_run(settings.model_copy(update={"per_judge": settings.by == "judge"})), settings.by)
+    given = {name: getattr(settings, name) for name in ("dataset", "labels", "annotator", "column")}
+    return show_labels_to_collect(label_next(settings.run, n=settings.label_next, seed=settings.seed, **given))
 
 
 def _mode(given: set[str]) -> str:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PlainValidator
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.evaluation.result import EvalResult
 from autorubric.evaluation.stored_run import StoredRun, read_run
 from autorubric.jobs.job import job
-from autorubric.jobs.judges import DatasetSource
-from autorubric.jobs.submissions import dataset_in, label_table, labelled
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import compute_metrics
 from autorubric.metrics.joining import relabelled
@@ -26,10 +23,16 @@ Abstentions: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 
 
 def _directory(value: Any) -> Any:
-    found = value.experiment_dir if isinstance(value, EvalResult) else value
+    found = getattr(value, "experiment_dir", value)
     if isinstance(found, str | Path) and str(found).strip():
         return Path(found)
     raise ValueError("expected a run directory, or the EvalResult of a run that has one")
+
+
+def _dataset(value: Any) -> Any:
+    if isinstance(value, str | Path | RubricDataset):
+        return Path(value) if isinstance(value, str) else value
+    raise ValueError(f"expected a RubricDataset or the path of one, got {type(value).__name__}")
 
 
 RunSource: TypeAlias = Annotated[Any, BeforeValidator(_directory)]
@@ -40,7 +43,7 @@ class LabelSettings(Settings):
     """A run, and where its labels are."""
 
     run: RunSource = setting(..., "Run directory of `autorubric grade`.", argument=True, group="Input")
-    dataset: DatasetSource | None = setting(
+    dataset: Annotated[RubricDataset | Path | str, PlainValidator(_dataset)] | None = setting(
         None, "Dataset with labels, if the graded one has none.", metavar="FILE", group="Input", reads=True
     )
     labels: FileNames = setting(
@@ -156,19 +159,28 @@ def labels_of(run: StoredRun, settings: LabelSettings) -> RubricDataset:
         InputError: the labels are for other items or criteria, or a file is wrong.
     """
     truth = run.dataset if settings.dataset is None else _relabelled(run.dataset, settings.dataset)
-    paths = list(cast(list[Path], settings.labels))
-    table = label_table(paths or None, settings.annotator, list(settings.column) or None)
-    return truth if table is None else labelled(truth, table)
+    table = _label_table(settings)
+    return truth if table is None else table(truth)
 
 
 def has_completed_files(settings: LabelSettings) -> bool:
     """Whether `labels` are completed files of `label_next`, not rows of id, criterion, label."""
-    paths = list(cast(list[Path], settings.labels))
-    return bool(paths) and label_table(paths, settings.annotator, list(settings.column) or None) is None
+    return bool(settings.labels) and _label_table(settings) is None
+
+
+def _label_table(settings: LabelSettings) -> Callable[[RubricDataset], RubricDataset] | None:
+    """What joins rows of labels to a dataset; None where the settings name none."""
+    paths, column = list(cast(list[Path], settings.labels)), list(settings.column)
+    if not (paths or column or settings.annotator):
+        return None
+    from autorubric.jobs.submissions import label_table, labelled
+
+    table = label_table(paths or None, settings.annotator, column or None)
+    return None if table is None else lambda dataset: labelled(dataset, table)
 
 
 def _relabelled(graded: RubricDataset, source: RubricDataset | Path | str) -> RubricDataset:
-    labels = source if isinstance(source, RubricDataset) else dataset_in(Path(source))
+    labels = source if isinstance(source, RubricDataset) else RubricDataset.from_file(Path(source))
     try:
         made, notes = relabelled(graded, labels)
     except InputError as error:

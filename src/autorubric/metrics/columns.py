@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.criterion_names import criterion_names
 from autorubric.core.report_scoring import worst_value
+from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Floats, Ints
 
@@ -135,6 +139,56 @@ def _verdict_code(label: str) -> int:
     if word not in VERDICT_CODES:
         raise ValueError(f"{label!r} is not one of MET, UNMET, CANNOT_ASSESS")
     return VERDICT_CODES[word]
+
+
+class ColumnSet:
+    """The columns of all rubrics, each criterion once."""
+
+    def __init__(self) -> None:
+        self._by_rubric: dict[int, tuple[tuple[Column, ...], list[str]]] = {}
+        self._kept: list[Rubric] = []
+        self._by_criterion: dict[Hashable, Column] = {}
+        self._names: set[str] = set()
+
+    def of(self, rubric: Rubric) -> tuple[tuple[Column, ...], list[str]]:
+        """The columns of a rubric, and its requirements."""
+        found = self._by_rubric.get(id(rubric))
+        if found is None:
+            seen: Counter[Hashable] = Counter()
+            names = criterion_names(rubric.rubric)
+            columns = tuple(
+                self._column(name, criterion, seen) for name, criterion in zip(names, rubric, strict=True)
+            )
+            found = self._by_rubric[id(rubric)] = columns, [criterion.requirement for criterion in rubric]
+            self._kept.append(rubric)  # an id belongs to an object only as long as it lives
+        return found
+
+    def _column(self, name: str, criterion: Criterion, seen: Counter[Hashable]) -> Column:
+        # One criterion twice in a rubric is two columns.
+        same = signature(criterion)
+        key = same, seen[same]
+        seen[same] += 1
+        if key not in self._by_criterion:
+            if not criterion.name and name in self._names:
+                name = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
+            self._names.add(name)
+            self._by_criterion[key] = Column.of(criterion, len(self._by_criterion), name)
+        return self._by_criterion[key]
+
+    def all(self) -> tuple[Column, ...]:
+        """The columns in the order of first use."""
+        return tuple(self._by_criterion.values())
+
+
+def signature(criterion: Criterion) -> Hashable:
+    """What makes a criterion the same one in two rubrics: all that verdicts and scores depend on.
+
+    Example:
+        >>> signature(Criterion(requirement="Is brief")) == signature(Criterion(requirement="Is brief", tags=["x"]))
+        True
+    """
+    options = tuple((option.label, option.value, option.na) for option in criterion.options or ())
+    return criterion.name, criterion.section, criterion.requirement, criterion.weight, criterion.scale_type, options
 
 
 def value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.criterion_names import criterion_names
 from autorubric.core.rubric import Rubric
 from autorubric.core.self_consistency import SelfConsistency
 from autorubric.core.votes import JudgeVote, MultiChoiceJudgeVote
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Floats, Ints
-from autorubric.metrics.columns import ABSENT, ABSTAINED, FAILED, Column
+from autorubric.metrics.columns import ABSENT, ABSTAINED, FAILED, Column, ColumnSet
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
 from autorubric.metrics.table import GradedRun, Points, Report, Table, named_places
 
@@ -125,7 +123,7 @@ class _Builder:
     def __init__(self, dataset: RubricDataset | None, settings: Mapping[str, Any] | None) -> None:
         self._dataset, self._settings = dataset, settings
         self._index = ItemIndex(dataset) if dataset is not None else None
-        self._columns = _Columns()
+        self._columns = ColumnSet()
         if dataset is not None and dataset.rubric is not None:
             self._columns.of(dataset.rubric)
         self._items, self._row, self._column, self._truth, self._judged = (array("q") for _ in range(5))
@@ -365,52 +363,3 @@ def _scores_by_judge(judges: Sequence[str], said: Sequence[Mapping[str, float | 
 def _criterion_fields(found: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the criterion itself in a report's entry, which may carry a verdict."""
     return {name: found[name] for name in Criterion.model_fields if name in found}
-
-
-class _Columns:
-    """The columns of all rubrics, each criterion once."""
-
-    def __init__(self) -> None:
-        self._by_rubric: dict[int, tuple[tuple[Column, ...], list[str]]] = {}
-        self._kept: list[Rubric] = []
-        self._by_criterion: dict[Hashable, Column] = {}
-        self._names: set[str] = set()
-
-    def of(self, rubric: Rubric) -> tuple[tuple[Column, ...], list[str]]:
-        """The columns of a rubric, and its requirements."""
-        found = self._by_rubric.get(id(rubric))
-        if found is None:
-            seen: Counter[Hashable] = Counter()
-            names = criterion_names(rubric.rubric)
-            columns = tuple(
-                self._column(name, criterion, seen) for name, criterion in zip(names, rubric, strict=True)
-            )
-            found = self._by_rubric[id(rubric)] = columns, [criterion.requirement for criterion in rubric]
-            self._kept.append(rubric)  # an id belongs to an object only as long as it lives
-        return found
-
-    def _column(self, name: str, criterion: Criterion, seen: Counter[Hashable]) -> Column:
-        # One criterion twice in a rubric is two columns.
-        same = signature(criterion)
-        key = same, seen[same]
-        seen[same] += 1
-        if key not in self._by_criterion:
-            if not criterion.name and name in self._names:
-                name = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
-            self._names.add(name)
-            self._by_criterion[key] = Column.of(criterion, len(self._by_criterion), name)
-        return self._by_criterion[key]
-
-    def all(self) -> tuple[Column, ...]:
-        return tuple(self._by_criterion.values())
-
-
-def signature(criterion: Criterion) -> Hashable:
-    """What makes a criterion the same one in two rubrics: all that verdicts and scores depend on.
-
-    Example:
-        >>> signature(Criterion(requirement="Is brief")) == signature(Criterion(requirement="Is brief", tags=["x"]))
-        True
-    """
-    options = tuple((option.label, option.value, option.na) for option in criterion.options or ())
-    return criterion.name, criterion.section, criterion.requirement, criterion.weight, criterion.scale_type, options
