@@ -27,12 +27,12 @@ from autorubric import (
     Rubric,
     RubricDataset,
 )
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest
-from autorubric.evaluation.report_json import report_json
 from autorubric.metrics import compare_judges, compute_metrics
+from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest
+from autorubric.runs.items_file import report_json
 
 _WORDS = (CriterionVerdict.MET, CriterionVerdict.UNMET)
-_REASON = "The submission states this in its second paragraph, with a date and a place. " * 2
+_REASON = "The submission states this in its second paragraph, with a date, a place and a name for each of them. "
 
 
 def graded(items: int, criteria: int, seed: int = 0) -> tuple[Any, RubricDataset]:

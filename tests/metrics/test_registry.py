@@ -15,6 +15,7 @@ from autorubric.cli.agreement_report import show_agreement
 from autorubric.errors import InputError
 from autorubric.metrics import MetricsResult, compute_metrics
 from autorubric.metrics.registry import statistics
+from autorubric.plugins import _entries
 
 Make = Callable[..., Any]
 
@@ -49,11 +50,13 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: scott-statistics\nVersion: 1.0\n")
         (metadata / "entry_points.txt").write_text(f"[autorubric.statistics]\n{entry_points}\n")
         monkeypatch.syspath_prepend(str(tmp_path))
+        _entries.cache_clear()
         statistics.cache_clear()
 
     yield installed
     monkeypatch.undo()
     sys.modules.pop("scott_statistics", None)
+    _entries.cache_clear()
     statistics.cache_clear()
 
 
@@ -93,8 +96,11 @@ def test_an_installed_statistic_is_in_every_table_export_and_file(
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        ("kappa = scott_statistics:KAPPA", "there is another statistic with the name 'kappa'; rename it"),
-        ("gone = scott_statistics:GONE", "statistic 'gone' (scott_statistics:GONE) cannot be loaded: AttributeError"),
+        ("kappa = scott_statistics:KAPPA", "there is another one with the name 'kappa'; rename it"),
+        (
+            "gone = scott_statistics:GONE",
+            "entry point 'scott_statistics:GONE' in group",
+        ),
         ("wrong = scott_statistics:scotts_pi", "is a function; expected an autorubric.metrics.Statistic"),
         ("failing = scott_statistics:FAILING", "statistic 'failing' failed: ZeroDivisionError: division by zero"),
     ],

@@ -9,9 +9,9 @@ from pydantic import model_validator
 from autorubric.cli.agreement_report import Shown, show_agreement, show_analysis, show_comparison
 from autorubric.cli.command import command
 from autorubric.errors import InputError
-from autorubric.evaluation.stored_run import read_run
 from autorubric.jobs.agree import CompareSettings, compare, has_completed_files, labels_of
 from autorubric.jobs.agree import agree as agree_run
+from autorubric.runs.stored_run import read_run
 from autorubric.settings import setting
 
 _EXAMPLES = """

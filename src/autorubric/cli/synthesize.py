@@ -13,7 +13,6 @@ import typer
 from autorubric.cli.call_log import LogJson, LogPrompts, call_log
 from autorubric.cli.event_loop import run
 from autorubric.cli.flags import FLAGS, folder_named, settings_tree
-from autorubric.cli.judge_flags import StartOver
 from autorubric.errors import ConfigError
 
 _Input = Annotated[
@@ -34,6 +33,12 @@ _Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process 
 _ExportOnly = Annotated[
     bool, typer.Option("--export-only", help="Write the files from what is recorded; make no call.")
 ]
+_StartOver = Annotated[
+    bool,
+    typer.Option(
+        "--start-over", help="Ignore saved replies and start over; what was spent still counts in a budget."
+    ),
+]
 _Show = Annotated[int, typer.Option("--show", min=0, max=10**9, help="Print so many finished rubrics at the end.")]
 
 
@@ -47,7 +52,7 @@ def synthesize(
     dry_run: _DryRun = False,
     wait: _Wait = False,
     export_only: _ExportOnly = False,
-    start_over: StartOver = False,
+    start_over: _StartOver = False,
     show: _Show = 0,
     log_json: LogJson = None,
     log_prompts: LogPrompts = False,

@@ -11,12 +11,12 @@ from pydantic import BeforeValidator, PlainValidator
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.evaluation.stored_run import StoredRun, read_run
 from autorubric.jobs.job import job
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import compute_metrics
 from autorubric.metrics.joining import relabelled
 from autorubric.metrics.results import MetricsResult
+from autorubric.runs.stored_run import StoredRun, read_run
 from autorubric.settings import FileNames, Settings, setting
 
 Abstentions: TypeAlias = Literal["exclude", "as_unmet", "as_category"]

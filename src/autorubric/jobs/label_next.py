@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from autorubric.errors import InputError
-from autorubric.evaluation.stored_run import read_run
 from autorubric.jobs.agree import LabelSettings, labels_of
 from autorubric.jobs.job import job
 from autorubric.jobs.label_file import Filled, labels_in, row_to_label
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.judged_pairs import JudgedPairs, judged_pairs
 from autorubric.metrics.label_choice import choose_pairs, open_pairs, score_from_labels, with_labels
+from autorubric.runs.stored_run import read_run
 from autorubric.settings import setting
 
 

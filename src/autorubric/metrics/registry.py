@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from importlib.metadata import entry_points
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -20,8 +19,9 @@ from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.between_judges import rating_counts
 from autorubric.metrics.columns import CriterionType
 from autorubric.metrics.confusion import confusion_counts
+from autorubric.plugins import load_plugin, plugin_names
 
-GROUP = "autorubric.statistics"
+_GROUP = "statistics"
 Input: TypeAlias = Literal["counts", "values", "votes"]
 
 
@@ -117,19 +117,16 @@ def statistics() -> tuple[Statistic, ...]:
 
     found = {statistic.name: statistic for statistic in STATISTICS}
     problems = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        where = f"statistic {entry.name!r} ({entry.value})"
-        try:
-            made = entry.load()
-        except Exception as error:
-            problems.append(f"{where} cannot be loaded: {type(error).__name__}: {error}")
-            continue
+    for name in plugin_names(_GROUP):
+        made = load_plugin(_GROUP, name)
         if not isinstance(made, Statistic):
-            problems.append(f"{where} is a {type(made).__name__}; expected an autorubric.metrics.Statistic")
+            problems.append(
+                f"statistic {name!r} is a {type(made).__name__}; expected an autorubric.metrics.Statistic"
+            )
         elif found.setdefault(made.name, made) is not made:
-            problems.append(f"{where}: there is another statistic with the name {made.name!r}; rename it")
+            problems.append(f"statistic {name!r}: there is another one with the name {made.name!r}; rename it")
     if problems:
-        raise InputError(problems, f"Correct or uninstall the package that registers it in the group {GROUP}.")
+        raise InputError(problems, f"Correct or uninstall the package that registers it in autorubric.{_GROUP}.")
     return tuple(found.values())
 
 

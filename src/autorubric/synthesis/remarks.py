@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autorubric.lint.records import drafts, query_of
-from autorubric.lint.rules.counts import MOST
-from autorubric.lint.rules.languages import LANGUAGE
-from autorubric.lint.sheet import Sheet
+from autorubric.linting.records import drafts, query_of
+from autorubric.linting.rules.counts import MOST
+from autorubric.linting.rules.languages import LANGUAGE
+from autorubric.linting.sheet import Sheet
 
 _MOST_NAMED = 3
 _IN_ANOTHER = "rubric is not in the language of its query"

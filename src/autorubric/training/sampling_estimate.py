@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from autorubric.evaluation.estimate import CHARS_A_TOKEN, ModelEstimate
 from autorubric.llm.reading.structured import read_text
 from autorubric.llm.request import Answer, Unreadable
+from autorubric.runs.estimate import CHARS_A_TOKEN, ModelEstimate
 from autorubric.training.candidates import CandidateAnswer
 from autorubric.training.sampling import SamplingRun
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autorubric.lint.rules.unseen import unseen_texts
+from autorubric.linting.rules.unseen import unseen_texts
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.gate_settings import GateSettings
 from autorubric.synthesis.gates.decision import GateContext, GateDecision

@@ -33,11 +33,10 @@ def licence_request(
         'licence'
     """
     criteria = [{"id": one.id, "requirement": one.description, "pitfall": one.pitfall} for one in candidates]
-    inputs = {"query": query, "criteria": criteria}
-    messages = tuple(Message(role, text) for role, text in prompts.licence.render(**inputs))
+    messages = tuple(Message(role, text) for role, text in prompts.licence.render(query=query, criteria=criteria))
     schema, room = ReplySchema("licences", load_schema("licence")), room_for(entries=len(candidates))
     constrained = not prompts.licence.wants_list
-    return Request(messages, "licence", schema, draw, inputs=inputs, room=room, constrained=constrained)
+    return Request(messages, "licence", schema, draw, room=room, constrained=constrained)
 
 
 def read_licences(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Licence]] | Unreadable:

@@ -71,7 +71,7 @@ def rewrite_request(
     messages = tuple(Message(role, text) for role, text in prompts.rewrite.render(**inputs))
     schema, room = ReplySchema("rewrites", load_schema("rewrite")), room_for(entries=len(disputes))
     constrained = not prompts.rewrite.wants_list
-    return Request(messages, "rewrite", schema, inputs=inputs, room=room, constrained=constrained)
+    return Request(messages, "rewrite", schema, room=room, constrained=constrained)
 
 
 def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from autorubric.lint.records import query_of
-from autorubric.lint.rules import Rule
-from autorubric.lint.sheet import Draft, Sheet
+from autorubric.linting.records import query_of
+from autorubric.linting.rules import Rule
+from autorubric.linting.sheet import Draft, Sheet
 from autorubric.synthesis.candidate import Candidate, Licence, Pool
 
 Query: TypeAlias = str | Sequence[Mapping[str, Any]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from autorubric.lint.rules.languages import LANGUAGE
-from autorubric.lint.rules.unseen import UNSEEN_REFERENCE
-from autorubric.lint.sameness import Gist
-from autorubric.lint.wording import Wording
+from autorubric.linting.rules.languages import LANGUAGE
+from autorubric.linting.rules.unseen import UNSEEN_REFERENCE
+from autorubric.linting.sameness import Gist
+from autorubric.linting.wording import Wording
 from autorubric.synthesis.candidate import Licence
 from autorubric.synthesis.quality.evidence import Evidence, share
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from autorubric.lint.rules.duplicates import DUPLICATE, NEAR_DUPLICATE
-from autorubric.lint.rules.signs import SIGN
-from autorubric.lint.rules.unseen import points_at_criteria
-from autorubric.lint.rules.weights import DOMINANT_WEIGHT, EQUAL_WEIGHTS
-from autorubric.lint.sameness import Gist
+from autorubric.linting.rules.duplicates import DUPLICATE, NEAR_DUPLICATE
+from autorubric.linting.rules.signs import SIGN
+from autorubric.linting.rules.unseen import points_at_criteria
+from autorubric.linting.rules.weights import DOMINANT_WEIGHT, EQUAL_WEIGHTS
+from autorubric.linting.sameness import Gist
 from autorubric.synthesis.quality.evidence import Evidence, share
 
 _LOWEST, _HIGHEST = -10, 10

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from autorubric.lint.rules.comparatives import COMPARATIVE
-from autorubric.lint.rules.demands import SEVERAL_DEMANDS
-from autorubric.lint.rules.languages import LANGUAGE
-from autorubric.lint.rules.length import LENGTH
-from autorubric.lint.rules.vague import VAGUE_WORDS
+from autorubric.linting.rules.comparatives import COMPARATIVE
+from autorubric.linting.rules.demands import SEVERAL_DEMANDS
+from autorubric.linting.rules.languages import LANGUAGE
+from autorubric.linting.rules.length import LENGTH
+from autorubric.linting.rules.vague import VAGUE_WORDS
 from autorubric.synthesis.quality.evidence import Evidence
 
 

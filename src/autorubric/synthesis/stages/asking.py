@@ -23,7 +23,7 @@ def request_from(
     """The request that a filled-in template asks; `room` is the length of its reply, as far as it is known."""
     messages = tuple(Message(role, text) for role, text in template.render(**inputs))
     constrained = not template.wants_list
-    return Request(messages, role, schema=schema, draw=draw, inputs=inputs, room=room, constrained=constrained)
+    return Request(messages, role, schema=schema, draw=draw, room=room, constrained=constrained)
 
 
 def query_in(fields: Mapping[str, Any]) -> Any:
