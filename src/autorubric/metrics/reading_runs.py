@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from array import array
 from collections import Counter
@@ -45,16 +46,26 @@ def read_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset 
     """
     settings = getattr(run, "grader_config", None)
     builder = _Builder(dataset, settings if isinstance(settings, Mapping) else None)
-    for result in _results(run, dataset):
-        try:
-            builder.add(result)
-        except InputError:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            source = getattr(run, "source", None)
-            where = "the result" if source is None else f"{source}: the line"
-            raise InputError(f"{where} of item {result['item_idx']} is damaged: {error!r}") from None
+    collects = gc.isenabled()
+    gc.disable()  # records hold no cycles, and going through all of them again and again takes a tenth of the time
+    try:
+        for result in _results(run, dataset):
+            _add(builder, result, run)
+    finally:
+        if collects:
+            gc.enable()
     return builder.table()
+
+
+def _add(builder: _Builder, result: Mapping[str, Any], run: object) -> None:
+    try:
+        builder.add(result)
+    except InputError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        source = getattr(run, "source", None)
+        where = "the result" if source is None else f"{source}: the line"
+        raise InputError(f"{where} of item {result['item_idx']} is damaged: {error!r}") from None
 
 
 def graded_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> Table:
