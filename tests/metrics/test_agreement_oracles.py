@@ -16,12 +16,17 @@ from autorubric.metrics.between_judges import IccForm, Level, fleiss_kappa, icc,
 from autorubric.metrics.confusion import (
     accuracies,
     accuracy,
+    agreement_weights,
     balanced_accuracy,
+    cohen_kappa,
     confusion_counts,
+    gwet_ac,
+    gwets,
+    kappa_standard_error,
+    kappas,
     mcc,
     precision_recall,
 )
-from autorubric.metrics.kappa import agreement_weights, cohen_kappa, gwet_ac, gwets, kappa_standard_error, kappas
 
 
 def close(expected: Any) -> Any:

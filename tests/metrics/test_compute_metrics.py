@@ -488,7 +488,7 @@ def test_verdicts_that_are_all_right_have_an_interval_that_is_no_point(graded: M
 
 
 def test_statistics_from_sums_are_the_statistics_themselves(graded: Make) -> None:
-    from autorubric.metrics.sums import Layout, contributions, summed_statistics
+    from autorubric.metrics.bootstrap import Layout, contributions, summed_statistics
 
     made = noisy(graded([BRIEF, LIES]), 30)
     found = compute_metrics(made.run, made.dataset)

@@ -7,9 +7,17 @@ import numpy as np
 from autorubric.metrics.arrays import Ints, defined
 from autorubric.metrics.between_judges import Level, fleiss_kappa, icc, krippendorff_alpha
 from autorubric.metrics.columns import CriterionType
-from autorubric.metrics.confusion import accuracies, accuracy, balanced_accuracy, mcc, precision_recall
+from autorubric.metrics.confusion import (
+    accuracies,
+    accuracy,
+    balanced_accuracy,
+    gwet_ac,
+    gwets,
+    kappas,
+    mcc,
+    precision_recall,
+)
 from autorubric.metrics.correlation import mae, rmse
-from autorubric.metrics.kappa import gwet_ac, gwets, kappas
 from autorubric.metrics.registry import Part, Statistic
 
 _BINARY: tuple[CriterionType, ...] = ("binary",)

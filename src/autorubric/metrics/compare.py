@@ -14,14 +14,21 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode, settled
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
-from autorubric.metrics.bootstrap import Bootstrap, Statistic, bootstrap_intervals
+from autorubric.metrics.bootstrap import (
+    SUMMED,
+    Bootstrap,
+    Layout,
+    Statistic,
+    bootstrap_intervals,
+    contributions,
+    summed_statistics,
+)
 from autorubric.metrics.columns import signature
 from autorubric.metrics.compute import as_pooled
 from autorubric.metrics.intervals import holm
 from autorubric.metrics.labelled_run import LabelledRun, labelled_run
 from autorubric.metrics.scores import ScoreRule, describe_rule, recorded_rule, score_pairs
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.sums import SUMMED, Layout, contributions, summed_statistics
 from autorubric.metrics.table import GradedRun, Points
 
 _ROUNDING = 1e-12

@@ -11,7 +11,14 @@ from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode, cannot_assess_stats, coverage_of, na_stats
 from autorubric.metrics.arrays import Flags, defined
-from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
+from autorubric.metrics.bootstrap import (
+    SUMMED,
+    Bootstrap,
+    Layout,
+    bootstrap_intervals,
+    contributions,
+    summed_statistics,
+)
 from autorubric.metrics.columns import FAILED, Column
 from autorubric.metrics.criterion_results import CriterionMetricsUnion
 from autorubric.metrics.intervals import checked_confidence, wilson_interval
@@ -21,7 +28,6 @@ from autorubric.metrics.registry import Part, measure
 from autorubric.metrics.results import BootstrapResults, JudgeSelfConsistency, MetricsResult, TagMetrics
 from autorubric.metrics.scores import describe_rule, score_agreement
 from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.sums import SUMMED, Layout, contributions, summed_statistics
 from autorubric.metrics.table import GradedRun, Points, Table
 
 

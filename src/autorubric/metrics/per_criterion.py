@@ -10,6 +10,7 @@ import numpy as np
 
 from autorubric.metrics.abstentions import Modes, coverage_of, settled_votes
 from autorubric.metrics.arrays import Floats, Ints
+from autorubric.metrics.bootstrap import kappa_weights
 from autorubric.metrics.columns import ABSTAINED, Column, CriterionType, value_table
 from autorubric.metrics.confusion import precision_recall
 from autorubric.metrics.correlation import correlation, pearson, spearman
@@ -26,7 +27,6 @@ from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.registry import Part, measure
 from autorubric.metrics.results import PooledScaleMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval, kappa_word
-from autorubric.metrics.sums import kappa_weights
 from autorubric.metrics.table import Points
 
 
