@@ -20,6 +20,8 @@ S = TypeVar("S", bound=Settings)
 
 _GROUPS = (
     "Input",
+    "Mode",
+    "Statistics",
     "Selection",
     "Sampling",
     "Judges",

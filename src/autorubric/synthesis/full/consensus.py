@@ -78,7 +78,7 @@ def _scores(criteria: Sequence[Candidate], pool: Pool, judge: int) -> list[float
 
 
 def _tau(one: Sequence[float], other: Sequence[float]) -> float | None:
-    from autorubric.metrics.kendall import kendall
+    from autorubric.metrics.correlation import kendall
 
     found = kendall(one, other)
     return None if found is None else found[0]
