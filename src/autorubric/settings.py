@@ -225,6 +225,8 @@ def _path(value: Any) -> Path:
         raise ValueError("expected the path of a file or directory")
     if isinstance(value, str) and not value.strip():
         raise ValueError("expected the path of a file or directory, got blank text")
+    if "\0" in str(value):
+        raise ValueError("a path cannot hold a null byte")
     return Path(value)
 
 
