@@ -9,8 +9,8 @@ import pytest
 
 from autorubric.cli.flags import FLAGS, settings_tree
 from autorubric.errors import ConfigError
-from autorubric.synthesis.models import configs
-from autorubric.synthesis.settings import refreshed_slots, settings_from, slots_of, values_in
+from autorubric.synthesis.settings import read_settings, settings_from
+from autorubric.synthesis.slots import configs, refreshed_slots, slots_of
 
 FILES = {"input": "q.jsonl", "out": "out"}
 
@@ -106,7 +106,7 @@ def test_refresh_takes_a_slot_or_all_slots_of_a_role() -> None:
 
 def test_paths_in_a_config_start_at_its_folder(tmp_path: Path) -> None:
     (tmp_path / "synth.toml").write_text('input = "q.jsonl"\nout = "run"\n')
-    values = values_in(tmp_path / "synth.toml")
+    values = read_settings(tmp_path / "synth.toml")
     assert values == {"input": str(tmp_path / "q.jsonl"), "out": str(tmp_path / "run")}
 
 

@@ -13,13 +13,12 @@ from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.grading_report import print_failures
 from autorubric.cli.printable import escaped, raw
 from autorubric.cli.progress import dollars, lasting, short
-from autorubric.synthesis.example import EVOLVED, MERGED
-from autorubric.synthesis.full.tally import OUTCOMES, GateTally
+from autorubric.synthesis import evolution, merging
 from autorubric.synthesis.summary import UNFINISHED_FILE, Summary
 
 if TYPE_CHECKING:
     from autorubric.llm.records.accounts import Totals
-    from autorubric.synthesis.estimate import Needed, SlotEstimate
+    from autorubric.synthesis.estimate import NeededCalls, SlotEstimate
     from autorubric.synthesis.export import Exported
 
 
@@ -28,8 +27,8 @@ def print_summary(summary: Summary, out: Path) -> None:
     print(f"\n{summary.finished} of {summary.rows} queries finished in {lasting(summary.seconds)}")
     if summary.exported:
         _print_exported(summary.exported, out)
-    if summary.gates and summary.gates.kept:
-        _print_gates(summary.gates)
+    for line in (line for tally in summary.tallies.values() for line in tally.lines()):
+        print(f"  {line}")
     for line in (*_spending(summary.totals), *cost_notes(summary.totals)):
         print(f"  {line}")
     _print_counts("taken from what was there", summary.reused)
@@ -59,23 +58,6 @@ def _print_exported(exported: Exported, out: Path) -> None:
 def _replaced(summary: Summary) -> Iterable[tuple[str, int]]:
     yield "to another question under their id or line:", summary.replaced.changed
     yield "to themselves under another id or line:", summary.replaced.moved
-
-
-def _print_gates(gates: GateTally) -> None:
-    """What each gate decided, and what evolution holds of the points."""
-    names = ("kept", "rewritten", "rejected", "undecided")
-    width = max(len(gate) for gate, _ in gates.by_gate()) if gates.outcomes else 0
-    left_out = f", {gates.left_out} pitfalls kept out of the files" if gates.left_out else ""
-    print(f"  gates: {gates.kept} criteria kept, {gates.rejected} rejected{left_out}")
-    if gates.outcomes:
-        print("    " + " " * width + "".join(f"{name:>11}" for name in names))
-    for gate, counts in gates.by_gate():
-        print(f"    {gate:<{width}}" + "".join(f"{counts[outcome]:>11,}" for outcome in OUTCOMES))
-    share = gates.evolved_share
-    print(f"  evolved criteria hold {share:.1%} of the points" if share is not None else "  no criterion has points")
-    known = [f"{name} {mean:.2f}" for name, mean in gates.means.items() if mean is not None]
-    lost = [name for name, mean in gates.means.items() if mean is None]
-    print(f"  quality: {', '.join(known)}" + (f"; without evidence: {', '.join(lost)}" if lost else ""))
 
 
 def print_rubrics(out: Path, count: int) -> None:
@@ -137,7 +119,7 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
     )
 
 
-def print_calls(each: Needed, needed: Needed, judging: str) -> None:
+def print_calls(each: NeededCalls, needed: NeededCalls, judging: str) -> None:
     """Print the calls of one query, and what conditions can add to the run."""
     more = each.by_condition()
     calls = each.fixed.total()
@@ -147,8 +129,9 @@ def print_calls(each: Needed, needed: Needed, judging: str) -> None:
     if more:
         print(f"so at most {sum(needed.by_condition().values()):,} calls more than above in this run.")
     if judging == "criterion":
+        merged, evolved = merging.EXAMPLE_CRITERIA, evolution.EXAMPLE_CRITERIA
         print(
-            f"Judges are asked once a criterion: {MERGED} merged and {EVOLVED} evolved criteria a query are assumed."
+            f"Judges are asked once a criterion: {merged} merged and {evolved} evolved criteria a query are assumed."
         )
 
 

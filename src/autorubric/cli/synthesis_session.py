@@ -21,16 +21,15 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
-from autorubric.synthesis.answering import StageAnswerer
-from autorubric.synthesis.estimate import calls_a_query, calls_to_make, estimates
+from autorubric.synthesis.estimate import count_calls, count_needed, estimate_slots
 from autorubric.synthesis.export import FINAL_FILES
-from autorubric.synthesis.generations import coming_generations
-from autorubric.synthesis.models import configs
-from autorubric.synthesis.settings import SynthesisSettings, refreshed_slots, slots_of
-from autorubric.synthesis.steps import STEP_FILES
+from autorubric.synthesis.plan import STEP_FILES
+from autorubric.synthesis.running import StageRunner, count_refreshes
+from autorubric.synthesis.settings import SynthesisSettings
+from autorubric.synthesis.slots import configs, refreshed_slots, slots_of
+from autorubric.synthesis.steps import import_steps
 from autorubric.synthesis.summary import UNFINISHED_FILE
-from autorubric.synthesis.synthesize import Prepared, SynthesisRun, changed_since, prepare
-from autorubric.synthesis.takeover import take_over
+from autorubric.synthesis.synthesize import Prepared, SynthesisRun, find_changes, prepare
 
 _FILES = (*STEP_FILES, *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE)
 _FULL_FILES = ("final_full.jsonl", "final_full.parquet", "README.md")
@@ -112,16 +111,16 @@ class Session:
             there = (out / LEDGER_FOLDER).exists()
             ledger = stack.enter_context(Ledger.open(out / LEDGER_FOLDER) if there else Ledger.in_memory())
             if not there:
-                take_over(out, plan, ledger)
+                import_steps(out, plan, ledger)
             executor = Executor(ledger)
             executor.stop("dry run")
             slots = [slot.name for slot in slots_of(self.settings)]
-            generations = coming_generations(ledger, slots, refreshed_slots(self.settings))
-            answer = StageAnswerer(executor, models, ledger, generations)
-            needed = await calls_to_make(plan, prepared.source.queries(), answer)
-            each = calls_a_query(plan, models, next(prepared.source.queries()))
+            generations = count_refreshes(ledger, slots, refreshed_slots(self.settings), keep=False)
+            answer = StageRunner(executor, models, ledger, generations)
+            needed = await count_needed(plan, prepared.source.queries(), answer)
+            each = count_calls(plan, models, next(prepared.source.queries()))
             measured = {t.role: t.usage.completion_tokens / t.calls for t in ledger.totals() if t.calls}
-            rows = estimates(plan, prepared.source.queries(), models, needed, measured.get)
+            rows = estimate_slots(plan, prepared.source.queries(), models, needed, measured.get)
         print_estimates(rows, prepared.report.rows)
         print_calls(each, needed, self.settings.full.judging if self.settings.profile == "full" else "")
         return 0
@@ -133,12 +132,12 @@ class Session:
             print(f"note: {note}", file=sys.stderr)
         for problem in prepared.report.skipped:
             print(f"left out: {problem}", file=sys.stderr)
-        for change in changed_since(self.settings.out, models, prepared.prompts):
+        for change in find_changes(prepared, models):
             print(f"since the last run here, {change}: its calls are asked anew", file=sys.stderr)
 
 
 def _state(run: SynthesisRun) -> RunState:
-    answer, summary = run.answer, run.summary
+    answer, summary = run.stages, run.summary
     activity = run.executor.snapshot()
     stages = [
         StageState(s.name, answer.done[s.name], answer.open[s.name], answer.failed[s.name], "open")

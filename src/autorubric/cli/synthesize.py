@@ -57,9 +57,10 @@ def synthesize(
 
     The same command again goes on where the last one stopped and pays for nothing twice.
     """
-    from autorubric.synthesis.settings import settings_from, slots_of, values_in
+    from autorubric.synthesis.settings import read_settings, settings_from
+    from autorubric.synthesis.slots import slots_of
 
-    held = values_in(config) if config else {}
+    held = read_settings(config) if config else {}
     tree = settings_tree(given, held, models)
     tree |= {"input": str(input)} if input else {}
     tree |= {"refresh": refresh} if refresh else {}

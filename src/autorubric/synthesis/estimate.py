@@ -1,4 +1,4 @@
-"""What a run would ask and cost, before anything is spent."""
+"""The calls, tokens and cost of a run before anything is spent, from the plan itself."""
 
 from __future__ import annotations
 
@@ -12,29 +12,27 @@ from typing import Any
 
 from autorubric.llm.limits import started
 from autorubric.llm.model import Model
-from autorubric.llm.request import Request, Usage
-from autorubric.synthesis.answering import StageAnswerer
-from autorubric.synthesis.example import REPLY_TOKENS, example_fields
-from autorubric.synthesis.plan import AnyStage, Derivation, Inquiry, Plan, Stage
+from autorubric.llm.request import Usage
+from autorubric.synthesis.plan import Call, Models, Outcome, Plan, Stage
 from autorubric.synthesis.queries import Query
-from autorubric.synthesis.runner import Row, run_plan
+from autorubric.synthesis.running import Row, StageRunner, run_plan
 
-CHARS_A_TOKEN = 4
+CHARS_PER_TOKEN = 4
 SAMPLED_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class SlotEstimate:
-    """What one slot would take.
+    """The expected calls of one slot.
 
     Attributes:
         slot: the slot, such as `rubric_a`.
-        model: who plays it.
-        calls: calls still to make, if none has to be asked again.
+        model: the model's name.
+        calls: calls still to make, if none has to be repeated.
         usage: expected tokens of those calls.
-        cost: their expected price; None where the model's price is unknown.
-        ceiling_tokens: the most tokens they can take; None where nothing bounds them.
-        ceiling_cost: the most they can cost.
+        cost: their expected price; None if the model's price is unknown.
+        ceiling_tokens: maximum tokens they can take; None if nothing limits them.
+        ceiling_cost: maximum cost.
     """
 
     slot: str
@@ -51,76 +49,99 @@ class SlotEstimate:
             self.model,
             self.calls + other.calls,
             self.usage + other.usage,
-            _sum(self.cost, other.cost),
-            _sum(self.ceiling_tokens, other.ceiling_tokens),
-            _sum(self.ceiling_cost, other.ceiling_cost),
+            _add(self.cost, other.cost),
+            _add(self.ceiling_tokens, other.ceiling_tokens),
+            _add(self.ceiling_cost, other.ceiling_cost),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class NeededCalls:
     """The calls that a run still has to make.
 
     Attributes:
         fixed: calls that are made in any case, by (stage, slot).
-        more: calls that are made under a condition only, by (condition, stage, slot).
+        conditional: calls that are made under a condition only, by (condition, stage, slot).
     """
 
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    more: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    conditional: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def by_condition(self) -> dict[str, int]:
         """How many calls each condition adds, in the order of the stages."""
         found: Counter[str] = Counter()
-        for (condition, _, _), calls in self.more.items():
+        for (condition, _, _), calls in self.conditional.items():
             found[condition] += calls
         return dict(found)
 
+    def add_example(self, stage: Stage, fields: Mapping[str, Any], models: Models) -> None:
+        """Count the calls of a stage for an example row."""
+        for call in stage.calls(fields, models):
+            if stage.only_if:
+                self.conditional[stage.only_if, stage.name, call.slot] += 1
+            else:
+                self.fixed[stage.name, call.slot] += 1
 
-async def calls_to_make(plan: Plan, queries: Iterable[Query], answer: StageAnswerer) -> Needed:
-    """How many calls each stage still needs: those that nothing on record answers.
 
-    `answer` must ask through an executor that was stopped, so that it finds but never calls.
+async def count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunner) -> NeededCalls:
+    """How many calls each stage still needs: those without a recorded reply.
+
+    `runner` must ask through an executor that was stopped, so that it finds replies but never calls.
     """
-    needed, seen = Needed(), set[bytes]()
-    single = sum(stage.step == 2 for stage in plan.stages) == 1
+    needed, seen = NeededCalls(), set[bytes]()
 
     def count(row: Row) -> None:
-        # Rows that ask the same share their calls.
         mark = _fingerprint(plan, row)
-        if mark in seen:
+        if mark in seen:  # rows with the same requests share their calls
             return
         seen.add(mark)
+        example: dict[str, Any] = {}
         for stage in plan.stages:
-            passes_through = single and stage.name == "merged_rubrics"
-            if row.outcomes[stage.name].failure is not None and not passes_through:
-                _count(needed, plan, stage, row, answer)
+            if row.outcomes[stage.name].failure is None or not stage.slots:
+                continue
+            calls = stage.calls(row.fields, runner.models) if row.stopped(stage) is None else ()
+            if calls:
+                asked = [call for call in calls if not runner.is_recorded(call.slot, call.request)]
+                needed.fixed.update((stage.name, call.slot) for call in asked or calls[:1])
+            else:
+                example = example or make_example(row.query, plan, runner.models)
+                needed.add_example(stage, example, runner.models)
 
-    await run_plan(plan, queries, answer, window=64, finished=count)
+    await run_plan(plan, queries, runner, window=64, finished=count)
     return needed
 
 
-def calls_a_query(plan: Plan, models: Mapping[str, Model], query: Query) -> Needed:
-    """The calls of one query from nothing, the conditional ones with their conditions.
-
-    Example:
-        >>> from autorubric.prompts import package_prompts
-        >>> from autorubric.synthesis.stages import basic_plan
-        >>> query = Query(0, "q", {"question": "Why?"})
-        >>> calls_a_query(basic_plan(package_prompts()), {}, query).fixed.total()
-        7
-    """
-    needed = Needed()
+def count_calls(plan: Plan, models: Models, query: Query) -> NeededCalls:
+    """The calls of one query when nothing is recorded."""
+    needed, example = NeededCalls(), make_example(query, plan, models)
     for stage in plan.stages:
-        _count_example(needed, plan, stage, query, models)
+        needed.add_example(stage, example, models)
     return needed
 
 
-def estimates(
+def make_example(
+    query: Query, plan: Plan, models: Models, measured: Callable[[str], float | None] = lambda role: None
+) -> dict[str, Any]:
+    """A query's row with made-up values of the expected lengths, in which every condition of the plan holds."""
+    fields: dict[str, Any] = dict(query.fields)
+    read = {name for stage in plan.stages for name in stage.reads}
+    for stage in plan.stages:
+        if stage.name not in read or (stage.name in fields and stage.finished(fields[stage.name])):
+            continue
+        fields[f"{stage.name}_model"] = ""
+        if stage.example is not None:
+            fields[stage.name] = stage.example(fields, measured(stage.role) or stage.reply_tokens)
+        elif not stage.slots:
+            made = stage.build(fields, models)
+            fields[stage.name] = made.value if isinstance(made, Outcome) else None
+    return fields
+
+
+def estimate_slots(
     plan: Plan,
     queries: Iterable[Query],
-    models: Mapping[str, Model],
-    needed: Needed,
+    models: Models,
+    needed: NeededCalls,
     measured: Callable[[str], float | None] = lambda role: None,
 ) -> list[SlotEstimate]:
     """Calls, tokens and cost of every slot, scaled up from the first rows of the input.
@@ -129,20 +150,19 @@ def estimates(
         plan: the stages.
         queries: the input; at most `SAMPLED_ROWS` of it are read.
         models: the model of every slot.
-        needed: the calls to make, from `calls_to_make`; those under a condition are left out here.
-        measured: the mean reply length of a role in tokens, where this directory has replies already.
+        needed: the calls to make, from `count_needed`; conditional ones are left out here.
+        measured: the mean reply length of a role in tokens, if this directory has replies already.
     """
-    lengths = {role: measured(role) or tokens for role, tokens in REPLY_TOKENS.items()}
-    sample = list(islice(queries, SAMPLED_ROWS))
-    # Of the full method, whose requests are many, a few rows say as much about lengths.
-    sample = sample[:8] if any(isinstance(stage, Inquiry) for stage in plan.stages) else sample
-    examples = [example_fields(query, plan, lengths) for query in sample]
+    # The full profile has so many requests that a few rows are enough.
+    sample = islice(queries, 8 if any(stage.work for stage in plan.stages) else SAMPLED_ROWS)
+    examples = [make_example(query, plan, models, measured) for query in sample]
     found: dict[str, SlotEstimate] = {}
     for stage in plan.stages:
-        asked = [one for fields in examples for one in _requests(stage, fields, models)]
+        asked = [call for fields in examples for call in stage.calls(fields, models)]
+        tokens = measured(stage.role) or stage.reply_tokens
         for slot in stage.slots:
-            requests = [request for name, request in asked if name == slot]
-            made = _estimate(slot, requests, models[slot], needed.fixed[stage.name, slot], lengths)
+            calls = [call for call in asked if call.slot == slot]
+            made = _estimate(slot, calls, models[slot], needed.fixed[stage.name, slot], tokens)
             found[slot] = found[slot] + made if slot in found else made
     return list(found.values())
 
@@ -155,52 +175,14 @@ def _fingerprint(plan: Plan, row: Row) -> bytes:
     return blake2b(json.dumps([unfinished, read], default=str).encode(), digest_size=16).digest()
 
 
-def _count(needed: Needed, plan: Plan, stage: AnyStage, row: Row, answer: StageAnswerer) -> None:
-    """Count what a stage that did not come to its end would still ask."""
-    if isinstance(stage, Inquiry) and row.stopped(stage) is None:
-        for slot, request in _distinct(stage.requests(row.fields, answer.models)):
-            needed.fixed[stage.name, slot] += not answer.is_recorded(slot, request)
-    else:
-        _count_example(needed, plan, stage, row.query, answer.models)
-
-
-def _count_example(needed: Needed, plan: Plan, stage: AnyStage, query: Query, models: Mapping[str, Model]) -> None:
-    if isinstance(stage, Stage):
-        needed.fixed[stage.name, stage.role] += 1
-    elif isinstance(stage, Inquiry):
-        for slot, _ in _distinct(stage.requests(example_fields(query, plan), models)):
-            if stage.only_if:
-                needed.more[stage.only_if, stage.name, slot] += 1
-            else:
-                needed.fixed[stage.name, slot] += 1
-
-
-def _distinct(requests: Iterable[tuple[str, Request]]) -> list[tuple[str, Request]]:
-    """Requests without those that ask the same: two equal responses of a pool are judged once."""
-    return list({(slot, one.messages, one.draw): (slot, one) for slot, one in requests}.values())
-
-
-def _requests(stage: AnyStage, fields: Mapping[str, Any], models: Mapping[str, Model]) -> list[tuple[str, Request]]:
-    if isinstance(stage, Derivation):
-        return []
-    if isinstance(stage, Inquiry):
-        return stage.requests(fields, models)
-    built = stage.build(fields)
-    return [(stage.role, built)] if isinstance(built, Request) else []
-
-
-def _estimate(
-    slot: str, asked: Sequence[Request], model: Model, calls: int, lengths: Mapping[str, float]
-) -> SlotEstimate:
+def _estimate(slot: str, asked: Sequence[Call], model: Model, calls: int, reply: float) -> SlotEstimate:
     if not asked or not calls:
         return SlotEstimate(slot, model.name, calls, Usage(), 0.0, 0, 0.0)
-    ceilings = [model.ceiling(started(model, request)) for request in asked]
-    prompt = sum(len(m.content) for request in asked for m in request.messages) / CHARS_A_TOKEN / len(asked)
-    reply = lengths[asked[0].role]
+    ceilings = [model.ceiling(started(model, call.request)) for call in asked]
+    prompt = sum(len(m.content) for call in asked for m in call.request.messages) / CHARS_PER_TOKEN / len(asked)
     known = [c for c in ceilings if c is not None]
     most = max((c.completion_tokens for c in known), default=None)
-    reply = min(reply, most) if most else reply
-    usage = Usage(round(prompt * calls), round(reply * calls))
+    usage = Usage(round(prompt * calls), round((min(reply, most) if most else reply) * calls))
     bound = None
     if len(known) == len(ceilings):
         bound = Usage(round(sum(c.prompt_tokens for c in known) / len(known) * calls), (most or 0) * calls)
@@ -215,5 +197,5 @@ def _estimate(
     )
 
 
-def _sum(one: Any, other: Any) -> Any:
+def _add(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other

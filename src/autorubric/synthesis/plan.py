@@ -1,13 +1,15 @@
-"""What a synthesis run does to one query, as data: stages, what they read, what they write.
+"""What a synthesis run does to one query, as data: a tuple of stages.
 
-A stage owns three row fields: `<name>` holds its value, `<name>_model` who made it, `<name>_error` why there is none.
+A stage owns three fields of the row: `<name>` holds its value, `<name>_model` who made it, `<name>_error` why there
+is none. Everything else about a stage follows from its entry in the plan: its step file, its place in the cost
+estimate, its entry in the manifest and its lines in the summary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from autorubric.errors import ConfigError
 from autorubric.llm.model import Model
@@ -17,131 +19,153 @@ if TYPE_CHECKING:
     from autorubric.graders.judge import Ask
 
 Fields: TypeAlias = Mapping[str, Any]
+Models: TypeAlias = Mapping[str, Model]
+Answers: TypeAlias = Sequence[Answer[Any] | Failure]
 
 STEPS = ("reference", "responses", "rubrics", "merge", "augment", "gates")
-"""The names of steps 0 to 5, as `--until` takes them; only the full method has the last."""
+"""The names of steps 0 to 5, as `--until` takes them; only the full profile has the last."""
+
+STEP_FILES = (
+    "step0_reference.jsonl",
+    "step1_responses.jsonl",
+    "step2_rubrics.jsonl",
+    "step3_merged.jsonl",
+    "step4_augmented.jsonl",
+    "step5_gated.jsonl",
+)
 
 PASSTHROUGH, NO_RESPONSES = "passthrough", "skipped(no responses)"
 DERIVED = frozenset({PASSTHROUGH, NO_RESPONSES})
-"""Who made a value that no model made: it is made again, and for nothing, from what is there now."""
+"""Values made without a model: they are recomputed from the current row, at no cost."""
+
+NO_CALL_MADE = frozenset({"stopped", "budget"})
+"""Failures that mean the request has not been sent yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """A value that needs no further call, such as the only candidate rubric standing for the merged one.
+class Outcome:
+    """How one stage of one record ended.
 
     Attributes:
-        value: what goes into the row.
-        model: who made it.
-        notes: what had to be overlooked on the way.
-        lost: calls that failed and that the value had to do without; the row counts as unfinished.
+        value: what goes into the row; None when the stage failed.
+        model: who made the value; empty for the models that were called.
+        failure: why there is no value.
+        notes: what was ignored or corrected when the replies were read.
+        lost: failed calls that the value does without; the row then counts as unfinished.
     """
 
-    value: Any
-    model: str
+    value: Any = None
+    model: str = ""
+    failure: Failure | None = None
     notes: tuple[str, ...] = ()
     lost: tuple[Failure, ...] = ()
 
 
+class Call(NamedTuple):
+    """One request to the model of a slot, and how its reply is read."""
+
+    slot: str
+    request: Request
+    read: Callable[[Reply], Answer[Any] | Unreadable]
+
+
 class ModelAccess(Protocol):
-    """Where a stage that asks more than once reaches its models."""
+    """How a stage whose calls depend on earlier replies reaches its models."""
 
     @property
     def item(self) -> str:
-        """The id of the record that is worked on."""
+        """The id of the record."""
         ...
 
     @property
-    def models(self) -> Mapping[str, Model]:
+    def models(self) -> Models:
         """The model of every slot."""
         ...
 
     def is_recorded(self, slot: str, request: Request) -> bool:
-        """Whether a whole reply to a request of a slot is recorded."""
+        """Whether the complete reply to a request is in the ledger."""
         ...
 
     def ask_as(self, slot: str) -> Ask:
-        """How the model of a slot is asked: `Executor.ask_for` for this record."""
+        """`Executor.ask_for` for this record and slot."""
         ...
+
+    async def ask(self, call: Call) -> Answer[Any] | Failure:
+        """Send one call; an unreadable reply is asked for again."""
+        ...
+
+
+class Tally(Protocol):
+    """Counts over all rows of a run, for the manifest and the summary."""
+
+    def add(self, value: Any) -> None:
+        """Count the value of one row."""
+        ...
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values."""
+        ...
+
+    def lines(self) -> Iterator[str]:
+        """The lines of the summary."""
+        ...
+
+
+def take_answer(fields: Fields, answers: Answers) -> Outcome:
+    """The value of the only call of a stage."""
+    (answer,) = answers
+    if isinstance(answer, Failure):
+        return Outcome(failure=answer)
+    return Outcome(answer.value, notes=answer.notes)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One question a record puts to one model.
+    """One field of the row, and how it is made.
 
     Attributes:
-        name: the row field it writes; `<name>_model` and `<name>_error` go with it.
-        role: the part the model plays; names the model in the settings.
-        step: the step file the field appears in first, 0 to 4.
-        reads: the row fields it needs; it starts as soon as the last of them is settled.
-        build: the request for a row, or the value or failure that makes a request needless. Pure.
-        read: the value in a reply. Pure.
-        holds: whether a value found on disk counts as finished.
-        empty: what the row shows in the field's place when the stage failed.
-    """
-
-    name: str
-    role: str
-    step: int
-    reads: tuple[str, ...]
-    build: Callable[[Fields], Request | Settled | Failure]
-    read: Callable[[Reply], Answer[Any] | Unreadable]
-    holds: Callable[[Any], bool]
-    empty: Any = None
-
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """The one slot it asks."""
-        return (self.role,)
-
-
-@dataclass(frozen=True, slots=True)
-class Inquiry:
-    """Several questions a record puts to one or more models, with one value in the end.
-
-    Attributes:
-        name: as in `Stage`; so are `step`, `reads`, `holds` and `empty`.
-        slots: every slot it may ask.
-        work: the value for a row, asked for through the models it is given.
-        requests: slot and request of every call that `work` makes for a row if nothing has to be asked again,
-            as far as they can be known beforehand. Pure; for estimates.
-        only_if: under which condition it asks; empty where it always does.
+        name: the field it writes; `<name>_model` and `<name>_error` go with it.
+        step: the step file in which the field first appears, 0 to 5.
+        reads: the fields it needs; it starts as soon as the last of them is there.
+        build: the calls for a row, or the outcome that makes calls unnecessary. Pure.
+        fold: the outcome of the calls' answers, in order. Pure.
+        slots: every slot it may call; empty for a stage that needs no model.
+        role: the part its models play: the role of its requests.
+        reply_tokens: assumed length of a reply, where the ledger has none to measure.
+        example: a plausible value for a row, given the assumed reply length; for estimates.
+        finished: whether a value found on disk counts as finished.
+        empty: what the row shows when the stage failed.
+        only_if: the condition under which it makes calls; empty if it always does.
+        work: replaces build and fold where later calls depend on earlier replies; `build` then names the calls
+            as far as they are known beforehand.
+        tally: makes the counter of its values; the manifest has the counts under the name of the pair.
     """
 
     name: str
     step: int
     reads: tuple[str, ...]
-    slots: tuple[str, ...]
-    work: Callable[[Fields, ModelAccess], Awaitable[Settled | Failure]]
-    requests: Callable[[Fields, Mapping[str, Model]], list[tuple[str, Request]]]
-    holds: Callable[[Any], bool]
+    build: Callable[[Fields, Models], Sequence[Call] | Outcome]
+    fold: Callable[[Fields, Answers], Outcome] = take_answer
+    slots: tuple[str, ...] = ()
+    role: str = ""
+    reply_tokens: int = 0
+    example: Callable[[Fields, float], Any] | None = None
+    finished: Callable[[Any], bool] = bool
     empty: Any = None
     only_if: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """A value made from what is there, without a model.
-
-    Attributes:
-        name: as in `Stage`; so are `step`, `reads`, `holds` and `empty`.
-        derive: the value for a row, or why there is none. Pure.
-    """
-
-    name: str
-    step: int
-    reads: tuple[str, ...]
-    derive: Callable[[Fields], Settled | Failure]
-    holds: Callable[[Any], bool]
-    empty: Any = None
+    work: Callable[[Fields, ModelAccess], Awaitable[Outcome]] | None = None
+    tally: tuple[str, Callable[[], Tally]] | None = None
 
     @property
-    def slots(self) -> tuple[str, ...]:
-        """Nobody is asked."""
-        return ()
+    def keys(self) -> tuple[str, str, str]:
+        """The three fields it owns."""
+        return self.name, f"{self.name}_model", f"{self.name}_error"
 
-
-AnyStage: TypeAlias = Stage | Inquiry | Derivation
+    def calls(self, fields: Fields, models: Models) -> Sequence[Call]:
+        """The distinct calls for a row, as far as they are known beforehand: equal requests are sent once."""
+        built = self.build(fields, models)
+        calls = () if isinstance(built, Outcome) else built
+        return list({(call.slot, call.request.messages, call.request.draw): call for call in calls}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +177,7 @@ class Plan:
             write the same field.
     """
 
-    stages: tuple[AnyStage, ...]
+    stages: tuple[Stage, ...]
     given: tuple[str, ...] = ("question",)
 
     def __post_init__(self) -> None:
@@ -182,10 +206,6 @@ class Plan:
             raise ConfigError(f"no step is called {step!r}; the steps are {', '.join(steps)}")
         return Plan(tuple(s for s in self.stages if s.step <= STEPS.index(step)), self.given)
 
-    def roles(self) -> tuple[str, ...]:
-        """Every role a model has to play, in the order of the stages."""
-        return tuple(dict.fromkeys(slot for stage in self.stages for slot in stage.slots))
-
 
 def letters(count: int) -> tuple[str, ...]:
     """The slot letters of `count` parallel models.
@@ -195,10 +215,31 @@ def letters(count: int) -> tuple[str, ...]:
         ('a', 'b', 'c')
     """
     if not 0 <= count <= 26:
-        raise ConfigError(f"{count} models for one step; at most 26 fit")
+        raise ConfigError(f"{count} models for one step; the maximum is 26")
     return tuple(chr(ord("a") + i) for i in range(count))
 
 
-def failures_in(stages: Iterable[AnyStage], fields: Fields) -> tuple[str, ...]:
-    """The names of the stages that left an error in a row."""
-    return tuple(stage.name for stage in stages if fields.get(f"{stage.name}_error"))
+def query_in(fields: Fields) -> Any:
+    """The query of a row: its text without surrounding space, or the turns of a conversation."""
+    question = fields["question"]
+    return question.strip() if isinstance(question, str) else question
+
+
+def missing(field: str) -> Outcome:
+    """The outcome of a stage whose input an earlier stage could not deliver."""
+    return Outcome(failure=Failure("missing_input", f"missing {field}"))
+
+
+def has_text(value: Any) -> bool:
+    """True for a string that is not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def has_items(value: Any) -> bool:
+    """True for a list with at least one entry."""
+    return isinstance(value, list) and bool(value)
+
+
+def is_list(value: Any) -> bool:
+    """True for any list, also an empty one."""
+    return isinstance(value, list)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
@@ -12,31 +12,29 @@ from autorubric.errors import ConfigError
 from autorubric.files import nearest, read_document
 from autorubric.llm.config import DEFAULT_CEILING
 from autorubric.llm.http.addresses import checked_base_url, split_address
-from autorubric.llm.http.providers import addressed
 from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
 from autorubric.rows.stream import STDIN
-from autorubric.synthesis.domains import with_domain
-from autorubric.synthesis.full.settings import FullSettings
-from autorubric.synthesis.plan import letters
-from autorubric.synthesis.strict import Strict
+from autorubric.synthesis.domain import merge_domain
+from autorubric.synthesis.method import FullSettings
+from autorubric.synthesis.options import Strict
 
 
-def _plain(value: Any) -> Any:
+def _check_printable(value: Any) -> Any:
     if isinstance(value, str) and not (value.strip() and value.isprintable()):
         raise ValueError("expected the name of a file or folder, in characters that can be shown")
     return value
 
 
-FileName = Annotated[Path, BeforeValidator(_plain)]
+FileName = Annotated[Path, BeforeValidator(_check_printable)]
 
 
-def _no_key(value: Any) -> Any:
+def _check_variable(value: Any) -> Any:
     if isinstance(value, str) and not is_variable_name(value):
         raise ValueError(NO_VARIABLE)
     return value
 
 
-VariableName = Annotated[str, BeforeValidator(_no_key)]
+VariableName = Annotated[str, BeforeValidator(_check_variable)]
 
 
 class RoleSettings(Strict):
@@ -70,7 +68,7 @@ class RoleSettings(Strict):
     extra: dict[str, Any] = Field(default_factory=dict)
 
 
-def _named(value: Any) -> Any:
+def _split_model(value: Any) -> Any:
     role = {"model": value} if isinstance(value, str) else value
     if not isinstance(role, dict) or not isinstance(role.get("model"), str):
         return role
@@ -79,12 +77,12 @@ def _named(value: Any) -> Any:
     return role if address is None else {**role, "model": model, "base_url": role.get("base_url") or address}
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str | dict) else value
 
 
-Role = Annotated[RoleSettings, BeforeValidator(_named)]
-RoleList = Annotated[list[Role], BeforeValidator(_listed)]
+Role = Annotated[RoleSettings, BeforeValidator(_split_model)]
+RoleList = Annotated[list[Role], BeforeValidator(_as_list)]
 
 
 class Roles(Strict):
@@ -191,29 +189,22 @@ def settings_from(values: Mapping[str, Any], where: str = "settings") -> Synthes
             range; all at once.
     """
     try:
-        settings = SynthesisSettings.model_validate(with_domain(values))
+        settings = SynthesisSettings.model_validate(merge_domain(values))
     except ValidationError as error:
-        raise ConfigError([_told(problem, where) for problem in _worst_first(error)]) from None
+        raise ConfigError([_describe(problem, where) for problem in _sort_problems(error)]) from None
     if settings.base_url is not None:
         checked_base_url(settings.base_url, "base_url (--base-url)")
     if settings.profile == "full":
-        _refuse_unplayable(settings)
+        _check_judges(settings)
     elif settings.responses_column:
         raise ConfigError("responses_column needs the full method; pass --profile full")
-    slots = [slot.name for slot in slots_of(settings)]
-    unknown = [role for role in settings.refresh if not _covered(role, slots)]
-    if unknown:
-        raise ConfigError(f"no role is called {', '.join(map(repr, unknown))}; the roles are {', '.join(slots)}")
+    from autorubric.synthesis.slots import check_refresh
+
+    check_refresh(settings)
     return settings
 
 
-def refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
-    """The slots that `refresh` names: `response` stands for every response slot."""
-    slots = [slot.name for slot in slots_of(settings)]
-    return frozenset(s for s in slots for role in settings.refresh if s == role or s.startswith(f"{role}_"))
-
-
-def values_in(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
     """The settings in a YAML, TOML or JSON file, unchecked; relative paths in it start at the file's folder."""
     values = read_document(path)
     if not isinstance(values, dict):
@@ -224,93 +215,12 @@ def values_in(path: Path) -> dict[str, Any]:
     return values
 
 
-class Slot(NamedTuple):
-    """One part to be played.
-
-    Attributes:
-        name: such as `response_c`.
-        role: who plays it.
-        source: the slot the settings name, whose key it uses: another draw of `response_a`, say.
-    """
-
-    name: str
-    role: RoleSettings
-    source: str
-
-    @property
-    def address(self) -> tuple[str, str | None]:
-        """Which model it is, and where."""
-        return self.role.model, self.role.base_url
-
-
-def slots_of(settings: SynthesisSettings) -> tuple[Slot, ...]:
-    """Every slot of a run with its model: reference, response_a, …, rubric_a, …, merge, augment.
-
-    A role with `draws` takes so many slots in a row. The full method fills its pool from all response models
-    in turn, and adds judge_a, …, licence and rewrite, and own_a, … for rubric models that respond to no query; with
-    given responses none is asked for.
-    """
-    roles, full = _placed(settings), settings.profile == "full"
-    slots = [Slot("reference", roles.reference, "reference")]
-    if not settings.responses_column:
-        slots += _drawn("response", roles.responses, settings.full.pool if full else 0)
-    slots += _drawn("rubric", roles.rubrics)
-    slots += [Slot("merge", roles.merge, "merge"), Slot("augment", roles.augment, "augment")]
-    if full:
-        slots += _own_answers(slots) if settings.full.grounding == "own" else []
-        slots += _drawn("judge", roles.judges)
-        slots.append(_played("licence", roles.licence, "judge_a", roles.judges[0]))
-        slots.append(_played("rewrite", roles.rewrite, "augment", roles.augment))
-    return tuple(slots)
-
-
-def _placed(settings: SynthesisSettings) -> Roles:
-    """The roles, those without an address at the address of the run."""
-    if settings.base_url is None:
-        return settings.roles
-
-    def placed(held: Any) -> Any:
-        if not isinstance(held, RoleSettings):
-            return held and [placed(role) for role in held]
-        own = held.base_url or addressed(held.model, settings.base_url)[1]
-        return held.model_copy(update={"base_url": own})
-
-    return settings.roles.model_copy(update={name: placed(held) for name, held in settings.roles})
-
-
-def _drawn(part: str, roles: Sequence[RoleSettings], least: int = 0) -> list[Slot]:
-    sources = [(f"{part}_{letter}", role) for letter, role in zip(letters(len(roles)), roles, strict=True)]
-    drawn = [one for one in sources for _ in range(one[1].draws or 1)]
-    if all(role.draws is None for role in roles):
-        drawn = [sources[i % len(sources)] for i in range(max(least, len(sources)))]
-    names = (f"{part}_{letter}" for letter in letters(len(drawn)))
-    return [Slot(name, role, source) for name, (source, role) in zip(names, drawn, strict=True)]
-
-
-def _own_answers(slots: Sequence[Slot]) -> list[Slot]:
-    """A slot for each rubric model that is no response model, for the answer that grounds its rubric."""
-    responders = {slot.address for slot in slots if slot.name.startswith("response_")}
-    return [
-        Slot(slot.name.replace("rubric", "own"), slot.role, slot.source)
-        for slot in slots
-        if slot.name.startswith("rubric_") and slot.address not in responders
-    ]
-
-
-def _played(name: str, role: RoleSettings | None, source: str, stand_in: RoleSettings) -> Slot:
-    return Slot(name, stand_in, source) if role is None else Slot(name, role, name)
-
-
-def _refuse_unplayable(settings: SynthesisSettings) -> None:
+def _check_judges(settings: SynthesisSettings) -> None:
     if not settings.roles.judges:
         raise ConfigError("no model plays 'judges'; pass --judge-model-a or set roles.judges in a config")
 
 
-def _covered(role: str, slots: list[str]) -> bool:
-    return any(slot == role or slot.startswith(f"{role}_") for slot in slots)
-
-
-def _worst_first(error: ValidationError) -> list[Any]:
+def _sort_problems(error: ValidationError) -> list[Any]:
     return sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
 
 
@@ -321,11 +231,11 @@ _FLAGS = {
 }
 
 
-def _told(problem: Any, where: str) -> str:
+def _describe(problem: Any, where: str) -> str:
     path = [str(part) for part in problem["loc"]]
     name, kind = ".".join(path), problem["type"]
     if kind == "extra_forbidden":
-        near = nearest(path[-1], _known_keys(path[:-1]))
+        near = nearest(path[-1], _list_keys(path[:-1]))
         return f"{where}: unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")
     if kind == "missing" and path[:1] == ["roles"]:
         if len(path) == 1:
@@ -336,10 +246,10 @@ def _told(problem: Any, where: str) -> str:
         return f"no model plays {path[1]!r}; pass {flag} or set roles.{path[1]} in a config"
     if kind == "missing":
         return f"{where}: {name!r} is missing"
-    return _wrong_value(problem, where, path)
+    return _describe_value(problem, where, path)
 
 
-def _wrong_value(problem: Any, where: str, path: list[str]) -> str:
+def _describe_value(problem: Any, where: str, path: list[str]) -> str:
     name = ".".join(path)
     if problem["type"] == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
@@ -348,7 +258,7 @@ def _wrong_value(problem: Any, where: str, path: list[str]) -> str:
     return f"{where}: {name} is {problem['input']!r}; {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 
-def _known_keys(path: list[str]) -> list[str]:
+def _list_keys(path: list[str]) -> list[str]:
     model: type[BaseModel] = SynthesisSettings
     for part in path:
         if part == "roles":

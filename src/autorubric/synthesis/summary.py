@@ -1,10 +1,10 @@
-"""What a synthesis run came to: rows, criteria, calls, money, and everything that is not finished."""
+"""The result of a synthesis run: rows, criteria, calls, cost, and everything that is not finished."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,37 +12,37 @@ from typing import Any
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.view import LedgerView
+from autorubric.runs.status import Standing, counted
 from autorubric.synthesis.export import Exported
-from autorubric.synthesis.full.tally import GateTally
-from autorubric.synthesis.plan import Plan
+from autorubric.synthesis.plan import Plan, Tally
 from autorubric.synthesis.queries import Query
-from autorubric.synthesis.spool import Spool
-from autorubric.synthesis.steps import Replaced
+from autorubric.synthesis.steps import Replaced, RowStore
 
 UNFINISHED_FILE = "unfinished.jsonl"
 
 
 @dataclass(slots=True)
 class Summary:
-    """The figures of a run.
+    """The counts of a run.
 
     Attributes:
         rows: usable input rows.
         finished: rows that went through every stage without a failure.
         failed: rows with at least one failed stage; `unfinished.jsonl` lists them with reasons.
-        not_reached: rows the run did not come to, or not to the end, because it was stopped.
+        not_reached: rows that were not started or not completed, because the run was stopped.
         skipped: input rows left out, with reasons.
         failures: failed stages, grouped by stage and cause.
-        notes: what had to be overlooked to read replies, counted.
+        notes: what was ignored or corrected when replies were read, counted.
         reused: values that came from the input or another pipeline's files, by stage.
-        stale: imported values asked anew because what they were made from had changed, by stage.
-        overwritten: input values that stood in a stage's field and were none of its values, by stage.
-        replaced: rows of the step files that gave way to rows with another question, or under another key.
+        stale: imported values that were not used because what they were made from had changed, by stage.
+        overwritten: unusable input values in a stage's field, by stage.
+        replaced: rows of the step files that were replaced by rows with another question, or under another key.
         totals: calls, tokens and cost by role and model, earlier sessions included.
         calls: calls this session paid for.
-        exported: what the final files hold; None when the run ended before the export.
-        gates: what each gate kept, rewrote and rejected; None where the plan has no gates.
-        stopped: why the run was stopped early; empty when it was not.
+        exported: what the final files hold; None if the run ended before the export.
+        tallies: the counts of stages that have any, by name.
+        stopped: why the run was stopped early; empty if it was not.
         seconds: wall time.
     """
 
@@ -59,13 +59,13 @@ class Summary:
     totals: list[Totals] = field(default_factory=list)
     calls: int = 0
     exported: Exported | None = None
-    gates: GateTally | None = None
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
     stopped: str = ""
     seconds: float = 0.0
 
     @property
     def not_reached(self) -> int:
-        """Rows without an end of their own."""
+        """Rows that did not come to their end."""
         return self.rows - self.finished - self.failed
 
     @property
@@ -74,7 +74,7 @@ class Summary:
         return self.finished == self.rows and not self.skipped
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as JSON values, for the manifest."""
+        """The counts as JSON values, for the manifest."""
         return {
             "rows": self.rows,
             "finished": self.finished,
@@ -94,21 +94,45 @@ class Summary:
             "remarks": list(self.exported.remarks) if self.exported else [],
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
-            **({"gates": self.gates.as_dict()} if self.gates else {}),
+            **{name: tally.as_dict() for name, tally in self.tallies.items()},
         }
 
 
-def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], spool: Spool) -> None:
+def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], store: RowStore) -> None:
     """List every row with a failed stage: its id, its line, and each failure with its reason."""
     path = directory / UNFINISHED_FILE
-    if not spool.failed:
+    if not store.failed:
         path.unlink(missing_ok=True)
         return
     with atomic_writer(path) as file:
         for query in queries:
-            if query.index not in spool.failed:
+            if query.index not in store.failed:
                 continue
-            fields = json.loads("{" + ", ".join(p for p in spool.pieces(query.index) or [] if p) + "}")
+            fields = json.loads("{" + ", ".join(p for p in store.pieces(query.index) or [] if p) + "}")
             failures = {s.name: fields[f"{s.name}_error"] for s in plan.stages if f"{s.name}_error" in fields}
             row = {"record_id": query.record_id, "line": query.index + 1, "failures": failures}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> Standing:
+    """The progress of a run, seen from outside: rows that went through every step, and rows with a failed one.
+
+    The manifest counts both, but is not written all the time; in between the ledger shows for how many rows the
+    model of the last step has answered.
+
+    Example:
+        >>> find_progress(Path("run"), {"counts": {"rows": 9, "finished": 4}, "models": {"merge": "a/b"}}, None)
+        Standing(rows=9, done=4, failed=0, calls_per_row=1.0, groups=())
+    """
+    held = counted(directory, manifest, view)
+    models, steps = manifest.get("models"), manifest.get("steps")
+    role = str(steps[-1]).removesuffix("s") if isinstance(steps, list) and steps else ""
+    slots = [str(slot).split("_")[0] for slot in models] if isinstance(models, Mapping) else []
+    taken = {str(step).removesuffix("s") for step in steps} if isinstance(steps, list) else set(slots)
+    calls = sum(slot in taken for slot in slots)
+    done = held.done
+    if view is not None and manifest.get("status") == "running" and role:
+        done = max(done, view.answered(role) - held.failed)
+    counts = manifest.get("counts")
+    groups = FailureGroups.from_list(counts.get("failure_groups") if isinstance(counts, Mapping) else None)
+    return Standing(held.rows, done, held.failed, float(calls) or None, tuple(groups))

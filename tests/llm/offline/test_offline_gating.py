@@ -13,10 +13,11 @@ from autorubric.llm.offline.gating import license_criteria, merge_named, rewrite
 from autorubric.llm.offline.reading import read_query
 from autorubric.llm.request import Reply, Request
 from autorubric.prompts.gating import package_gate_prompts
-from autorubric.synthesis.aggregation import account, merge_request, read_merge
+from autorubric.synthesis.accounting import account
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.full.drafting import read_pitfalls
-from autorubric.synthesis.gates import licence_request, read_licences
+from autorubric.synthesis.drafts import read_pitfalls
+from autorubric.synthesis.merging import merge_request, read_merge
+from autorubric.synthesis.relevance import read_relevance, relevance_request
 
 EN, ZH = "Explain in at most 80 words why bread dough is slow in a cold kitchen.", "为什么天气冷的时候面团发得慢？"
 
@@ -59,8 +60,8 @@ async def test_licences_are_read_and_an_unasked_form_is_told_from_an_asked_one()
         Candidate("m3", "", 'The response contains the phrase "slow and steady".', 9),
         Candidate("m4", "", "The response names yeast.", 9),
     ]
-    reply = await said(licence_request(package_gate_prompts(), EN, asked))
-    found = read_licences(asked, reply).value  # type: ignore[union-attr]
+    reply = await said(relevance_request(package_gate_prompts(), EN, asked))
+    found = read_relevance(asked, reply).value  # type: ignore[union-attr]
     assert {one: (said.surface, said.surface_asked) for one, said in found.items()} == {
         "m1": ("count", True),
         "m2": ("count", False),

@@ -10,8 +10,9 @@ from typing import Any
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Request
-from autorubric.synthesis.runner import Row
-from autorubric.synthesis.settings import settings_from, slots_of
+from autorubric.synthesis.running import Row
+from autorubric.synthesis.settings import settings_from
+from autorubric.synthesis.slots import slots_of
 from autorubric.synthesis.synthesize import SynthesisRun, prepare
 from autorubric.testing import ScriptedModel
 from tests.synthesis.full.conftest import Play

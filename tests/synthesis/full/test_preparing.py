@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from autorubric.synthesis.full.preparing import full_plan_of
-from autorubric.synthesis.full.prompts import package_full_prompts
-from autorubric.synthesis.models import configs
-from autorubric.synthesis.settings import settings_from, slots_of
+from autorubric.synthesis.method import build_plan
+from autorubric.synthesis.settings import settings_from
+from autorubric.synthesis.slots import configs, find_shape, slots_of
+from autorubric.synthesis.templates import load_synthesis_prompts
 
 FILES = {"input": "q.jsonl", "out": "out", "profile": "full"}
 PAIR = ["a/m", "a/m"]
@@ -24,7 +24,7 @@ ONE: dict[str, Any] = {
 def reads_of(name: str, full: dict[str, Any] | None = None, given: int = 0, **roles: Any) -> tuple[str, ...]:
     values = {**FILES, "roles": {**ONE, **roles}, "full": full or {}}
     settings = settings_from({**values, "responses_column": "answers"} if given else values)
-    plan = full_plan_of(settings, package_full_prompts(), given)
+    plan = build_plan(load_synthesis_prompts(None, full=True), find_shape(settings, given), settings.full)
     return next(stage.reads for stage in plan.stages if stage.name == name)
 
 

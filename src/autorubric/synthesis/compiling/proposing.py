@@ -7,39 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autorubric.checks import CheckFailure, run_check
-from autorubric.errors import ConfigError
 from autorubric.synthesis.candidate import Candidate, Pool
 from autorubric.synthesis.compiling.recognising import recognise
-
-
-@dataclass(frozen=True, slots=True)
-class CompileSettings:
-    """When a check takes a criterion over from the judges.
-
-    Attributes:
-        min_decided: responses that both the judges and the check must have decided, at least.
-        min_agreement: share of those on which they must agree; 1 is all of them.
-        both_verdicts: whether the judges must have seen both a response that meets it and one that does not: a check
-            that never had to say no has shown nothing.
-
-    Raises:
-        ConfigError: a value is out of range.
-
-    Example:
-        >>> CompileSettings(min_agreement=1.2)
-        Traceback (most recent call last):
-        autorubric.errors.ConfigError: min_agreement is 1.2; expected a share above 0, at most 1
-    """
-
-    min_decided: int = 4
-    min_agreement: float = 1.0
-    both_verdicts: bool = True
-
-    def __post_init__(self) -> None:
-        if self.min_decided < 1:
-            raise ConfigError(f"min_decided is {self.min_decided}; expected at least 1")
-        if not 0 < self.min_agreement <= 1:
-            raise ConfigError(f"min_agreement is {self.min_agreement}; expected a share above 0, at most 1")
+from autorubric.synthesis.options import CompileSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,14 @@ from typing import Any
 
 from autorubric.checks import validate_check
 from autorubric.errors import InputError, MissingPackageError
-from autorubric.synthesis.compiling.answers import number_check
-from autorubric.synthesis.compiling.counts import count_check
-from autorubric.synthesis.compiling.grammar import Found
-from autorubric.synthesis.compiling.keywords import keyword_check, repetition_check
-from autorubric.synthesis.compiling.languages import language_check
-from autorubric.synthesis.compiling.layout import layout_check, typography_check
+from autorubric.synthesis.compiling.formats import (
+    keyword_check,
+    language_check,
+    layout_check,
+    repetition_check,
+    typography_check,
+)
+from autorubric.synthesis.compiling.quantities import Found, count_check, number_check
 
 _READERS: tuple[tuple[str, Callable[[str, str], Found]], ...] = (
     ("length", count_check),
