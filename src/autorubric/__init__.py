@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from autorubric.graders.few_shot import FewShotConfig, FewShotExample
     from autorubric.graders.grader import Grader
     from autorubric.graders.judge_spec import JudgeSpec
+    from autorubric.jobs.grade import grade, grade_async
     from autorubric.llm.config import LLMConfig, ThinkingConfig, ThinkingLevel
     from autorubric.metrics import (
         BiasResult,
@@ -138,6 +139,8 @@ __all__ = [
     "fill_ground_truth",
     "fill_ground_truth_sync",
     "filter_cannot_assess",
+    "grade",
+    "grade_async",
     "ks_test",
     "score_distribution",
     "systematic_bias",
@@ -208,6 +211,8 @@ _HOMES = {
     "fill_ground_truth": "autorubric.evaluation",
     "fill_ground_truth_sync": "autorubric.evaluation",
     "filter_cannot_assess": "autorubric.metrics",
+    "grade": "autorubric.jobs.grade",
+    "grade_async": "autorubric.jobs.grade",
     "ks_test": "autorubric.metrics",
     "score_distribution": "autorubric.metrics",
     "systematic_bias": "autorubric.metrics",

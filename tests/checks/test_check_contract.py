@@ -28,7 +28,7 @@ def test_the_table_holds_every_published_rule_and_instruction() -> None:
 
 
 def test_an_unknown_check_is_refused_with_the_nearest_name() -> None:
-    assert problems("word_cuont", {}) == ("there is no check 'word_cuont'; did you mean 'word_count'?",)
+    assert problems("word_cuont", {}) == ("unknown check 'word_cuont'; did you mean 'word_count'?",)
 
 
 def test_all_offending_parameters_are_named_at_once() -> None:
@@ -63,10 +63,10 @@ def test_parameters_that_are_no_mapping_are_refused(parameters: Any) -> None:
         ("character_count", {"spaces": False}, "nothing can fail"),
         ("contains", {"phrases": []}, "phrases"),
         ("contains", {"phrases": [1]}, "phrases"),
-        ("regex", {"pattern": "("}, "is no regular expression"),
+        ("regex", {"pattern": "("}, "is not a valid regular expression"),
         ("regex", {"pattern": "a" * 3_000}, "has 3000 characters"),
-        ("language", {"code": "klingon"}, "no language the detector knows"),
-        ("json_schema", {"schema": {"type": 3}}, "is no JSON Schema"),
+        ("language", {"code": "klingon"}, "not a language the detector knows"),
+        ("json_schema", {"schema": {"type": 3}}, "is not a valid JSON Schema"),
         ("json_schema", {"schema": {"$ref": "https://example.com/s"}}, "only references inside the schema"),
         ("numeric_value", {"expected": float("nan")}, "expected"),
         ("numeric_value", {"expected": 1, "tolerance": -1}, "tolerance"),

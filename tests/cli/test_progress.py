@@ -11,6 +11,7 @@ import pytest
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.cli import progress
 from autorubric.cli.app import run
+from autorubric.runs.progress import RunState, StageState
 from autorubric.testing import LoopbackEndpoint, RateWindow
 
 
@@ -79,8 +80,8 @@ def test_a_terminal_gets_one_table_with_the_same_figures() -> None:
 
     out = Terminal()
     display = progress.display_for(out)
-    stage = progress.StageState("graded", 17, 6, 3)
-    display.show(progress.RunState(20, 20, [stage], 97, 0, 1000, None, 6, 4, 3), 10.0)
+    stage = StageState("graded", 17, 6, 3)
+    display.show(RunState(20, 20, [stage], 97, 0, 1000, None, 6, 4, 3), 10.0)
     display.close()
     shown = " ".join(out.getvalue().split())
     assert "17/20" in shown

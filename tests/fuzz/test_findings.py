@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autorubric.checks.rules.tags import rule_of_tags
+from autorubric.checks import rule_of_tags
 from autorubric.errors import InputError
 from autorubric.formats import format_named
 from autorubric.lint.records import draft_of

@@ -49,7 +49,7 @@ def test_a_check_that_cannot_decide_is_a_mistake_and_not_unmet() -> None:
     (opinion,) = asyncio.run(ChecksFirst().judge(Case("123", (ENGLISH,)), (0,), never))
     assert opinion.judgment.verdict is None and opinion.judgment.mistake is not None
     assert opinion.judgment.mistake.category == "check"
-    assert "holds too little text to tell its language" in opinion.judgment.mistake.message
+    assert "has too little text to detect its language" in opinion.judgment.mistake.message
 
 
 def test_a_rubric_of_checks_needs_no_judge() -> None:
@@ -67,7 +67,7 @@ def test_what_cannot_be_decided_is_refused_before_anything_runs() -> None:
         ChecksFirst().check_rubric([SHORT, POLITE, unknown, chosen])
     problems = caught.value.problems
     assert problems[0] == "criterion 'Polite' has no check and there is no judge; name a judge model"
-    assert problems[1].startswith("criterion 'Odd': there is no check 'word_cuont'")
+    assert problems[1].startswith("criterion 'Odd': unknown check 'word_cuont'")
     assert problems[2] == "criterion 'Choice' has options and a check; a check decides binary criteria only"
     with pytest.raises(InputError, match="'Polite' has no check"):
         asyncio.run(ChecksFirst().judge(Case("Hello.", (SHORT, POLITE)), (0, 1), never))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
-from autorubric.checks.packages import PACKAGES
+from autorubric.checks import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "checks.md").read_text("utf-8")

@@ -1,13 +1,13 @@
 """Checks: criteria that need no model, decided by small pure functions with a reason."""
 
-from autorubric.checks.outcome import CannotCheck, CheckContext, CheckFailure, CheckOutcome
-from autorubric.checks.registry import CHECKS, Check, run_check, validate_check
-from autorubric.checks.rules.tables import IFEVAL, RUBRICHUB
-from autorubric.checks.rules.tags import RuleCall, rule_of_tags
+from autorubric.checks.check import CHECKS, CannotCheck, Check, CheckContext, CheckFailure, CheckOutcome, check
+from autorubric.checks.registry import IFEVAL, PACKAGES, RUBRICHUB, find_check, run_check, validate_check
+from autorubric.checks.tags import RuleCall, rule_of_tags
 
 __all__ = [
     "CHECKS",
     "IFEVAL",
+    "PACKAGES",
     "RUBRICHUB",
     "CannotCheck",
     "Check",
@@ -15,6 +15,8 @@ __all__ = [
     "CheckFailure",
     "CheckOutcome",
     "RuleCall",
+    "check",
+    "find_check",
     "rule_of_tags",
     "run_check",
     "validate_check",

@@ -1,20 +1,67 @@
-"""Checks on code in a submission."""
+"""Fenced code blocks of a Markdown text, and the checks on them."""
 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from autorubric.checks.fences import CodeBlock, fenced_blocks
+from autorubric.checks.check import CannotCheck, CheckOutcome, check, judged_count
 from autorubric.checks.length import Count
-from autorubric.checks.outcome import CannotCheck, CheckOutcome, judged_count
 from autorubric.core.counted import counted
 
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\r\n]*)\r?\n?$")
 _LONGEST = 200_000
 _PYTHON = ("python", "py", "python3")
 
 
+class CodeBlock(NamedTuple):
+    """One fenced block: the first word after its fence in lower case, and its body."""
+
+    language: str
+    body: str
+
+
+def fenced_blocks(text: str) -> list[CodeBlock]:
+    r"""Every fenced block in order; one that is never closed runs to the end, as in CommonMark.
+
+    Example:
+        >>> fenced_blocks("Run:\n```Python\nprint(1)\n```\n")
+        [CodeBlock(language='python', body='print(1)\n')]
+    """
+    blocks: list[CodeBlock] = []
+    fence, language, inside = "", "", ""
+    for line in text.splitlines(keepends=True):
+        match = _FENCE.match(line)
+        if not fence:
+            if match and "`" not in match[2]:
+                fence, language, inside = match[1], (match[2].split() or [""])[0].lower(), ""
+        elif match and match[1].startswith(fence) and not match[2].strip():
+            blocks.append(CodeBlock(language, inside))
+            fence = ""
+        else:
+            inside += line
+    return [*blocks, CodeBlock(language, inside)] if fence else blocks
+
+
+def unfenced(text: str) -> str:
+    r"""The text without the one fence that encloses it, or the text itself.
+
+    Example:
+        >>> unfenced("```json\n[1]\n```")
+        '[1]\n'
+    """
+    stripped = text.strip()
+    lines = stripped.splitlines()
+    opening, closing = (_FENCE.match(lines[0]), _FENCE.match(lines[-1])) if len(lines) > 1 else (None, None)
+    if not (opening and closing and closing[1].startswith(opening[1]) and not closing[2].strip()):
+        return text
+    blocks = fenced_blocks(stripped)
+    return blocks[0].body if len(blocks) == 1 else text
+
+
+@check("code_block")
 def code_block(
     text: str,
     *,
@@ -34,6 +81,7 @@ def code_block(
     return judged_count(len(blocks), noun, at_least=at_least, at_most=at_most)
 
 
+@check("python_parses")
 def python_parses(text: str, *, where: Literal["block", "whole"] = "block", at_least: Count = 1) -> CheckOutcome:
     r"""Passed when every Python code block parses, and there are enough of them; nothing is run.
 
@@ -65,7 +113,7 @@ def _syntax_problem(source: str) -> str | None:
         raise CannotCheck(f"the code has {len(source)} characters; at most {_LONGEST} are parsed")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a doubtful escape in the code is no fault of the caller
+            warnings.simplefilter("ignore")  # a doubtful escape in the code is not a fault of the caller
             ast.parse(source)
     except SyntaxError as error:
         return f"line {error.lineno or 1}: {error.msg}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator
 
-from autorubric.checks.outcome import CannotCheck, CheckOutcome
+from autorubric.checks.check import CannotCheck, CheckOutcome, check
 
 if TYPE_CHECKING:
     from langdetect.detector_factory import DetectorFactory
@@ -23,14 +23,15 @@ _LONGEST = 100_000
 
 def _known(code: str) -> str:
     if code not in _CODES:
-        raise ValueError(f"is no language the detector knows; expected one of {', '.join(_CODES)}")
+        raise ValueError(f"is not a language the detector knows; expected one of {', '.join(_CODES)}")
     return code
 
 
 LanguageCode = Annotated[str, AfterValidator(_known)]
-"""An ISO 639-1 code the detector can answer; `zh` stands for both `zh-cn` and `zh-tw`."""
+"""An ISO 639-1 code the detector can answer; `zh` covers both `zh-cn` and `zh-tw`."""
 
 
+@check("language", packages=("langdetect",))
 def language(text: str, *, code: LanguageCode) -> CheckOutcome:
     """Passed when the text as a whole is in the given language.
 
@@ -48,7 +49,7 @@ def language(text: str, *, code: LanguageCode) -> CheckOutcome:
     """
     spoken = detected_language(text.lower() if text.isupper() else text)
     if spoken is None:
-        raise CannotCheck("the submission holds too little text to tell its language")
+        raise CannotCheck("the submission has too little text to detect its language")
     return CheckOutcome(is_language(spoken, code), f"the language is {spoken}; expected {code}")
 
 

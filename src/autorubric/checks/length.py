@@ -7,12 +7,13 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from autorubric.checks.outcome import CannotCheck, CheckContext, CheckOutcome, judged_count
+from autorubric.checks.check import CannotCheck, CheckContext, CheckOutcome, check, judged_count
 from autorubric.checks.sentences import sentences
 
 Count = Annotated[int, Ge(0)]
 
 
+@check("word_count")
 def word_count(text: str, *, at_least: Count | None = None, at_most: Count | None = None) -> CheckOutcome:
     """Passed when the number of words is within the bounds.
 
@@ -26,6 +27,7 @@ def word_count(text: str, *, at_least: Count | None = None, at_most: Count | Non
     return judged_count(len(_WORD.findall(text)), "word", at_least=at_least, at_most=at_most)
 
 
+@check("sentence_count", packages=("nltk",))
 def sentence_count(text: str, *, at_least: Count | None = None, at_most: Count | None = None) -> CheckOutcome:
     """Passed when the number of sentences is within the bounds; `。`, `！` and `？` end one as well.
 
@@ -39,6 +41,7 @@ def sentence_count(text: str, *, at_least: Count | None = None, at_most: Count |
     return judged_count(number, "sentence", at_least=at_least, at_most=at_most)
 
 
+@check("character_count")
 def character_count(
     text: str, *, at_least: Count | None = None, at_most: Count | None = None, spaces: bool = True
 ) -> CheckOutcome:
@@ -54,6 +57,7 @@ def character_count(
     return judged_count(len(counted), "character", at_least=at_least, at_most=at_most)
 
 
+@check("token_count")
 def token_count(
     text: str, *, context: CheckContext, at_least: Count | None = None, at_most: Count | None = None
 ) -> CheckOutcome:
@@ -71,6 +75,7 @@ def token_count(
     return judged_count(len(context.tokenizer(text)), "token", at_least=at_least, at_most=at_most)
 
 
+@check("paragraph_count")
 def paragraph_count(text: str, *, at_least: Count | None = None, at_most: Count | None = None) -> CheckOutcome:
     r"""Passed when the number of paragraphs, parted by blank lines, is within the bounds.
 
@@ -85,6 +90,7 @@ def paragraph_count(text: str, *, at_least: Count | None = None, at_most: Count 
     return judged_count(number, "paragraph", at_least=at_least, at_most=at_most)
 
 
+@check("line_count")
 def line_count(text: str, *, at_least: Count | None = None, at_most: Count | None = None) -> CheckOutcome:
     r"""Passed when the number of lines that are not blank is within the bounds.
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le, MinLen
 
+from autorubric.checks.check import CannotCheck, CheckOutcome, check, judged_count, quoted
 from autorubric.checks.length import Count
-from autorubric.checks.outcome import CannotCheck, CheckOutcome, judged_count, quoted
 from autorubric.core.counted import counted
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ _LONGEST = 200_000
 _LIST_OPENS = {"bullet_list_open": "bullet", "ordered_list_open": "numbered"}
 
 
+@check("markdown_headings")
 def markdown_headings(
     text: str,
     *,
@@ -42,6 +43,7 @@ def markdown_headings(
     return judged_count(len(headings), "heading", at_least=at_least, at_most=at_most)
 
 
+@check("list_shape")
 def list_shape(
     text: str,
     *,
@@ -66,6 +68,7 @@ def list_shape(
     return judged_count(sum(found), "list item", at_least=at_least, at_most=at_most)
 
 
+@check("table_shape")
 def table_shape(
     text: str,
     *,
@@ -147,5 +150,5 @@ def _tokens(text: str) -> tuple[Token, ...]:
 
     if len(text) > _LONGEST:
         raise CannotCheck(f"the submission has {len(text)} characters; at most {_LONGEST} are read as Markdown")
-    # Only blocks are looked at; what stands inside a line is kept as text.
+    # Only blocks are looked at; inline content is kept as text.
     return tuple(MarkdownIt("commonmark").enable("table").disable("inline").parse(text))

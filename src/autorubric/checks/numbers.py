@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, MinLen
 from pydantic import AllowInfNan
 
-from autorubric.checks.outcome import CheckOutcome
+from autorubric.checks.check import CheckOutcome, check
 
 # Thousands groups first: `1,234.5` is one number, `1,2` is two.
 _NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,400})?(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?")
@@ -19,6 +19,7 @@ Tolerance = Annotated[Finite, Ge(0)]
 Unit = Annotated[str, MinLen(1)]
 
 
+@check("numeric_value")
 def numeric_value(
     text: str,
     *,
@@ -78,7 +79,7 @@ def _exact(number: float) -> Decimal:
 
 
 def _unit_at(text: str, start: int, end: int, units: list[str]) -> str | None:
-    """The unit beside a number; the empty string where none is asked for, None where it has none of them."""
+    """The unit next to a number; the empty string where none is required, None where it has none of them."""
     if not units:
         return ""
     after = text[end : end + 80].lstrip(" ")

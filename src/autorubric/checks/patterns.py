@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import AfterValidator
 
-from autorubric.checks.outcome import CannotCheck, quoted
+from autorubric.checks.check import CannotCheck, quoted
 
 if TYPE_CHECKING:
     import regex
@@ -97,7 +97,7 @@ def problem_of(pattern: str) -> str | None:
 
     Example:
         >>> problem_of("(")
-        'is no regular expression: missing ) at position 1'
+        'is not a valid regular expression: missing ) at position 1'
     """
     if len(pattern) > LONGEST_PATTERN:
         return f"has {len(pattern)} characters; expected at most {LONGEST_PATTERN}"
@@ -106,7 +106,7 @@ def problem_of(pattern: str) -> str | None:
     except RecursionError:
         return "is nested too deeply"
     except Exception as error:  # the engine leaks KeyError and OverflowError for broken patterns
-        return f"is no regular expression: {error}"
+        return f"is not a valid regular expression: {error}"
     return None
 
 

@@ -8,14 +8,15 @@ from typing import Annotated, Literal
 
 from annotated_types import MinLen
 
+from autorubric.checks.check import CheckOutcome, check, judged_count, quoted
 from autorubric.checks.length import Count
-from autorubric.checks.outcome import CheckOutcome, judged_count, quoted
 from autorubric.checks.patterns import DOTALL, IGNORECASE, MULTILINE, Pattern, find_all, matches_whole
 
 Phrase = Annotated[str, MinLen(1)]
 Phrases = Phrase | Annotated[list[Phrase], MinLen(1)]
 
 
+@check("contains")
 def contains(
     text: str,
     *,
@@ -39,6 +40,7 @@ def contains(
     return CheckOutcome(passed, "; ".join(filter(None, (_names("found", there), _names("not found", missing)))))
 
 
+@check("not_contains")
 def not_contains(
     text: str, *, phrases: Phrases, ignore_case: bool = False, whole_words: bool = False
 ) -> CheckOutcome:
@@ -52,6 +54,7 @@ def not_contains(
     return CheckOutcome(not there, _names("found", there) or _names("not found", _listed(phrases)))
 
 
+@check("starts_with")
 def starts_with(text: str, *, prefix: Phrase, ignore_case: bool = False) -> CheckOutcome:
     """Passed when the text, without space around it, starts with the prefix.
 
@@ -63,6 +66,7 @@ def starts_with(text: str, *, prefix: Phrase, ignore_case: bool = False) -> Chec
     return CheckOutcome(passed, f"it starts with {quoted(text.strip()[: len(prefix) + 10])}")
 
 
+@check("ends_with")
 def ends_with(text: str, *, suffix: Phrase, ignore_case: bool = False) -> CheckOutcome:
     r"""Passed when the text, without space around it, ends with the suffix.
 
@@ -74,6 +78,7 @@ def ends_with(text: str, *, suffix: Phrase, ignore_case: bool = False) -> CheckO
     return CheckOutcome(passed, f"it ends with {quoted(text.strip()[-len(suffix) - 10 :])}")
 
 
+@check("exact_match")
 def exact_match(text: str, *, expected: str | Annotated[list[str], MinLen(1)]) -> CheckOutcome:
     """Passed when the text is exactly (one of) what is expected, every space and line end included.
 
@@ -85,6 +90,7 @@ def exact_match(text: str, *, expected: str | Annotated[list[str], MinLen(1)]) -
     return CheckOutcome(passed, f"{quoted(text)} is {'' if passed else 'not '}as expected")
 
 
+@check("normalized_match")
 def normalized_match(text: str, *, expected: str | Annotated[list[str], MinLen(1)]) -> CheckOutcome:
     """Passed when the text is what is expected but for case, punctuation, articles and space.
 
@@ -111,6 +117,7 @@ def normalized(text: str) -> str:
     return " ".join(word for word in spaced.split() if word not in {"a", "an", "the"})
 
 
+@check("regex", packages=("regex",))
 def regex(  # noqa: PLR0913 - each flag of the pattern language is a parameter of its own
     text: str,
     *,

@@ -1,98 +1,80 @@
-"""The table of checks, and the two ways to use it: validate when loading, run when grading."""
+"""Validate a check's parameters when loading, run it when grading."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from inspect import signature
-from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from autorubric.checks import code, language, length, markdown, numbers, phrases, sources, structured
-from autorubric.checks.outcome import CannotCheck, CheckContext, CheckFailure, CheckOutcome
-from autorubric.checks.packages import require_packages
-from autorubric.checks.parameters import parameter_model, validated
-from autorubric.checks.rules.tables import IFEVAL, RUBRICHUB
+from autorubric.checks.check import (
+    CHECKS,
+    OWN,
+    CannotCheck,
+    Check,
+    CheckContext,
+    CheckFailure,
+    CheckOutcome,
+    parameter_model,
+)
+from autorubric.checks.rules import copying, formats, lengths, letters, words
 from autorubric.errors import InputError
+from autorubric.extras import require
 from autorubric.files.keys import nearest
+from autorubric.plugins import load_plugin, plugin_names
 
-GENERAL: Mapping[str, Callable[..., CheckOutcome]] = MappingProxyType(
-    {
-        "contains": phrases.contains,
-        "not_contains": phrases.not_contains,
-        "regex": phrases.regex,
-        "starts_with": phrases.starts_with,
-        "ends_with": phrases.ends_with,
-        "exact_match": phrases.exact_match,
-        "normalized_match": phrases.normalized_match,
-        "numeric_value": numbers.numeric_value,
-        "word_count": length.word_count,
-        "sentence_count": length.sentence_count,
-        "character_count": length.character_count,
-        "token_count": length.token_count,
-        "paragraph_count": length.paragraph_count,
-        "line_count": length.line_count,
-        "language": language.language,
-        "json_valid": structured.json_valid,
-        "json_schema": structured.json_schema,
-        "yaml_valid": structured.yaml_valid,
-        "xml_valid": structured.xml_valid,
-        "markdown_headings": markdown.markdown_headings,
-        "list_shape": markdown.list_shape,
-        "table_shape": markdown.table_shape,
-        "code_block": code.code_block,
-        "python_parses": code.python_parses,
-        "url_present": sources.url_present,
-        "citation_present": sources.citation_present,
-    }
+BUILT_IN = (
+    *(code, language, length, markdown, numbers, phrases, sources, structured),
+    *(copying, formats, lengths, letters, words),
 )
+"""The modules that fill the table; importing them registers their checks."""
+
+RUBRICHUB = {name: check.function for name, check in CHECKS.items() if check.needs_text and ":" not in name}
+"""The 53 verifiers of RubricHub's instruction-following rows, by class name."""
+
+IFEVAL = {name: check.function for name, check in CHECKS.items() if ":" in name}
+"""The 25 instructions of IFEval, by id."""
+
+PACKAGES = tuple(sorted({package for check in CHECKS.values() for package in check.packages}))
+"""Every optional package that a built-in check needs; the extra `checks` installs them."""
+
+Parameters = Mapping[str, Any]
+_BOUNDS = {"at_least", "at_most"}
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One row of the table.
+def find_check(name: str) -> Check:
+    """The check of this name: built in, registered by `check`, or provided by an installed package.
 
-    Attributes:
-        name: what a criterion calls it.
-        function: submission and keyword parameters to outcome.
-        needs_text: whether a blank submission fails it outright, as both published rule harnesses have it.
+    Raises:
+        InputError: there is none; the message suggests the nearest name.
+
+    Example:
+        >>> find_check("word_count").function.__name__
+        'word_count'
     """
-
-    name: str
-    function: Callable[..., CheckOutcome]
-    needs_text: bool = False
-
-    @property
-    def parameters(self) -> type[BaseModel]:
-        """The strict model of its parameters."""
-        return parameter_model(self.function)
-
-
-CHECKS: Mapping[str, Check] = MappingProxyType(
-    {name: Check(name, function) for name, function in GENERAL.items()}
-    | {name: Check(name, function, needs_text=True) for name, function in {**RUBRICHUB, **IFEVAL}.items()}
-)
-"""Every check by name: the general ones, RubricHub's class names, IFEval's instruction ids."""
+    if isinstance(name, str) and name not in CHECKS:
+        load_plugin("checks", name)
+    if isinstance(name, str) and name in CHECKS:
+        return CHECKS[name]
+    near = nearest(str(name), [*CHECKS, *plugin_names("checks")])
+    raise InputError(f"unknown check {name!r}" + (f"; did you mean {near!r}?" if near else ""))
 
 
 def validate_check(name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The parameters as the check will run with them; call it when loading, before anything is spent.
 
     Raises:
-        InputError: no such check, or its parameters are unknown, missing or unusable.
+        InputError: unknown check, or its parameters are unknown, missing or unusable.
         MissingPackageError: the check needs a package that is not installed.
 
     Example:
         >>> validate_check("LetterCountingChecker", {"N": 3.0, "relation": "at least", "letter": None})
         {'N': 3, 'relation': 'at least'}
     """
-    check = CHECKS.get(name) if isinstance(name, str) else None
-    if check is None:
-        near = nearest(str(name), CHECKS)
-        raise InputError(f"there is no check {name!r}" + (f"; did you mean {near!r}?" if near else ""))
-    require_packages(name, check.function)
+    check = find_check(name)
+    require(check.packages, "checks", f"check {name!r}")
     return validated(name, check.function, {} if parameters is None else parameters)
 
 
@@ -106,19 +88,19 @@ def run_check(
     """What the check says of a submission: an outcome with its reason, or why it cannot decide.
 
     Raises:
-        InputError: no such check, or its parameters are unknown, missing or unusable; nothing has run.
+        InputError: unknown check, or its parameters are unknown, missing or unusable; nothing has run.
 
     Example:
         >>> run_check("word_count", {"at_most": 2}, "Far too long")
         CheckOutcome(passed=False, reason='3 words; expected at most 2')
         >>> str(run_check("language", {"code": "en"}, "123"))
-        "check 'language' cannot decide: the submission holds too little text to tell its language"
+        "check 'language' cannot decide: the submission has too little text to detect its language"
     """
     values = validate_check(name, parameters)
     check = CHECKS[name]
     if check.needs_text and not submission.strip():
         return CheckOutcome(False, "the submission is blank")
-    if "context" in signature(check.function).parameters:
+    if "context" in inspect.signature(check.function).parameters:
         values["context"] = context or CheckContext()
     try:
         return check.function(submission, **values)
@@ -126,3 +108,96 @@ def run_check(
         return CheckFailure(name, str(reason))
     except RecursionError:
         return CheckFailure(name, "the submission is nested too deeply")
+
+
+def validated(check: str, function: Callable[..., Any], parameters: object) -> dict[str, Any]:
+    """The parameters a check runs with: nulls dropped, integral doubles as integers, types as declared.
+
+    Raises:
+        InputError: every unknown, missing or unusable parameter, with the check's name.
+
+    Example:
+        >>> from autorubric.checks.length import word_count
+        >>> validated("word_count", word_count, {"at_least": 2.0, "at_most": None})
+        {'at_least': 2}
+    """
+    if not isinstance(parameters, Mapping):
+        raise InputError(f"check {check!r}: parameters are {parameters!r}; expected a mapping of names to values")
+    given = {name: plain(value) for name, value in parameters.items() if value is not None}
+    known = [name.removeprefix(OWN) for name in parameter_model(function).model_fields]
+    try:
+        model = parameter_model(function).model_validate(given)
+    except ValidationError as error:
+        raise InputError(_problems(check, error, given, known)) from None
+    values = {name: getattr(model, f"{OWN}{name}") for name in known if name in given}
+    problems = [f"check {check!r}: {problem}" for law in _LAWS if (problem := law(values)) is not None]
+    if _is_open(model) and not _BOUNDS & set(values):
+        problems.append(f"check {check!r}: neither at_least nor at_most is given; nothing can fail")
+    if problems:
+        raise InputError(problems)
+    return values
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: integral doubles become integers, tuples and arrays lists.
+
+    Example:
+        >>> plain((2.0, 2.5, "2.0"))
+        [2, 2.5, '2.0']
+    """
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return plain(value.tolist()) if hasattr(value, "tolist") else value
+
+
+def _problems(check: str, error: ValidationError, given: Parameters, known: list[str]) -> list[str]:
+    problems: dict[str, str] = {}
+    for detail in error.errors(include_url=False):
+        name = str(detail["loc"][0])
+        if detail["type"] == "missing":
+            said = f"parameter {name!r} is missing"
+        elif detail["type"] == "extra_forbidden":
+            near = nearest(name, known)
+            advice = f"did you mean {near!r}?" if near else f"expected {', '.join(known) or 'no parameters'}"
+            said = f"unknown parameter {name!r}; {advice}"
+        elif detail["type"] == "value_error":
+            said = f"parameter {name!r} {detail['ctx']['error']}"
+        else:
+            said = f"parameter {name!r} is {given.get(name)!r}; {detail['msg'][0].lower()}{detail['msg'][1:]}"
+        problems.setdefault(name, f"check {check!r}: {said}")
+    return list(problems.values())
+
+
+def _is_open(model: BaseModel) -> bool:
+    """Whether a check only compares a count with its bounds, and has none by default."""
+    fields = {name.removeprefix(OWN): field for name, field in type(model).model_fields.items()}
+    return _BOUNDS <= set(fields) <= _BOUNDS | {"spaces"} and fields["at_least"].default is None
+
+
+def _bounds_hold(values: Parameters) -> str | None:
+    low, high = values.get("at_least"), values.get("at_most")
+    if low is not None and high is not None and low > high:
+        return f"at_least={low} is above at_most={high}; nothing can pass"
+    return None
+
+
+def _nth_paragraph_exists(values: Parameters) -> str | None:
+    nth, count = values.get("nth_paragraph"), values.get("num_paragraphs")
+    if nth is not None and count is not None and nth > count:
+        return f"nth_paragraph={nth} is above num_paragraphs={count}; nothing can pass"
+    return None
+
+
+def _span_is_forward(values: Parameters) -> str | None:
+    start, end = values.get("n_start"), values.get("n_end")
+    if start is not None and end is not None and start > end:
+        return f"n_start={start} is above n_end={end}; the span is empty"
+    return None
+
+
+# What must hold between parameters, whichever check has them.
+_LAWS = (_bounds_hold, _nth_paragraph_exists, _span_is_forward)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from autorubric.checks.outcome import CannotCheck, quoted
+from autorubric.checks.check import CannotCheck, quoted
 from autorubric.checks.patterns import found, problem_of
 
 _MOST_STEPS = 100_000
@@ -19,7 +19,7 @@ def schema_problem(schema: Any) -> str | None:
 
     Example:
         >>> schema_problem({"type": 3})
-        'is no JSON Schema: at type: 3 is not valid under any of the given schemas'
+        'is not a valid JSON Schema: at type: 3 is not valid under any of the given schemas'
     """
     from jsonschema import SchemaError
 
@@ -28,7 +28,7 @@ def schema_problem(schema: Any) -> str | None:
         if forbidden is None:
             _validator_class(_draft(schema)).check_schema(schema)
     except SchemaError as error:
-        return f"is no JSON Schema: at {_place(error)}: {error.message}"
+        return f"is not a valid JSON Schema: at {_place(error)}: {error.message}"
     except RecursionError:
         return "is nested too deeply"
     return forbidden

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from annotated_types import MinLen
 
+from autorubric.checks.check import CheckOutcome, check, judged_count
 from autorubric.checks.length import Count
-from autorubric.checks.outcome import CheckOutcome, judged_count
 
 _URL = re.compile(r"https?://[^\s<>\"'`\]\[{}|\\^]{1,2000}", re.IGNORECASE)
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
@@ -29,6 +29,7 @@ _CITATIONS = tuple(
 )
 
 
+@check("url_present")
 def url_present(
     text: str,
     *,
@@ -50,6 +51,7 @@ def url_present(
     return judged_count(len(wanted), noun, at_least=at_least, at_most=at_most)
 
 
+@check("citation_present")
 def citation_present(text: str, *, at_least: Count = 1, at_most: Count | None = None) -> CheckOutcome:
     """Passed when the number of different citations is within the bounds.
 

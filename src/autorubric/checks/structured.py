@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
-from autorubric.checks.fences import fenced_blocks, unfenced
-from autorubric.checks.outcome import CannotCheck, CheckOutcome
+from autorubric.checks.check import CannotCheck, CheckOutcome, check
+from autorubric.checks.code import fenced_blocks, unfenced
 from autorubric.checks.schema import problems_with, schema_problem
 
 LONGEST = 1_000_000
@@ -18,6 +18,7 @@ Where = Literal["whole", "block"]
 Problem = Callable[[str], str | None]
 
 
+@check("json_valid")
 def json_valid(text: str, *, where: Where = "whole") -> CheckOutcome:
     """Passed when the submission is JSON; NaN, comments and trailing commas are not.
 
@@ -41,6 +42,13 @@ def _valid_schema(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
 Schema = Annotated[dict[str, Any] | bool, AfterValidator(_valid_schema)]
 
 
+@check(
+    "json_schema",
+    packages=(
+        "jsonschema",
+        "regex",
+    ),
+)
 def json_schema(text: str, *, schema: Schema, where: Where = "whole") -> CheckOutcome:
     """Passed when the submission is JSON that the schema accepts (draft 2020-12, or as `$schema` says).
 
@@ -58,6 +66,7 @@ def json_schema(text: str, *, schema: Schema, where: Where = "whole") -> CheckOu
     return _each(text, where, ("json",), problem)
 
 
+@check("yaml_valid")
 def yaml_valid(
     text: str,
     *,
@@ -75,6 +84,7 @@ def yaml_valid(
     return _each(text, where, ("yaml", "yml"), lambda body: _yaml_problem(body, root))
 
 
+@check("xml_valid", packages=("defusedxml",))
 def xml_valid(text: str, *, root: str | None = None, where: Where = "whole") -> CheckOutcome:
     """Passed when the submission is well-formed XML, its root element named `root` where that is given.
 
@@ -120,7 +130,7 @@ def _read_json(body: str) -> Any:
 
 
 def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON value")
+    raise ValueError(f"{constant} is not a JSON value")
 
 
 def _integer(digits: str) -> int:

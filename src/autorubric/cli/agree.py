@@ -78,7 +78,7 @@ def agree(
     form = _form(json, csv, md)
     if by not in ("criterion", "judge", "tag"):
         raise InputError(f"--by {by!r} is not one of criterion, judge, tag")
-    from autorubric.cli.submissions import label_table, labelled
+    from autorubric.jobs.submissions import label_table, labelled
 
     table = label_table(labels, annotator, column)
     given = typed(context) - ({"labels"} if table else set())
@@ -173,7 +173,7 @@ def _read(run: Path) -> tuple[Any, RubricDataset]:
 
 def _relabelled(graded: RubricDataset, path: Path) -> RubricDataset:
     """What was graded with the labels of a file; what does not fit is said on the standard error."""
-    from autorubric.cli.submissions import dataset_in
+    from autorubric.jobs.submissions import dataset_in
     from autorubric.metrics.relabelling import relabelled
 
     labels = dataset_in(path)

@@ -2,50 +2,72 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
-from typing import Annotated
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+import typer.rich_utils
 
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.cli.agree import agree
-from autorubric.cli.convert import convert
-from autorubric.cli.doctor import doctor
-from autorubric.cli.drift import drift
-from autorubric.cli.grade import grade
-from autorubric.cli.lint import lint
-from autorubric.cli.select import select
-from autorubric.cli.serve import serve
-from autorubric.cli.status import status
-from autorubric.cli.synthesize import synthesize
 from autorubric.errors import AutorubricError, InputError, shortened
 from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
 
-app = typer.Typer(
-    name="autorubric",
-    help="Rubrics for language models: from queries to rubrics, grades and training data.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("synthesize")(synthesize)
-app.command("grade")(grade)
-app.command("agree")(agree)
-app.command("serve")(serve)
-app.command("drift")(drift)
-app.command("status")(status)
-app.command("doctor")(doctor)
-app.command("select")(select)
-app.command("lint")(lint)
-app.command("convert")(convert)
+COMMANDS = {
+    "synthesize": ("Rubrics", "Turn queries into rubrics."),
+    "lint": ("Rubrics", "Find what is wrong with rubrics, without a model."),
+    "convert": ("Rubrics", "Convert rubric data between formats."),
+    "grade": ("Grading", "Grade submissions criterion by criterion, with LLM judges, checks or both."),
+    "agree": ("Grading", "Report judge-human agreement per criterion, with confidence intervals."),
+    "select": ("Training", "Select answers to train on by their rubric scores."),
+    "serve": ("Training", "Serve rewards to trainers over HTTP."),
+    "drift": ("Training", "Report how rewards and verdicts changed during training."),
+    "status": ("Runs", "Report the state of a run: done, failed, spent, time left."),
+    "doctor": ("Runs", "Check the installation, API keys and endpoints."),
+}
+"""Each command with its panel and summary; its module is loaded when it is used."""
+
+SUMMARY = "Rubrics for language models: from queries to rubrics, grades and training data."
 
 
-@app.callback()
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The commands; only the one that the arguments name is loaded, or all of them for shell completion."""
+    typer.rich_utils.COLOR_SYSTEM = None  # control characters on standard output are spelled out
+    app = typer.Typer(
+        name="autorubric",
+        help=SUMMARY,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    app.callback()(options)
+    completes = "_AUTORUBRIC_COMPLETE" in os.environ
+    for name, (panel, summary) in COMMANDS.items():
+        function = _loaded(name) if completes or name in arguments else _unloaded
+        app.command(name, short_help=summary, epilog=getattr(function, "epilog", None), rich_help_panel=panel)(
+            function
+        )
+    return app
+
+
+def _loaded(name: str) -> Callable[..., int]:
+    function: Callable[..., int] = getattr(import_module(f"autorubric.cli.{name}"), name)
+    return function
+
+
+def _unloaded() -> int:
+    raise NotImplementedError
+
+
 def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Rubrics for language models: from queries to rubrics, grades and training data."""
     if version:
@@ -66,9 +88,10 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     arguments = [_RENAMED.get(argument, argument) for argument in arguments if argument not in _DROPPED]
     try:
-        status = app(
-            [a for a in arguments if a != "--debug"], prog_name="autorubric", standalone_mode=False, obj=arguments
-        )
+        with _notes_printed():
+            status = app_for(arguments)(
+                [a for a in arguments if a != "--debug"], prog_name="autorubric", standalone_mode=False, obj=arguments
+            )
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
@@ -76,6 +99,22 @@ def run(arguments: list[str]) -> int:
             _say("".join(traceback.format_exception(error)).rstrip())
         return _told(_first(error))
     return int(status or 0)
+
+
+@contextmanager
+def _notes_printed() -> Iterator[None]:
+    """Print what the package warns of as notes on standard error."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if category is UserWarning:
+            print(f"note: {message}", file=sys.stderr)
+        else:
+            shown_before(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        shown_before, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def _first(error: Exception) -> Exception:

@@ -32,9 +32,9 @@ def select_graded(given: Mapping[str, Any]) -> int:
         ConfigError: a flag says how answers are made or judged.
         InputError: the run has not finished, or cannot be read.
     """
-    from autorubric.cli.grading_inputs import check_weighed
-    from autorubric.cli.run_folder import run_folder
     from autorubric.cli.selection_report import print_selection
+    from autorubric.jobs.grading_inputs import check_weighed
+    from autorubric.runs.run_folder import run_folder
     from autorubric.training.export import check_trainers
     from autorubric.training.graded_run import read_graded_run
     from autorubric.training.selection import keep_of

@@ -122,12 +122,12 @@ def typed(context: typer.Context) -> frozenset[str]:
 
 def grader_of(given: dict[str, Any]) -> CriterionGrader:
     """The grader that the flags describe; `given["typed"]` names those that were passed."""
-    from autorubric.cli.grading_inputs import judges_of
-    from autorubric.cli.submissions import dataset_in
     from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
     from autorubric.graders.assembly import EscalationConfig
     from autorubric.graders.criterion_grader import CriterionGrader
     from autorubric.graders.few_shot import FewShotConfig
+    from autorubric.jobs.judges import judge_specs as judges_of
+    from autorubric.jobs.submissions import dataset_in
     from autorubric.prompts.judging import load_judge_prompts
 
     _check(given)

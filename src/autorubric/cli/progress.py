@@ -5,77 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TextIO
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from autorubric.cli.printable import escaped, raw
+from autorubric.runs.progress import RunState, StageState
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from autorubric.llm.tally import Activity
-
-
-@dataclass(frozen=True, slots=True)
-class StageState:
-    """How far one stage is: rows done, what is under way, and rows failed, which are not among those done.
-
-    `in_flight` counts calls that a model works on or, with `unit` set, whatever the unit names.
-    """
-
-    name: str
-    done: int
-    in_flight: int
-    failed: int
-    unit: str = "in flight"
-
-
-@dataclass(frozen=True, slots=True)
-class RunState:
-    """How far a run is.
-
-    Attributes:
-        rows: rows to do.
-        finished: rows that ended.
-        stages: each stage.
-        calls: model calls paid for in this session.
-        reused: answers that were recorded before.
-        tokens: tokens of this session.
-        cost: dollars of this session; None where a price is unknown.
-        in_flight: calls that models work on now; calls that wait are not among them.
-        retries: attempts of this session that were followed by another one.
-        rate_limited: those of them that met a rate limit (HTTP 429).
-    """
-
-    rows: int
-    finished: int
-    stages: Sequence[StageState]
-    calls: int
-    reused: int
-    tokens: int
-    cost: float | None
-    in_flight: int = 0
-    retries: int = 0
-    rate_limited: int = 0
-
-    @classmethod
-    def of(cls, rows: int, finished: int, stages: Sequence[StageState], activity: Iterable[Activity]) -> RunState:
-        """The state of a run whose calls are counted in `activity`."""
-        roles = list(activity)
-        return cls(
-            rows=rows,
-            finished=finished,
-            stages=stages,
-            calls=sum(role.paid for role in roles),
-            reused=sum(role.hits for role in roles),
-            tokens=sum(role.usage.total_tokens for role in roles),
-            cost=None if any(role.unpriced for role in roles) else sum(role.cost for role in roles),
-            in_flight=sum(role.in_flight for role in roles),
-            retries=sum(role.retries for role in roles),
-            rate_limited=sum(role.rate_limited for role in roles),
-        )
 
 
 class Display(Protocol):
@@ -105,6 +44,41 @@ async def shown(state: Callable[[], RunState], out: TextIO | None = None) -> Asy
         showing.cancel()
         display.show(state(), time.monotonic() - started)
         display.close()
+
+
+class RunDisplay:
+    """A progress callback that shows a run on standard error; first it prints which models are stand-ins."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stderr
+        self._display: Display | None = None
+        self._state: RunState | None = None
+        self._started = self._shown = 0.0
+
+    def __call__(self, state: RunState) -> None:
+        """Show a state, unless the last one was shown just now."""
+        now = time.monotonic()
+        if self._display is None:
+            for sentence in state.stand_ins:
+                print(sentence, flush=True)
+            if not state.stages:  # a dry run
+                return
+            self._display, self._started = display_for(self._out), now
+        elif now - self._shown < self._display.interval:
+            self._state = state
+            return
+        self._state, self._shown = state, now
+        self._display.show(state, now - self._started)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._display is not None and self._state is not None:
+            self._display.show(self._state, time.monotonic() - self._started)
+            self._display.close()
 
 
 def display_for(out: TextIO) -> Display:

@@ -133,9 +133,9 @@ _READ = ("data", "candidates", "training_data", "prices", "prompts")
 def _session(given: dict[str, Any], arguments: Sequence[str]) -> SelectionSession:
     """The session that the flags describe; everything that can be wrong is found here."""
     from autorubric.cli.judge_flags import grader_of
-    from autorubric.cli.long_runs import command_again
     from autorubric.cli.selection_session import Sampling, SelectionSession
     from autorubric.graders.desks import Limits
+    from autorubric.runs.resuming import command_again
     from autorubric.training.export import check_trainers
     from autorubric.training.selection import keep_of
 
@@ -184,7 +184,7 @@ def _typed_of_judges(given: dict[str, Any]) -> frozenset[str]:
 
 def _samplers(given: dict[str, Any]) -> dict[str, Any]:
     """The configuration of each model that writes candidates, by its name."""
-    from autorubric.cli.grading_inputs import judges_of
+    from autorubric.jobs.judges import judge_specs as judges_of
 
     common = {
         **flags.reached(given, "sample_key_env"),
@@ -205,8 +205,8 @@ def _samplers(given: dict[str, Any]) -> dict[str, Any]:
 
 def _inputs(given: dict[str, Any]) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
     """The queries that can be used, their candidates, and why others cannot."""
-    from autorubric.cli.grading_inputs import check_weighed
-    from autorubric.cli.submissions import columns_named
+    from autorubric.jobs.grading_inputs import check_weighed
+    from autorubric.jobs.submissions import columns_named
     from autorubric.training.candidates import check_candidates, own_answers, read_candidates
     from autorubric.training.queries import read_queries
 

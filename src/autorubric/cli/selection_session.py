@@ -11,8 +11,7 @@ from typing import Any
 
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.long_runs import interruptible
-from autorubric.cli.progress import RunState, StageState, shown
-from autorubric.cli.run_folder import run_folder
+from autorubric.cli.progress import shown
 from autorubric.cli.selection_report import print_selection, print_selection_estimate
 from autorubric.errors import InputError
 from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
@@ -31,6 +30,8 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.progress import RunState, StageState
+from autorubric.runs.run_folder import run_folder
 from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 from autorubric.training.candidates import CandidateAnswer, graded_dataset
 from autorubric.training.export import TRAINERS

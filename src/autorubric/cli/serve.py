@@ -107,9 +107,9 @@ def serve(
 
 
 async def _serve(given: dict[str, Any]) -> int:
-    from autorubric.cli.run_folder import run_folder
     from autorubric.llm.models import stand_ins
     from autorubric.runs.manifest import MANIFEST_FILE
+    from autorubric.runs.run_folder import run_folder
     from autorubric.training.service.access import checked_token
     from autorubric.training.service.app import Doors
     from autorubric.training.service.server import ServiceSettings, serve_rewards

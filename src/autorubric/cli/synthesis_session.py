@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from autorubric.background import rare_collections
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.long_runs import interruptible
-from autorubric.cli.progress import RunState, StageState, shown
-from autorubric.cli.run_folder import run_folder
+from autorubric.cli.progress import shown
 from autorubric.cli.synthesis_report import print_calls, print_estimates, print_rubrics, print_summary
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor
@@ -20,6 +19,8 @@ from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.progress import RunState, StageState
+from autorubric.runs.run_folder import run_folder
 from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 from autorubric.synthesis.estimate import count_calls, count_needed, estimate_slots
 from autorubric.synthesis.export import FINAL_FILES

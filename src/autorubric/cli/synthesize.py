@@ -76,8 +76,8 @@ def synthesize(
         raise ConfigError(_under_its_flag(problem, where, given) for problem in error.problems) from None
     _refuse_unused(settings.profile, given)
 
-    from autorubric.cli.long_runs import command_again
     from autorubric.cli.synthesis_session import Session
+    from autorubric.runs.resuming import command_again
 
     if start_over:
         settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in slots_of(settings))})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from autorubric.core.display import Displayed
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
@@ -20,6 +21,8 @@ from autorubric.evaluation.items_file import read_items
 from autorubric.evaluation.report_json import report_from, report_json
 
 if TYPE_CHECKING:
+    from autorubric.evaluation.estimate import ModelEstimate
+    from autorubric.evaluation.summary import EvaluationSummary
     from autorubric.llm.records.accounts import Totals
     from autorubric.metrics import CannotAssessMode, MetricsResult, NAMode
     from autorubric.metrics.labelled_run import PerItemMetrics
@@ -149,9 +152,11 @@ class EvalResult(Displayed):
         experiment_dir: the directory.
         stopped: why the run ended before every item was opened (budget, a refused key); None where it did not.
         grader_config: what the grader is made of, as the manifest records it.
+        summary: counts, scores, failures and cost of the run; None for a result that was read from a directory.
+        estimate: what a dry run found; a dry run has no item results.
     """
 
-    item_results: list[ItemResult]
+    item_results: Sequence[ItemResult]
     total_items: int
     successful_items: int
     failed_items: int
@@ -165,6 +170,8 @@ class EvalResult(Displayed):
     experiment_dir: Path | None = None
     stopped: str | None = None
     grader_config: dict[str, Any] | None = None
+    summary: EvaluationSummary | None = field(default=None, repr=False)
+    estimate: list[ModelEstimate] | None = None
 
     def __repr__(self) -> str:
         return result_text(self)
@@ -234,7 +241,29 @@ class EvalResult(Displayed):
         items = directory / ITEMS_FILE
         results = [_graded(record, dataset, items) for record in read_items(items)]
         usage, cost = paid(_totals(directory))
-        return result_of(results, manifest, directory, usage, cost)
+        seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
+        return result_of(results, manifest, directory, usage, cost, seen=seen)
+
+
+class StoredItems(Sequence[ItemResult]):
+    """The item results of a run directory, read when they are first used."""
+
+    def __init__(self, path: Path, dataset: RubricDataset) -> None:
+        self._path, self._dataset = path, dataset
+
+    @cached_property
+    def _items(self) -> list[ItemResult]:
+        return [_graded(record, self._dataset, self._path) for record in read_items(self._path)]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> ItemResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ItemResult]: ...
+    def __getitem__(self, index: int | slice) -> ItemResult | list[ItemResult]:
+        return self._items[index]
 
 
 def _graded(record: dict[str, Any], dataset: RubricDataset, path: Path) -> ItemResult:
@@ -248,24 +277,26 @@ def _graded(record: dict[str, Any], dataset: RubricDataset, path: Path) -> ItemR
 
 
 def result_of(
-    results: list[ItemResult],
+    results: Sequence[ItemResult],
     manifest: ExperimentManifest,
     directory: Path,
     usage: TokenUsage | None,
     cost: float | None,
+    *,
+    seen: Mapping[int, tuple[float, str | None]],
 ) -> EvalResult:
-    """The result of item results and a manifest."""
-    errors = [(result.item_idx, result.error) for result in results if result.error is not None]
+    """The result of item results and a manifest; `seen` has the duration and the error of each item."""
+    errors = [(index, error) for index in sorted(seen) if (error := seen[index][1]) is not None]
     started = manifest.started_at or manifest.created_at
     return EvalResult(
         item_results=results,
         total_items=manifest.total_items,
-        successful_items=len(results) - len(errors),
+        successful_items=len(seen) - len(errors),
         failed_items=len(errors),
         total_token_usage=usage,
         total_completion_cost=cost,
         timing_stats=EvalTimingStats.from_durations(
-            [result.duration_seconds for result in results], manifest.total_duration_seconds or 0.0
+            [seen[index][0] for index in sorted(seen)], manifest.total_duration_seconds or 0.0
         ),
         started_at=started,
         completed_at=manifest.completed_at or datetime.now(UTC),

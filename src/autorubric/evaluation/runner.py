@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -10,14 +11,84 @@ from autorubric.background import wait_for
 from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError
 from autorubric.evaluation.config import EvalConfig, experiment_name
+from autorubric.evaluation.experiment import ITEMS_FILE
 from autorubric.evaluation.plan import ExperimentPlan, experiment
 from autorubric.evaluation.progress import item_progress
-from autorubric.evaluation.result import EvalResult, EvalTimingStats, ItemResult, paid, result_of
+from autorubric.evaluation.result import EvalResult, EvalTimingStats, ItemResult, StoredItems, paid, result_of
+from autorubric.evaluation.run import EvaluationRun
+from autorubric.evaluation.summary import EvaluationSummary
 from autorubric.graders.grader import Grader
+from autorubric.runs.progress import Progress, RunState, StageState, Stop, reported
 
 
 class FailedFast(AutorubricError, RuntimeError):
     """An item failed, and the run was told to end then."""
+
+
+async def run_experiment(
+    plan: ExperimentPlan,
+    content: bytes,
+    *,
+    on_item: Callable[[ItemResult], object] | None = None,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
+    keep: bool = True,
+) -> EvalResult:
+    """The result of grading every item of a plan's dataset in its directory.
+
+    Args:
+        plan: what is run.
+        content: the dataset as it is written to a file.
+        on_item: called with the result of each item as it ends.
+        progress: called with the state of the run.
+        stop: ends the run early.
+        keep: False leaves the item results on disk, to be read when they are first used.
+
+    Raises:
+        InputError: a criterion has neither judge nor check; nothing was asked.
+        RunLockedError: another process works in the directory.
+    """
+    summary = EvaluationSummary(len(plan.dataset))
+    kept: dict[int, ItemResult] = {}
+    seen: dict[int, tuple[float, str | None]] = {}
+
+    def take(result: ItemResult) -> None:
+        summary.add(result)
+        seen[result.item_idx] = result.duration_seconds, result.error
+        if keep:
+            kept[result.item_idx] = result
+        if on_item is not None:
+            on_item(result)
+
+    async with experiment(plan, content) as (run, manifest):
+        run.on_result = take
+        stand_ins: list[str] = (manifest.grader_config or {}).get("stand_ins", [])
+        with (stop or Stop()).bound(run):
+            async with reported(progress, lambda: _state(run, summary, stand_ins)):
+                await run.to_the_end()
+        summary.totals, summary.interrupted, summary.refused = run.totals(), run.interrupted, _was_refused(run)
+    summary.negotiated = manifest.negotiated
+    items = (
+        [kept[index] for index in sorted(kept)] if keep else StoredItems(plan.directory / ITEMS_FILE, plan.dataset)
+    )
+    result = result_of(items, manifest, plan.directory, *paid(summary.totals), seen=seen)
+    seconds = (result.completed_at - result.started_at).total_seconds()
+    durations = [seen[index][0] for index in sorted(seen)]
+    result.timing_stats = EvalTimingStats.from_durations(durations, seconds, asked=run.asked)
+    result.summary = summary
+    return result
+
+
+def _was_refused(run: EvaluationRun) -> bool:
+    """Whether a wrong key, model name or address stopped the run before anything was paid."""
+    executor = run.executor
+    return run.refused and executor is not None and not any(a.paid for a in executor.snapshot().values())
+
+
+def _state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequence[str]) -> RunState:
+    activity = list(run.executor.snapshot().values()) if run.executor is not None else []
+    stage = StageState("graded", summary.graded, sum(a.in_flight for a in activity), summary.failed)
+    return RunState.of(summary.total, summary.ended, [stage], activity, stand_ins)
 
 
 class EvalRunner:
@@ -49,7 +120,6 @@ class EvalRunner:
         config, dataset = self.config, self.dataset
         content = dataset.to_json().encode()
         directory = Path(config.experiments_dir) / (config.experiment_name or experiment_name(dataset, content))
-        results: dict[int, ItemResult] = {}
         plan = ExperimentPlan(
             dataset,
             self.grader,
@@ -60,24 +130,14 @@ class EvalRunner:
             share_equal=config.share_equal,
             settings={**asdict(config), "experiments_dir": str(config.experiments_dir)},
         )
-        async with experiment(plan, content) as (run, manifest):
-            with item_progress(len(dataset), config) as advance:
+        with item_progress(len(dataset), config) as advance:
 
-                def take(result: ItemResult) -> None:
-                    results[result.item_idx] = result
-                    advance(failed=result.error is not None)
-                    if config.fail_fast and result.error is not None:
-                        raise FailedFast(f"Evaluation failed at item {result.item_idx}: {result.error}")
+            def take(result: ItemResult) -> None:
+                advance(failed=result.error is not None)
+                if config.fail_fast and result.error is not None:
+                    raise FailedFast(f"Evaluation failed at item {result.item_idx}: {result.error}")
 
-                run.on_result = take
-                await run.to_the_end()
-            usage, cost = paid(run.totals())
-        ordered = [results[index] for index in sorted(results)]
-        result = result_of(ordered, manifest, directory, usage, cost)
-        seconds = (result.completed_at - result.started_at).total_seconds()
-        durations = [item.duration_seconds for item in ordered]
-        result.timing_stats = EvalTimingStats.from_durations(durations, seconds, asked=run.asked)
-        return result
+            return await run_experiment(plan, content, on_item=take)
 
     def run_sync(self) -> EvalResult:
         """`run` for callers who do not await; works inside a running event loop (a notebook) too."""

@@ -6,11 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from autorubric.core.report import CriterionReport, EnsembleCriterionReport
 from autorubric.core.self_consistency import SelfConsistency, add_repeats
-from autorubric.evaluation.result import ItemResult
 from autorubric.llm.failure_groups import FailureGroups
+
+if TYPE_CHECKING:
+    from autorubric.evaluation.result import ItemResult
+    from autorubric.llm.records.accounts import Totals
 
 _Z95 = 1.959964  # the 97.5th percentile of the normal distribution
 
@@ -95,6 +99,10 @@ class EvaluationSummary:
         flags: judgments by their flags, such as `unsupported`.
         criteria: the figures of each criterion.
         consistency: of each judge that was asked repeatedly, how far it agrees with itself.
+        totals: calls, tokens and cost by role and model, all sessions in the run directory together.
+        negotiated: what endpoints turned out not to take, and what was sent instead.
+        interrupted: whether somebody stopped the run.
+        refused: whether a wrong key, model name or address stopped it before anything was paid.
     """
 
     total: int
@@ -108,6 +116,10 @@ class EvaluationSummary:
     flags: Counter[str] = field(default_factory=Counter)
     criteria: dict[tuple[str | None, str], CriterionFigures] = field(default_factory=dict)
     consistency: dict[str, SelfConsistency] = field(default_factory=dict)
+    totals: list[Totals] = field(default_factory=list)
+    negotiated: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    refused: bool = False
 
     @property
     def graded(self) -> int:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autorubric.checks.rules.tags import rule_of_tags
+from autorubric.checks import rule_of_tags
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import read_criteria, unfold

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from autorubric.checks.packages import PACKAGES
+from autorubric.checks import PACKAGES
 from autorubric.extras import require
 from autorubric.synthesis.options import CompileSettings, Filters, GateSettings, Strict
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from autorubric.checks import run_check
-from autorubric.checks.outcome import CheckOutcome
+from autorubric.checks import CheckOutcome, run_check
 from autorubric.synthesis.compiling import recognise
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from autorubric.checks.outcome import CheckOutcome, quoted
+from autorubric.checks.check import CheckOutcome, Natural, Positive, exactly, quoted, rule
 from autorubric.checks.patterns import find_all
-from autorubric.checks.rules.keywords import Word
-from autorubric.checks.rules.relation import Natural, Positive, exactly
+from autorubric.checks.rules.words import Word
 from autorubric.core.counted import counted
 
 
+@rule("RepeatPromptThenAnswer", "combination:repeat_prompt")
 def repeats_prompt_first(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
     """RepeatPromptThenAnswer: the response starts with the prompt, whatever its case.
 
@@ -22,6 +22,7 @@ def repeats_prompt_first(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
     return CheckOutcome(passed, f"it starts with {quoted(text.strip()[: len(prompt_to_repeat)])}")
 
 
+@rule("CopyChecker", "CopyingSimpleChecker")
 def copies_prompt(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
     r"""CopyChecker and CopyingSimpleChecker: the response is the prompt and nothing else, whatever its case.
 
@@ -32,6 +33,7 @@ def copies_prompt(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
     return _same(text, prompt_to_repeat)
 
 
+@rule("CopyingMultipleChecker")
 def copies_prompt_often(text: str, *, prompt_to_repeat: Word, N: Positive) -> CheckOutcome:
     r"""CopyingMultipleChecker: the response is N copies of the prompt parted by `******`.
 
@@ -45,6 +47,7 @@ def copies_prompt_often(text: str, *, prompt_to_repeat: Word, N: Positive) -> Ch
     return next((said for copy in copies if not (said := _same(copy, prompt_to_repeat)).passed), _same("", ""))
 
 
+@rule("CopySpanIdxChecker")
 def copies_span(text: str, *, prompt_to_repeat: Word, n_start: Natural, n_end: Natural) -> CheckOutcome:
     """CopySpanIdxChecker: the response is the prompt's characters from n_start up to, without, n_end.
 
@@ -55,8 +58,9 @@ def copies_span(text: str, *, prompt_to_repeat: Word, n_start: Natural, n_end: N
     return _same(text, prompt_to_repeat[n_start:n_end])
 
 
+@rule("RepeatPhraseChecker", packages=("regex",))
 def repeats_phrase(text: str, *, phrase: Word, small_n: Positive) -> CheckOutcome:
-    """RepeatPhraseChecker: exactly so many variants of the phrase, each with exactly one word changed.
+    """RepeatPhraseChecker: exactly the given number of variants of the phrase, each with exactly one word changed.
 
     A variant runs from the phrase's first word to the nearest last word on the same line.
 
@@ -75,6 +79,7 @@ def repeats_phrase(text: str, *, phrase: Word, small_n: Positive) -> CheckOutcom
     return CheckOutcome(True, f"{counted(len(variants), 'variant')}, each with one word changed")
 
 
+@rule("EndChecker", "startend:end_checker")
 def end_phrase(text: str, *, end_phrase: Word) -> CheckOutcome:
     """EndChecker: the response ends with the phrase, whatever its case; quotes around it all are let pass.
 
@@ -87,6 +92,7 @@ def end_phrase(text: str, *, end_phrase: Word) -> CheckOutcome:
     return CheckOutcome(passed, f"it ends with {quoted(body[-len(end_phrase.strip()) :])}")
 
 
+@rule("TwoResponsesChecker", "combination:two_responses")
 def two_responses(text: str) -> CheckOutcome:
     r"""TwoResponsesChecker: exactly two different parts between `******`, none empty but at the edges.
 
@@ -109,4 +115,4 @@ def _bare(text: str) -> str:
 
 def _same(text: str, expected: str) -> CheckOutcome:
     passed = _bare(text) == _bare(expected)
-    return CheckOutcome(passed, "it is copied" if passed else f"{quoted(text.strip())} is no copy")
+    return CheckOutcome(passed, "it is copied" if passed else f"{quoted(text.strip())} is not a copy")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 
-from autorubric.checks.outcome import CannotCheck, CheckOutcome, quoted
+from autorubric.checks.check import CannotCheck, CheckOutcome, Natural, at_least, exactly, quoted, rule
 from autorubric.checks.patterns import MULTILINE, find_all, found, keyword_pattern
-from autorubric.checks.rules.keywords import Word
-from autorubric.checks.rules.relation import Natural, at_least, exactly
+from autorubric.checks.rules.words import Word
 from autorubric.checks.sentences import rule_sentences
 
 _ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 _POSTSCRIPTS = {"P.S.": r"p\.\s?s\.", "P.P.S": r"p\.\s?p\.\s?s"}
 
 
+@rule("BulletListChecker", "detectable_format:number_bullet_lists", packages=("regex",))
 def bullet_list(text: str, *, num_bullets: Natural) -> CheckOutcome:
-    r"""BulletListChecker: exactly so many lines open with `-`, or with `*` that no second `*` follows.
+    r"""BulletListChecker: exactly the given number of lines open with `-`, or with `*` that no second `*` follows.
 
     Nested bullets count, and so do dividers of dashes, as published.
 
@@ -28,8 +28,9 @@ def bullet_list(text: str, *, num_bullets: Natural) -> CheckOutcome:
     return exactly(len(stars) + len(dashes), "bullet", num_bullets)
 
 
+@rule("HighlightSectionChecker", "detectable_format:number_highlighted_sections", packages=("regex",))
 def highlights(text: str, *, num_highlights: Natural) -> CheckOutcome:
-    """HighlightSectionChecker: at least so many non-empty `*…*` and `**…**` within lines.
+    """HighlightSectionChecker: at least the given number of non-empty `*…*` and `**…**` within lines.
 
     Example:
         >>> highlights("*one* and **two** and ** **", num_highlights=2).passed
@@ -40,8 +41,9 @@ def highlights(text: str, *, num_highlights: Natural) -> CheckOutcome:
     return at_least(len(single) + len(double), "highlight", num_highlights)
 
 
+@rule("SectionChecker", "detectable_format:multiple_sections", packages=("regex",))
 def sections(text: str, *, section_spliter: Word, num_sections: Natural) -> CheckOutcome:
-    r"""SectionChecker: the splitter, read as a pattern, stands before a number at least so often.
+    r"""SectionChecker: the splitter, read as a pattern, precedes a number at least the given number of times.
 
     Example:
         >>> sections("SECTION 1\nA\nSECTION 2\nB", section_spliter="SECTION", num_sections=2).passed
@@ -52,6 +54,7 @@ def sections(text: str, *, section_spliter: Word, num_sections: Natural) -> Chec
     )
 
 
+@rule("TitleChecker", "detectable_format:title")
 def title(text: str) -> CheckOutcome:
     r"""TitleChecker: some `<<…>>` within a line holds more than space.
 
@@ -66,8 +69,9 @@ def title(text: str) -> CheckOutcome:
     return CheckOutcome(there is not None, "no title in << >>" if there is None else f"the title is {quoted(there)}")
 
 
+@rule("PlaceholderChecker", "detectable_content:number_placeholders")
 def placeholders(text: str, *, num_placeholders: Natural) -> CheckOutcome:
-    """PlaceholderChecker: at least so many `[…]` within lines; links and footnotes count too.
+    """PlaceholderChecker: at least the given number of `[…]` within lines; links and footnotes count too.
 
     Example:
         >>> placeholders("Dear [name], [date]", num_placeholders=2).passed
@@ -78,6 +82,7 @@ def placeholders(text: str, *, num_placeholders: Natural) -> CheckOutcome:
     return at_least(count, "placeholder", num_placeholders)
 
 
+@rule("PostscriptChecker", "detectable_content:postscript", packages=("regex",))
 def postscript(text: str, *, postscript_marker: Word) -> CheckOutcome:
     r"""PostscriptChecker: the marker is found, whatever its case; `P.S.` and `P.P.S` may hold spaces.
 
@@ -91,6 +96,7 @@ def postscript(text: str, *, postscript_marker: Word) -> CheckOutcome:
     return CheckOutcome(there, f"the postscript {quoted(marker)} is {'' if there else 'not '}there")
 
 
+@rule("JsonFormat", "detectable_format:json_format")
 def json_format(text: str) -> CheckOutcome:
     r"""JsonFormat: the response is what Python reads as JSON (NaN included), a fence around it taken off.
 
@@ -110,8 +116,9 @@ def json_format(text: str) -> CheckOutcome:
     return CheckOutcome(True, "it is JSON")
 
 
+@rule("SquareBracketChecker")
 def square_brackets(text: str) -> CheckOutcome:
-    """SquareBracketChecker: every word between spaces stands in square brackets.
+    """SquareBracketChecker: every word between spaces is in square brackets.
 
     Example:
         >>> square_brackets("[all] [of them]").passed
@@ -120,6 +127,7 @@ def square_brackets(text: str) -> CheckOutcome:
     return _all_wrapped([(word, word) for word in text.split()], "[", "]")
 
 
+@rule("BiGramWrappingChecker")
 def bigram_wrapping(text: str) -> CheckOutcome:
     """BiGramWrappingChecker: words pair up as `<<one two>>`; a last word without a partner is let pass.
 
@@ -131,6 +139,7 @@ def bigram_wrapping(text: str) -> CheckOutcome:
     return _all_wrapped(list(zip(words[::2], words[1::2], strict=False)), "<<", ">>")
 
 
+@rule("SentenceHyphenChecker")
 def hyphenated_sentences(text: str) -> CheckOutcome:
     """SentenceHyphenChecker: sentences are joined by `-` without spaces; a hyphen inside one breaks it.
 
@@ -145,8 +154,9 @@ def hyphenated_sentences(text: str) -> CheckOutcome:
     return CheckOutcome(True, "every sentence is joined by a hyphen")
 
 
+@rule("QuotationChecker", "startend:quotation")
 def quotation(text: str) -> CheckOutcome:
-    """QuotationChecker: the response stands in straight double quotes.
+    """QuotationChecker: the response is in straight double quotes.
 
     Example:
         >>> quotation('"All of it."').passed, quotation('"').passed
@@ -157,8 +167,9 @@ def quotation(text: str) -> CheckOutcome:
     return CheckOutcome(passed, f"it is {'' if passed else 'not '}wrapped in double quotes")
 
 
+@rule("ConstrainedResponseChecker", "detectable_format:constrained_response")
 def constrained_response(text: str) -> CheckOutcome:
-    """ConstrainedResponseChecker: one of the three fixed answers stands in it, case counting.
+    """ConstrainedResponseChecker: it contains one of the three fixed answers; case-sensitive.
 
     Example:
         >>> constrained_response("My answer is maybe.").passed

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from autorubric.checks.outcome import CheckOutcome, quoted
-from autorubric.checks.rules.keywords import Word
-from autorubric.checks.rules.relation import Natural, Positive, Relation, exactly, related
+from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, exactly, quoted, related, rule
+from autorubric.checks.rules.words import Word
 from autorubric.checks.sentences import rule_sentences, sentences, word_tokens
 from autorubric.core.counted import counted
 
 
+@rule("NumberOfWords", "length_constraints:number_words")
 def number_of_words(text: str, *, num_words: Natural, relation: Relation) -> CheckOutcome:
-    r"""NumberOfWords: runs of word characters (`\w+`) are less than, or at least, so many.
+    r"""NumberOfWords: runs of word characters (`\w+`) number less than, or at least, the given bound.
 
     Example:
         >>> number_of_words("It's late", num_words=3, relation="at least").passed
@@ -21,8 +21,9 @@ def number_of_words(text: str, *, num_words: Natural, relation: Relation) -> Che
     return related(len(re.findall(r"\w+", text)), "word", relation, num_words)
 
 
+@rule("NumberOfSentences", "length_constraints:number_sentences", packages=("nltk",))
 def number_of_sentences(text: str, *, num_sentences: Natural, relation: Relation) -> CheckOutcome:
-    """NumberOfSentences: sentences as Punkt cuts them are less than, or at least, so many.
+    """NumberOfSentences: sentences as Punkt cuts them number less than, or at least, the given bound.
 
     Example:
         >>> number_of_sentences("Mr. Fox ran. He fell.", num_sentences=3, relation="less than").passed
@@ -31,8 +32,9 @@ def number_of_sentences(text: str, *, num_sentences: Natural, relation: Relation
     return related(len(sentences(text)), "sentence", relation, num_sentences)
 
 
+@rule("ParagraphChecker", "length_constraints:number_paragraphs")
 def divided_paragraphs(text: str, *, num_paragraphs: Natural) -> CheckOutcome:
-    r"""ParagraphChecker: exactly so many paragraphs between `***` dividers, none empty but at the edges.
+    r"""ParagraphChecker: exactly the given number of paragraphs between `***` dividers, none empty but at the edges.
 
     Example:
         >>> divided_paragraphs("One.\n***\nTwo.", num_paragraphs=2).passed
@@ -41,6 +43,7 @@ def divided_paragraphs(text: str, *, num_paragraphs: Natural) -> CheckOutcome:
     return _paragraphs(_divided(text), num_paragraphs)
 
 
+@rule("ParagraphBasicChecker")
 def two_divided_paragraphs(text: str) -> CheckOutcome:
     """ParagraphBasicChecker: exactly two paragraphs between `***` dividers.
 
@@ -51,6 +54,7 @@ def two_divided_paragraphs(text: str) -> CheckOutcome:
     return _paragraphs(_divided(text), 2)
 
 
+@rule("ParagraphBasicChecker2")
 def two_spaced_paragraphs(text: str) -> CheckOutcome:
     r"""ParagraphBasicChecker2: exactly two paragraphs between blank lines (`\n\n`).
 
@@ -61,10 +65,11 @@ def two_spaced_paragraphs(text: str) -> CheckOutcome:
     return _paragraphs(text.split("\n\n"), 2)
 
 
+@rule("ParagraphFirstWordCheck", "length_constraints:nth_paragraph_first_word")
 def paragraph_first_word(
     text: str, *, num_paragraphs: Natural, nth_paragraph: Positive, first_word: Word
 ) -> CheckOutcome:
-    r"""ParagraphFirstWordCheck: exactly so many spaced paragraphs, the n-th opening with the word.
+    r"""ParagraphFirstWordCheck: exactly the given number of spaced paragraphs, the n-th opening with the word.
 
     Empty paragraphs are left out of the count, but not of the numbering, as published. The word is compared
     without case, opening quotes, and whatever follows its first mark.
@@ -88,8 +93,9 @@ def paragraph_first_word(
     )
 
 
+@rule("CountingCompositionChecker", packages=("nltk",))
 def composition(text: str, *, n_sent: Natural, n_words: Natural) -> CheckOutcome:
-    """CountingCompositionChecker: three `***` paragraphs of so many sentences of so many tokens each.
+    """CountingCompositionChecker: three `***` paragraphs of the given numbers of sentences and tokens.
 
     A mark is a token: `We left.` has three.
 
@@ -109,6 +115,7 @@ def composition(text: str, *, n_sent: Natural, n_words: Natural) -> CheckOutcome
     return exactly(len(paragraphs), "paragraph", 3)
 
 
+@rule("CountUniqueChecker", packages=("nltk",))
 def words_unique(text: str) -> CheckOutcome:
     """CountUniqueChecker: no token twice, case and marks counting.
 
@@ -119,7 +126,7 @@ def words_unique(text: str) -> CheckOutcome:
     seen: set[str] = set()
     for token in word_tokens(text):
         if token in seen:
-            return CheckOutcome(False, f"{quoted(token)} stands twice")
+            return CheckOutcome(False, f"{quoted(token)} occurs twice")
         seen.add(token)
     return CheckOutcome(True, f"{counted(len(seen), 'token')}, none twice")
 

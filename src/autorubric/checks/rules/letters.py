@@ -8,17 +8,17 @@ from typing import Annotated
 
 from annotated_types import Len
 
+from autorubric.checks.check import CheckOutcome, Natural, Relation, quoted, related, rule
 from autorubric.checks.language import LanguageCode, detected_language, is_language
-from autorubric.checks.outcome import CheckOutcome, quoted
-from autorubric.checks.rules.relation import Natural, Relation, related
 from autorubric.checks.sentences import word_tokens
 from autorubric.core.counted import counted
 
 
+@rule("LetterFrequencyChecker", "keywords:letter_frequency")
 def letter_frequency(
     text: str, *, letter: Annotated[str, Len(1, 1)], let_frequency: Natural, let_relation: Relation
 ) -> CheckOutcome:
-    """LetterFrequencyChecker: the letter, in either case, stands less than or at least so often.
+    """LetterFrequencyChecker: the letter, in either case, occurs less than, or at least, the given number of times.
 
     Example:
         >>> letter_frequency("Anna", letter="a", let_frequency=2, let_relation="at least").passed
@@ -27,6 +27,7 @@ def letter_frequency(
     return related(text.lower().count(letter.lower()), f"{letter.lower()!r}", let_relation, let_frequency)
 
 
+@rule("LetterCountingChecker")
 def letter_count(text: str, *, N: Natural, relation: Relation) -> CheckOutcome:
     """LetterCountingChecker: the number of ASCII letters is less than, or at least, N.
 
@@ -37,6 +38,7 @@ def letter_count(text: str, *, N: Natural, relation: Relation) -> CheckOutcome:
     return related(len(re.findall("[a-zA-Z]", text)), "ASCII letter", relation, N)
 
 
+@rule("LowercaseCountingChecker")
 def lowercase_words(text: str, *, N: Natural) -> CheckOutcome:
     """LowercaseCountingChecker: at most N words of ASCII small letters only.
 
@@ -48,8 +50,9 @@ def lowercase_words(text: str, *, N: Natural) -> CheckOutcome:
     return CheckOutcome(count <= N, f"{counted(count, 'lowercase word')}; expected at most {N}")
 
 
+@rule("CapitalWordFrequencyChecker", "change_case:capital_word_frequency", packages=("nltk",))
 def capital_words(text: str, *, capital_frequency: Natural, capital_relation: Relation) -> CheckOutcome:
-    """CapitalWordFrequencyChecker: tokens in capitals only are less than, or at least, so many.
+    """CapitalWordFrequencyChecker: tokens in capitals only number less than, or at least, the given bound.
 
     A token is NLTK's: `WELL-KNOWN` is one, `I` and `B2` are such tokens too.
 
@@ -61,6 +64,7 @@ def capital_words(text: str, *, capital_frequency: Natural, capital_relation: Re
     return related(count, "capital word", capital_relation, capital_frequency)
 
 
+@rule("CapitalLettersEnglishChecker", "change_case:english_capital", packages=("langdetect",))
 def english_capitals(text: str) -> CheckOutcome:
     """CapitalLettersEnglishChecker: no small letter, and English.
 
@@ -71,6 +75,7 @@ def english_capitals(text: str) -> CheckOutcome:
     return _english(text) if text.isupper() else CheckOutcome(False, "it is not all in capitals")
 
 
+@rule("LowercaseLettersEnglishChecker", "change_case:english_lowercase", packages=("langdetect",))
 def english_lowercase(text: str) -> CheckOutcome:
     """LowercaseLettersEnglishChecker: no capital, and English.
 
@@ -81,6 +86,7 @@ def english_lowercase(text: str) -> CheckOutcome:
     return _english(text) if text.islower() else CheckOutcome(False, "it is not all in lowercase")
 
 
+@rule("ResponseLanguageChecker", "language:response_language", packages=("langdetect",))
 def response_language(text: str, *, language: LanguageCode) -> CheckOutcome:
     """ResponseLanguageChecker: the text as a whole is in the language; met where none can be told.
 
@@ -94,6 +100,7 @@ def response_language(text: str, *, language: LanguageCode) -> CheckOutcome:
     return CheckOutcome(is_language(spoken, language), f"the language is {spoken}; expected {language}")
 
 
+@rule("CommaChecker", "punctuation:no_comma")
 def no_comma(text: str) -> CheckOutcome:
     """CommaChecker: no comma; the marks of other scripts are other marks.
 
@@ -104,6 +111,7 @@ def no_comma(text: str) -> CheckOutcome:
     return _without(",", text)
 
 
+@rule("PunctuationDotChecker")
 def no_dot(text: str) -> CheckOutcome:
     """PunctuationDotChecker: no full stop anywhere.
 
@@ -114,6 +122,7 @@ def no_dot(text: str) -> CheckOutcome:
     return _without(".", text)
 
 
+@rule("PunctuationExclamationChecker")
 def no_exclamation(text: str) -> CheckOutcome:
     """PunctuationExclamationChecker: no exclamation mark anywhere.
 
@@ -124,6 +133,7 @@ def no_exclamation(text: str) -> CheckOutcome:
     return _without("!", text)
 
 
+@rule("AdjacentLetterChecker")
 def no_adjacent_letters(text: str) -> CheckOutcome:
     """AdjacentLetterChecker: no word's first letter directly follows the previous word's in the alphabet.
 

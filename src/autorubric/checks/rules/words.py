@@ -1,14 +1,118 @@
-"""Verifiers on the first, last and special words of a response or of its sentences."""
+"""Verifiers on words: present, absent, how often, and where in a sentence or response."""
 
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
-from autorubric.checks.outcome import CheckOutcome, quoted
-from autorubric.checks.rules.keywords import Word
+from annotated_types import MinLen
+from pydantic import AfterValidator
+
+from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, exactly, quoted, related, rule
+from autorubric.checks.patterns import IGNORECASE, find_all, found, keyword_pattern
 from autorubric.checks.sentences import rule_sentences, word_tokens
 
 
+def _not_blank(word: str) -> str:
+    if not word.strip():
+        raise ValueError("is blank; expected a word")
+    return word
+
+
+Word = Annotated[str, AfterValidator(_not_blank)]
+"""A parameter that has to hold more than space."""
+Words = Annotated[list[Word], MinLen(1)]
+
+
+@rule("KeywordChecker", "keywords:existence", packages=("regex",))
+def keywords_exist(text: str, *, keywords: Words) -> CheckOutcome:
+    """KeywordChecker: every keyword, read as a pattern, is found, whatever its case.
+
+    Example:
+        >>> keywords_exist("Sunny Paris", keywords=["paris", "rain"])
+        CheckOutcome(passed=False, reason="not found: 'rain'")
+    """
+    missing = [word for word in keywords if not found(keyword_pattern(word), text, IGNORECASE)]
+    return CheckOutcome(not missing, f"not found: {', '.join(map(quoted, missing))}" if missing else "all found")
+
+
+@rule("KeywordFrequencyChecker", "KeywordFrequencyCheckerDifferent", "keywords:frequency", packages=("regex",))
+def keyword_frequency(text: str, *, keyword: Word, frequency: Natural, relation: Relation) -> CheckOutcome:
+    """KeywordFrequencyChecker: the keyword, a pattern, occurs less than, or at least, the given number of times.
+
+    Example:
+        >>> keyword_frequency("A rose is a rose.", keyword="rose", frequency=2, relation="at least").passed
+        True
+    """
+    return related(_occurrences(keyword, text), f"{quoted(keyword.strip())} place", relation, frequency)
+
+
+@rule("KeywordFrequencyOnceChecker", packages=("regex",))
+def keyword_once(text: str, *, keyword: Word) -> CheckOutcome:
+    """KeywordFrequencyOnceChecker: the keyword is found exactly once.
+
+    Example:
+        >>> keyword_once("A rose is a rose.", keyword="rose").passed
+        False
+    """
+    return exactly(_occurrences(keyword, text), f"{quoted(keyword.strip())} place", 1)
+
+
+@rule("CountIncrementWordChecker", packages=("regex",))
+def keywords_once_and_twice(text: str, *, keyword1: Word, keyword2: Word) -> CheckOutcome:
+    """CountIncrementWordChecker: the first keyword is found exactly once and the second exactly twice.
+
+    Example:
+        >>> keywords_once_and_twice("A rose is a rose.", keyword1="is", keyword2="rose").passed
+        True
+    """
+    first = exactly(_occurrences(keyword1, text), f"{quoted(keyword1.strip())} place", 1)
+    second = exactly(_occurrences(keyword2, text), f"{quoted(keyword2.strip())} place", 2)
+    return CheckOutcome(first.passed and second.passed, f"{first.reason}; {second.reason}")
+
+
+@rule("ForbiddenWords", "keywords:forbidden_words", packages=("regex",))
+def words_forbidden(text: str, *, forbidden_words: Words) -> CheckOutcome:
+    """ForbiddenWords: none of the words, read as patterns, is found as a word, whatever its case.
+
+    Example:
+        >>> words_forbidden("The cat sat.", forbidden_words=["at"]).passed
+        True
+    """
+    there = sorted({word for word in forbidden_words if found(_as_word(word), text, IGNORECASE)})
+    return CheckOutcome(not there, f"found: {', '.join(map(quoted, there))}" if there else "none found")
+
+
+@rule("ExcludeWordHarderChecker")
+def word_excluded(text: str, *, keyword: Word) -> CheckOutcome:
+    """ExcludeWordHarderChecker: the keyword does not stand between two spaces, case-sensitive.
+
+    At a line's end, or before a comma, it stays unseen, as published.
+
+    Example:
+        >>> word_excluded("a red fox", keyword="red").passed
+        False
+    """
+    there = f" {keyword.strip()} " in text
+    return CheckOutcome(not there, f"{quoted(keyword.strip())} is {'' if there else 'not '}there")
+
+
+@rule("KeywordSpecificPositionChecker", packages=("nltk",))
+def keyword_at_position(text: str, *, keyword: Word, n: Positive, m: Positive) -> CheckOutcome:
+    """KeywordSpecificPositionChecker: the m-th token of the n-th sentence is the keyword, case-sensitive.
+
+    Example:
+        >>> keyword_at_position("It rained. We left early.", keyword="left", n=2, m=2).passed
+        True
+    """
+    sentences = rule_sentences(text)
+    tokens = word_tokens(sentences[n - 1]) if n <= len(sentences) else ()
+    if m > len(tokens):
+        return CheckOutcome(False, f"there is no token {m} in sentence {n}")
+    return CheckOutcome(tokens[m - 1] == keyword.strip(), f"token {m} of sentence {n} is {quoted(tokens[m - 1])}")
+
+
+@rule("FirstWordSentChecker")
 def first_word_of_sentences(text: str, *, first_word: Word) -> CheckOutcome:
     """FirstWordSentChecker: every sentence opens with the word, whatever its case; marks on it count.
 
@@ -19,6 +123,7 @@ def first_word_of_sentences(text: str, *, first_word: Word) -> CheckOutcome:
     return _every(rule_sentences(text), 0, first_word, _as_is)
 
 
+@rule("LastWordSentChecker")
 def last_word_of_sentences(text: str, *, last_word: Word) -> CheckOutcome:
     """LastWordSentChecker: every sentence closes with the word, marks taken off, whatever its case.
 
@@ -29,6 +134,7 @@ def last_word_of_sentences(text: str, *, last_word: Word) -> CheckOutcome:
     return _every(rule_sentences(text), -1, last_word, _bare)
 
 
+@rule("FirstWordAnswerChecker")
 def first_word_of_answer(text: str, *, first_word: Word) -> CheckOutcome:
     """FirstWordAnswerChecker: the response opens with the word, whatever its case; marks on it count.
 
@@ -39,6 +145,7 @@ def first_word_of_answer(text: str, *, first_word: Word) -> CheckOutcome:
     return _every((text,), 0, first_word, _as_is)
 
 
+@rule("LastWordAnswerChecker")
 def last_word_of_answer(text: str, *, last_word: Word) -> CheckOutcome:
     """LastWordAnswerChecker: the response closes with the word, marks taken off, whatever its case.
 
@@ -49,6 +156,7 @@ def last_word_of_answer(text: str, *, last_word: Word) -> CheckOutcome:
     return _every((text,), -1, last_word, _bare)
 
 
+@rule("StartEndChecker", packages=("nltk",))
 def starts_as_it_ends(text: str) -> CheckOutcome:
     """StartEndChecker: the first token is the last token, whatever their case; a final mark is a token.
 
@@ -63,6 +171,7 @@ def starts_as_it_ends(text: str) -> CheckOutcome:
     return CheckOutcome(passed, f"it starts with {quoted(tokens[0])} and ends with {quoted(tokens[-1])}")
 
 
+@rule("PalindromeBasicChecker")
 def palindrome(text: str) -> CheckOutcome:
     """PalindromeBasicChecker: some word between spaces reads the same backwards; one letter is enough.
 
@@ -74,6 +183,17 @@ def palindrome(text: str) -> CheckOutcome:
     return CheckOutcome(word is not None, "no palindrome" if word is None else f"found {quoted(word)}")
 
 
+def _occurrences(keyword: str, text: str) -> int:
+    return len(find_all(keyword_pattern(keyword.strip()), text, IGNORECASE))
+
+
+def _as_word(word: str) -> str:
+    pattern = keyword_pattern(word)
+    if pattern == word:
+        return rf"\b{pattern}\b"
+    return rf"(?<!\w){re.escape(word)}(?!\w)"
+
+
 def _every(parts: tuple[str, ...], place: int, expected: str, cleaned: re.Pattern[str] | None) -> CheckOutcome:
     for part in parts:
         words = part.split()
@@ -82,7 +202,7 @@ def _every(parts: tuple[str, ...], place: int, expected: str, cleaned: re.Patter
         word = cleaned.sub("", words[place]) if cleaned is not None else words[place]
         if word.lower() != expected.strip().lower():
             return CheckOutcome(False, f"found {quoted(word)}; expected {quoted(expected.strip())}")
-    return CheckOutcome(True, f"{quoted(expected.strip())} stands where it should")
+    return CheckOutcome(True, f"{quoted(expected.strip())} is in its place")
 
 
 _as_is = None

@@ -1,0 +1,126 @@
+"""A command made of a settings model: its flags are the model's fields."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+import typer
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from autorubric.runs.resuming import command_again
+from autorubric.settings import Flag, Settings, config_values, flag_for, kinds_in
+
+S = TypeVar("S", bound=Settings)
+
+_GROUPS = ("Input", "Judges", "Panel", "Scoring", "Endpoint", "Budget", "Run", "Output", "Options")
+_CONFIG = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="YAML, TOML or JSON file of settings; flags override it.",
+        rich_help_panel="Options",
+    ),
+]  # fmt: skip
+_ONCE = ("--start-over",)
+"""Flags that a resumed run leaves out."""
+
+
+def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Callable[..., int]]:
+    """Turn a function of settings into a command with a flag for each setting.
+
+    The command line overrides the file of `--config`, which overrides the defaults.
+
+    Args:
+        model: the settings.
+        examples: command lines for the end of `--help`, one a line.
+    """
+
+    def built(carry_out: Callable[[S], int]) -> Callable[..., int]:
+        def called(context: typer.Context, config: Path | None = None, **values: Any) -> int:
+            typed = {name: values[name] for name in values if _is_typed(context, name)}
+            held = config_values(config, model) if config is not None else {}
+
+            def named(name: str) -> str:
+                return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
+
+            if "again" in model.model_fields:
+                held["again"] = command_again(context.obj or sys.argv[1:], without=_ONCE)
+            return carry_out(model.checked({**held, **typed}, named))
+
+        flags = {name: flag.name for name, flag in model.flags().items()}
+        paragraphs = inspect.cleandoc(carry_out.__doc__ or "").split("\n\n")
+        called.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+        called.epilog = "\n\n".join(("Examples:", *examples.strip().splitlines()))  # type: ignore[attr-defined]
+        context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+        config = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_CONFIG)
+        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [context, *_parameters(model), config], return_annotation=int
+        )
+        called.__annotations__ = {p.name: p.annotation for p in called.__signature__.parameters.values()}  # type: ignore[attr-defined]
+        return called
+
+    return built
+
+
+def _is_typed(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _parameters(model: type[Settings]) -> list[inspect.Parameter]:
+    shown = [
+        (name, field, flag) for name, field in model.model_fields.items() if (flag := flag_for(name, field)).shown
+    ]
+    shown.sort(key=lambda one: (not one[2].argument, _GROUPS.index(one[2].group)))
+    return [_parameter(name, field, flag) for name, field, flag in shown]
+
+
+def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
+    kind, is_list = _cli_type(field.annotation, flag)
+    default = None if is_list or field.default is PydanticUndefined or field.default == () else field.default
+    options: dict[str, Any] = {
+        "help": field.description and field.description.replace("[", r"\["),
+        "metavar": flag.metavar or _metavar(field, kind),
+        "rich_help_panel": flag.group,
+        "hidden": flag.hidden,
+        "show_default": field.default not in (None, (), False),
+    }
+    if flag.argument:
+        made = typer.Argument(**{**options, "metavar": flag.name})
+        default = ... if field.is_required() else default
+    else:
+        names = [f"{flag.name}/--no-{flag.name[2:]}" if kind is bool and field.default else flag.name]
+        made = typer.Option(*names, *filter(None, [flag.short]), **options)
+    annotation = list[kind] | None if is_list else kind | None if default is None else kind  # type: ignore[valid-type]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, made]
+    )
+
+
+def _metavar(field: FieldInfo, kind: Any) -> str | None:
+    if Path in kinds_in(field.annotation):
+        return "PATH"
+    return {int: "N", float: "X", str: "TEXT"}.get(kind, "")
+
+
+def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
+    """The type that the command line reads, and whether it takes several values."""
+    kinds = kinds_in(annotation)
+    for plain in (bool, int, float):
+        if plain in kinds and str not in kinds and Path not in kinds:
+            return plain, False
+    return str, not flag.argument and _takes_several(annotation)
+
+
+def _takes_several(annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    if origin in (Annotated,):
+        return _takes_several(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return any(_takes_several(member) for member in get_args(annotation))
+    return isinstance(origin, type) and issubclass(origin, Sequence | Mapping)

@@ -1,0 +1,227 @@
+"""`autorubric.grade`: submissions in, scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeAlias, cast
+
+from pydantic import BeforeValidator, PlainValidator, model_validator
+
+from autorubric.core.length_penalty import LengthPenalty
+from autorubric.core.rubric import Rubric
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.item_rows import ROLES
+from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable
+from autorubric.errors import InputError
+from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
+from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
+from autorubric.evaluation.plan import ExperimentPlan
+from autorubric.evaluation.result import EvalResult, EvalTimingStats
+from autorubric.evaluation.runner import run_experiment
+from autorubric.evaluation.tables import FORMATS, columns_with, result_rows, write_table
+from autorubric.evaluation.vote_columns import VoteColumns
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.jobs.grading_inputs import check_weighed, dataset_of, rubrics_in
+from autorubric.jobs.job import blocking, job
+from autorubric.jobs.judges import JudgeSettings, make_grader
+from autorubric.jobs.running import ResumableSettings
+from autorubric.jobs.submissions import columns_named, labelled
+from autorubric.llm.attempt_log import attempt_log
+from autorubric.llm.executor import Executor
+from autorubric.llm.models import stand_ins
+from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.progress import RunState
+from autorubric.runs.run_folder import run_folder
+from autorubric.runs.run_ledger import LEDGER_FOLDER
+from autorubric.settings import FileName, FileNames, Names, setting
+
+GradeData: TypeAlias = RubricDataset | Path | str | Sequence[str | DataItem]
+"""A dataset, the file of one or of rows, or submissions as texts or items."""
+
+
+def _check_data(value: Any) -> Any:
+    if isinstance(value, str | Path):
+        return Path(value)
+    if isinstance(value, RubricDataset):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(one, str | DataItem) for one in value):
+        return value
+    raise ValueError("expected a RubricDataset, a path, or a list of texts or DataItems")
+
+
+def _check_rubric(value: Any) -> Any:
+    if isinstance(value, str | Path | Rubric):
+        return Path(value) if isinstance(value, str) else value
+    raise ValueError(f"expected a Rubric or the path of one, got {type(value).__name__}")
+
+
+def _read_penalty(value: Any) -> LengthPenalty:
+    if isinstance(value, LengthPenalty):
+        return value
+    try:
+        free, cap, points = value.split(",")
+        return LengthPenalty(free_budget=int(free), max_cap=int(cap), penalty_at_cap=float(points))
+    except (AttributeError, ValueError):
+        raise ValueError(
+            "expected FREE,CAP,POINTS such as 6000,8000,0.5: two numbers of words, the second not below the first, "
+            "and the points lost from CAP on"
+        ) from None
+
+
+def _check_formats(value: Any) -> Any:
+    names = [value] if isinstance(value, str) else value
+    wrong = [name for name in names if name not in FORMATS]
+    if wrong:
+        raise InputError(f"--format {wrong[0]!r} is not one of {', '.join(FORMATS)}")
+    return names
+
+
+class GradeSettings(JudgeSettings, ResumableSettings):
+    """The settings of `autorubric.grade` and `autorubric grade`."""
+
+    data: Annotated[GradeData, PlainValidator(_check_data)] | None = setting(
+        None,
+        "Dataset or rows: JSON, YAML, JSONL, CSV, Parquet, Arrow, a directory, or - for standard input.",
+        flag="DATASET",
+        argument=True,
+        group="Input",
+        reads=True,
+    )
+    rubric: Annotated[Rubric | Path | str, PlainValidator(_check_rubric)] | None = setting(
+        None, "Rubric file for all rows of DATASET or --submissions.", group="Input", reads=True
+    )
+    submissions: FileName | None = setting(
+        None, "Submissions: a file of rows, a text, or a directory of texts.", group="Input", reads=True
+    )
+    prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
+    column: Mapping[str, str] | Sequence[str] = setting(
+        (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
+    )
+    labels: FileNames = setting(
+        (), "Human labels: rows of id, criterion, label[, annotator]; repeatable.", group="Input"
+    )
+    annotator: str | None = setting(
+        None, "Annotator whose --labels count, or majority, where they disagree.", group="Input"
+    )
+    limit: int | None = setting(None, "Grade only the first N items.", group="Input", ge=1, le=10**9)
+    on_failure: Literal["none", "skip"] = setting(
+        "none", "Item with a failed judgment: none (no score) or skip (score the rest).", group="Scoring"
+    )
+    length_penalty: Annotated[LengthPenalty | str, PlainValidator(_read_penalty)] | None = setting(
+        None, "Free words, words at full penalty, points lost.", metavar="FREE,CAP,POINTS", group="Scoring"
+    )
+    fail_under: float | None = setting(
+        None, "Exit with status 100 if the mean score is below this.", group="Scoring", ge=0, le=1
+    )
+    format: Annotated[Names, BeforeValidator(_check_formats)] = setting(
+        (), "Write results.FORMAT: json, jsonl, csv or parquet; repeatable.", short="-f", group="Output"
+    )
+    keep: bool = setting(True, "Keep item results in memory; False reads them from disk when used.", cli=False)
+
+    @model_validator(mode="after")
+    def _check_labels(self) -> Self:
+        roles = self.column if isinstance(self.column, Mapping) else [word.partition("=")[0] for word in self.column]
+        if not self.labels and (self.annotator is not None or any(role in LABEL_ROLES for role in roles)):
+            raise InputError("--annotator and --column of labels need --labels FILE")
+        return self
+
+
+@job(GradeSettings)
+async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalResult:
+    """Grade submissions criterion by criterion: by judges, by checks, or both.
+
+    Calling it again with the same run directory resumes the run: saved replies are never paid for twice, and failed
+    requests are sent again. `help(autorubric.grade)` lists the settings; `GradeSettings` documents each.
+
+    Args:
+        data: a dataset, the path of one or of rows, or submissions as texts; with `rubric=` for rows without one.
+        settings: the keyword arguments, as one model.
+
+    Returns:
+        Scores, reports and cost. With `dry_run=True` its `estimate` says what the run would cost.
+
+    Raises:
+        InputError: a setting, a file or a row is wrong, or a key or model was refused; nothing was spent.
+
+    Example:
+        >>> import asyncio, tempfile
+        >>> from autorubric import Criterion, Rubric
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
+        >>> answers = ["Ice is less dense.", "Because water expands when it freezes into ice."]
+        >>> graded = grade_async(answers, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> asyncio.run(graded).get_scores()
+        [1.0, 0.0]
+    """
+    dataset = _read(data, settings)
+    grader = make_grader(settings, on_failure=settings.on_failure, length_penalty=_penalty(settings))
+    out = Path(settings.out)
+    log = None if settings.log_json is None else Path(settings.log_json)
+    with attempt_log(log, str(out), prompts=settings.log_prompts):
+        if settings.dry_run:
+            return await _estimated(dataset, grader, settings)
+        files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in settings.format))
+        with run_folder(out, files, settings.sources()):
+            return await _graded(dataset, grader, settings)
+
+
+grade = blocking(grade_async)
+
+
+def _read(data: GradeData | None, settings: GradeSettings) -> RubricDataset:
+    columns = columns_named(settings.column, (*ROLES, *LABEL_ROLES))
+    of_labels = {role: columns.pop(role) for role in LABEL_ROLES if role in columns}
+    rubric = settings.rubric
+    found = dataset_of(data, rubric, settings.submissions, settings.prompt, columns)
+    if settings.labels:
+        found = labelled(found, LabelTable(cast(list[Path], settings.labels), settings.annotator, of_labels))
+    check_weighed(rubrics_in(found, rubric or data))
+    return found if settings.limit is None else replace(found, items=found.items[: settings.limit])
+
+
+def _penalty(settings: GradeSettings) -> LengthPenalty | None:
+    return settings.length_penalty if isinstance(settings.length_penalty, LengthPenalty) else None
+
+
+async def _graded(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> EvalResult:
+    out = Path(settings.out)
+    labels = stand_ins(spec.llm_config.model for spec in grader.recipe.specs)
+    plan = ExperimentPlan(
+        dataset,
+        grader,
+        out,
+        prefix_first=settings.prefix_first,
+        resume=not settings.start_over,
+        settings={"command": "grade", **settings.recorded(), "stand_ins": labels, "again": settings.again},
+        wait=settings.wait,
+        share_equal=settings.share_equal,
+    )
+    content = dataset.to_json().encode()
+    result = await run_experiment(plan, content, progress=settings.progress, stop=settings.stop, keep=settings.keep)
+    if result.summary is not None and result.summary.refused:
+        raise InputError(result.stopped or "the endpoint refused the run")
+    judges = grader.recipe.described()["judges"]
+    votes = VoteColumns.of({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
+    for kind in settings.format:
+        rows = result_rows(out / ITEMS_FILE, dataset, votes)
+        write_table(out / f"results.{kind}", rows, columns_with(votes))
+    return result
+
+
+async def _estimated(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> EvalResult:
+    """The result of a dry run: no request is made and nothing is written."""
+    if settings.progress is not None:
+        labels = stand_ins(model.name for model in (await grader.desk()).models.values())
+        settings.progress(RunState(len(dataset), 0, [], 0, 0, 0, 0.0, stand_ins=labels))
+    folder = Path(settings.out) / LEDGER_FOLDER
+    with Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory() as ledger:
+        replies = [row for row in ledger.totals() if row.calls > row.failed]
+        calls = sum(row.calls - row.failed for row in replies)
+        length = sum(row.usage.completion_tokens for row in replies) / calls if calls else REPLY_TOKENS
+        rows = await estimate(dataset, grader, Executor(ledger), length, share_equal=settings.share_equal)
+    now = datetime.now(UTC)
+    timing = EvalTimingStats.from_durations([], 0.0)
+    return EvalResult([], len(dataset), 0, 0, None, None, timing, now, now, estimate=rows)

@@ -1,0 +1,120 @@
+"""From a settings model and a function of settings to a public function with typed keyword parameters."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from pydantic.fields import FieldInfo
+
+from autorubric.background import wait_for
+from autorubric.errors import ConfigError
+from autorubric.settings import Settings, flag_for
+
+P = ParamSpec("P")
+D = TypeVar("D")
+R = TypeVar("R")
+S = TypeVar("S", bound=Settings)
+Data_contra = TypeVar("Data_contra", contravariant=True)
+Model_contra = TypeVar("Model_contra", contravariant=True)
+Returned_co = TypeVar("Returned_co", covariant=True)
+
+
+class Job(Protocol[Data_contra, Model_contra, P, Returned_co]):
+    """A public function. Its keyword parameters are the fields of its settings model.
+
+    The first argument may also be the settings themselves; keyword arguments then replace fields of it.
+    """
+
+    __name__: str
+
+    def __call__(
+        self, data: Data_contra | Model_contra | None = None, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Returned_co:
+        """Do the job."""
+        ...
+
+
+def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R]]:
+    """Make a function of `(data, settings)` callable with the fields of `model` as keyword arguments.
+
+    The model's positional argument is the function's, too.
+
+    Example:
+        >>> from autorubric.settings import setting
+        >>> class GreetSettings(Settings):
+        ...     name: str | None = setting(None, "Who is greeted.", argument=True)
+        ...     word: str = setting("hello", "The greeting.")
+        >>> @job(GreetSettings)
+        ... def greet(name: str, settings: GreetSettings) -> str:
+        ...     return f"{settings.word}, {name}"
+        >>> greet("Ann", word="good morning"), greet(GreetSettings(name="Bo")), greet(name="Cy")
+        ('good morning, Ann', 'hello, Bo', 'hello, Cy')
+        >>> greet("Ann", wrod="hi")
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: unknown setting 'wrod'; did you mean 'word'?
+    """
+
+    def decorate(function: Callable[[D, S], R]) -> Job[D, S, P, R]:
+        fields = _ordered(model)
+        first = next(iter(fields))
+
+        def called(data: Any = None, /, **given: Any) -> Any:
+            settings = _settings(model, first, data, given)
+            return function(getattr(settings, first), settings)
+
+        async def awaited(data: Any = None, /, **given: Any) -> Any:
+            return await called(data, **given)
+
+        wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
+        wrapped.__signature__ = _signature(fields, function)
+        public: Job[D, S, P, R] = wrapped
+        return public
+
+    return decorate
+
+
+def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
+    """The same function for callers that do not await; works inside a running event loop (a notebook) too."""
+
+    def waited(data: Any = None, /, **given: Any) -> R:
+        returned: R = wait_for(called(data, **given))
+        return returned
+
+    called: Any = function
+    wrapped: Any = functools.wraps(called)(waited)
+    wrapped.__name__ = wrapped.__qualname__ = called.__name__.removesuffix("_async")
+    wrapped.__signature__ = inspect.signature(called)
+    del wrapped.__wrapped__
+    public: Job[D, S, P, R] = wrapped
+    return public
+
+
+def _ordered(model: Any) -> dict[str, FieldInfo]:
+    """The fields of a model, positional arguments first."""
+    fields = model.model_fields
+    return dict(sorted(fields.items(), key=lambda item: not flag_for(*item).argument))
+
+
+def _settings(model: Any, first: str, data: Any, given: dict[str, Any]) -> Any:
+    if isinstance(data, model):
+        if not given:
+            return data
+        return model.checked({**{name: getattr(data, name) for name in data.model_fields_set}, **given})
+    if data is not None:
+        if first in given:
+            raise ConfigError(f"{first} is given twice, as the first argument and by name")
+        given = {first: data, **given}
+    return model.checked(given)
+
+
+def _signature(fields: dict[str, FieldInfo], function: Any) -> inspect.Signature:
+    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * (len(fields) - 1)
+    parameters = [
+        inspect.Parameter(name, kind, default=field.default, annotation=field.annotation)
+        for (name, field), kind in zip(fields.items(), kinds, strict=True)
+    ]
+    returned = inspect.signature(function).return_annotation
+    return inspect.Signature(parameters, return_annotation=returned)

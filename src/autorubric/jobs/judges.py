@@ -1,0 +1,309 @@
+"""The settings of every function that grades: who judges, how endpoints are reached, what it may cost."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, PlainValidator, model_validator
+
+from autorubric.core.length_penalty import LengthPenalty
+from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
+from autorubric.dataset import RubricDataset
+from autorubric.errors import ConfigError
+from autorubric.graders.assembly import EscalationConfig, LLMCalls
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.few_shot import FewShotConfig
+from autorubric.graders.judge_spec import JudgeSpec
+from autorubric.graders.reporting import OnFailure
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.addresses import checked_base_url
+from autorubric.llm.http.prices import prices_by_model
+from autorubric.llm.http.providers import addressed
+from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
+from autorubric.prompts.judging import load_judge_prompts
+from autorubric.settings import FileName, Names, Settings, setting
+
+
+def _variable(value: Any) -> Any:
+    if isinstance(value, str) and not is_variable_name(value):
+        raise ValueError(NO_VARIABLE)
+    return value
+
+
+def _dataset_or_path(value: Any) -> Any:
+    if isinstance(value, str | Path | RubricDataset):
+        return Path(value) if isinstance(value, str) else value
+    raise ValueError(f"expected a RubricDataset or the path of one, got {type(value).__name__}")
+
+
+VariableName = Annotated[str, BeforeValidator(_variable)]
+"""The name of an environment variable; never the key itself."""
+
+DatasetSource = Annotated[RubricDataset | Path | str, PlainValidator(_dataset_or_path)]
+"""A dataset, or the file of one."""
+
+
+class EndpointSettings(Settings):
+    """How models are reached, retried and paid."""
+
+    base_url: str | None = setting(
+        None, "OpenAI-compatible endpoint for models without one of their own.", group="Endpoint"
+    )
+    api_key_env: VariableName | None = setting(
+        None, "Environment variable that holds the API key of every model.", group="Endpoint", secret=True
+    )
+    allow_plain_http: bool = setting(
+        False, "Send API keys over plain HTTP beyond private networks.", group="Endpoint"
+    )
+    concurrency: int = setting(256, "Maximum concurrent requests.", short="-j", group="Endpoint", ge=1, le=10_000)
+    timeout: float = setting(300.0, "Seconds before one attempt times out.", group="Endpoint")
+    retry: int = setting(5, "Maximum retries of a request after a transient error.", group="Endpoint", ge=0, le=100)
+    max_tokens_ceiling: int = setting(
+        32_768,
+        "Highest token limit when requesting truncated replies again.",
+        group="Endpoint",
+        ge=1,
+        le=10_000_000,
+    )
+    budget_usd: float | None = setting(None, "Budget in dollars, over all runs in the directory.", group="Budget")
+    budget_tokens: int | None = setting(
+        None, "Budget in tokens, over all runs in the directory.", group="Budget", ge=1, le=10**15
+    )
+    prices: FileName | None = setting(
+        None, "YAML file of dollars per million tokens by model.", group="Budget", reads=True
+    )
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> Self:
+        if self.base_url is not None:
+            checked_base_url(self.base_url, "--base-url")
+        dollars = self.budget_usd
+        if dollars is not None and not 0 <= dollars < math.inf:
+            raise ConfigError(f"--budget-usd {dollars} is not a valid budget; expected a finite number of at least 0")
+        return self
+
+    def reached(self, key_env: str | None) -> dict[str, Any]:
+        """How models are reached, as fields of `LLMConfig`; `key_env` is the variable of their own key."""
+        return {
+            "api_base": self.base_url,
+            "api_key_env": key_env or self.api_key_env,
+            "allow_plain_http": self.allow_plain_http,
+            "timeout": self.timeout,
+            "max_retries": self.retry,
+            "max_parallel_requests": self.concurrency,
+            "max_tokens_ceiling": self.max_tokens_ceiling,
+        }
+
+
+class JudgeSettings(EndpointSettings):
+    """Who judges, and how."""
+
+    judge: Names = setting(
+        (), "Judge: MODEL or MODEL@BASE_URL; several form a panel. Omit if checks decide all.", group="Judges"
+    )
+    judge_key_env: VariableName | None = setting(
+        None, "Environment variable that holds the API key of the judges.", group="Judges", hidden=True, secret=True
+    )
+    temperature: float = setting(0.0, "Judge temperature.", group="Judges")
+    max_tokens: int = setting(
+        2048,
+        "Maximum tokens per judge reply; doubled if a reply is truncated.",
+        group="Judges",
+        ge=1,
+        le=10_000_000,
+    )
+    calls: LLMCalls = setting("per_criterion", "per_criterion, or per_item for one request per item.", group="Judges")
+    repeat: int = setting(1, "Ask each judge N times; the majority is its vote.", group="Judges", ge=1, le=100)
+    evidence: bool = setting(False, "Ask for quotes and look them up in the submission.", group="Judges")
+    few_shot: int = setting(0, "Labelled examples in each prompt; needs --training-data.", group="Judges", ge=0)
+    training_data: DatasetSource | None = setting(
+        None, "Labelled dataset for --few-shot.", group="Judges", reads=True
+    )
+    prompts: FileName | None = setting(
+        None, "Directory of prompt templates that replace the package's.", group="Judges", reads=True
+    )
+    seed: int = setting(0, "Seed of option order and of the choice of few-shot examples.", group="Judges")
+    prefix_first: bool = setting(
+        True, "Send the first request of an item ahead, to fill prompt caches.", group="Judges"
+    )
+    aggregation: Literal["majority", "weighted", "unanimous", "any"] = setting(
+        "majority", "Panel vote on verdicts: majority, weighted, unanimous or any.", group="Panel"
+    )
+    ordinal_aggregation: Literal["mean", "median", "weighted_mean", "mode", "min", "max"] = setting(
+        "mean", "Panel vote on ordered options: mean, median, weighted_mean, mode, min or max.", group="Panel"
+    )
+    nominal_aggregation: Literal["mode", "weighted_mode", "unanimous"] = setting(
+        "mode", "Panel vote on unordered options: mode, weighted_mode or unanimous.", group="Panel"
+    )
+    quorum: int | None = setting(
+        None, "Minimum judges that must return a verdict (default: all).", group="Panel", ge=1
+    )
+    escalate_to: Names = setting(
+        (), "Stronger judge, asked where the others fail, abstain or disagree; repeatable.", group="Panel"
+    )
+    escalate_below: float | None = setting(
+        None, "Also escalate when the judges' confidence is below this, in [0, 1].", group="Panel"
+    )
+    cannot_assess: Literal["skip", "zero", "partial", "fail"] = setting(
+        "skip", "How an abstention counts: skip, zero, partial or fail.", group="Scoring"
+    )
+
+    @model_validator(mode="after")
+    def _check_judges(self) -> Self:
+        below = self.escalate_below
+        if below is not None and not 0 <= below <= 1:
+            raise ConfigError(f"--escalate-below {below} is not a confidence; expected a number from 0 to 1")
+        if not self.judge:
+            self._refuse_judge_settings()
+            return self
+        if below is not None and not self.escalate_to:
+            raise ConfigError("--escalate-below has no effect without --escalate-to; pass --escalate-to MODEL too")
+        twice = [name for name, count in Counter(self.judge).items() if count > 1]
+        if twice:
+            raise ConfigError(f"--judge {twice[0]} is given more than once; --repeat N asks each judge N times")
+        if self.quorum is not None and self.quorum > len(self.judge):
+            judges = len(self.judge)
+            raise ConfigError(f"--quorum {self.quorum} is more than the {judges} judges; pass at most {judges}")
+        if bool(self.few_shot) != (self.training_data is not None):
+            raise ConfigError("--few-shot N and --training-data FILE go together")
+        return self
+
+    def _refuse_judge_settings(self) -> None:
+        """Refuse settings of judges where there is none: nobody who passes one means it to do nothing."""
+        unused = [
+            f"--{'no-' if getattr(self, name) is False else ''}{name.replace('_', '-')}"
+            for name in self.of_judges()
+            if name in self.model_fields_set
+        ]
+        if unused:
+            verb = "has" if len(unused) == 1 else "have"
+            raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")
+
+    def of_judges(self) -> tuple[str, ...]:
+        """The settings that need a judge."""
+        return _OF_JUDGES
+
+
+_OF_JUDGES = (
+    "base_url",
+    "api_key_env",
+    "allow_plain_http",
+    "judge_key_env",
+    "aggregation",
+    "ordinal_aggregation",
+    "nominal_aggregation",
+    "quorum",
+    "calls",
+    "escalate_to",
+    "escalate_below",
+    "evidence",
+    "few_shot",
+    "training_data",
+    "temperature",
+    "max_tokens",
+    "max_tokens_ceiling",
+    "seed",
+    "prompts",
+    "prefix_first",
+    "repeat",
+    "share_equal",
+)
+
+
+def make_grader(
+    settings: JudgeSettings, *, on_failure: OnFailure = "none", length_penalty: LengthPenalty | None = None
+) -> CriterionGrader:
+    """The grader that the settings describe.
+
+    Raises:
+        ConfigError: a model, key, endpoint or price cannot be used; nothing was spent.
+
+    Example:
+        >>> make_grader(JudgeSettings(judge=["openai/gpt-5.1"])).judge_ids
+        ['openai/gpt-5.1']
+    """
+    abstention = CannotAssessConfig(strategy=CannotAssessStrategy(settings.cannot_assess))
+    if not settings.judge:
+        return CriterionGrader.of_checks(
+            on_failure=on_failure, cannot_assess_config=abstention, length_penalty=length_penalty
+        )
+    common = {
+        **settings.reached(settings.judge_key_env),
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+        "max_tokens_fixed": "max_tokens" in settings.model_fields_set,
+    }
+    training = settings.training_data
+    if isinstance(training, str | Path):
+        training = RubricDataset.from_file(training)
+    judges, strong = (
+        [
+            JudgeSpec(spec.llm_config, spec.judge_id, spec.weight, repeats=settings.repeat)
+            for spec in judge_specs(names, common, settings.prices)
+        ]
+        for names in (settings.judge, settings.escalate_to)
+    )
+    return CriterionGrader(
+        judges=judges,
+        escalation=EscalationConfig(strong, settings.escalate_below) if strong else None,
+        aggregation=settings.aggregation,
+        ordinal_aggregation=settings.ordinal_aggregation,
+        nominal_aggregation=settings.nominal_aggregation,
+        quorum=settings.quorum,
+        llm_calls=settings.calls,
+        evidence=settings.evidence,
+        training_data=training,
+        few_shot_config=FewShotConfig(n_examples=settings.few_shot) if training else None,
+        budget_usd=settings.budget_usd,
+        budget_tokens=settings.budget_tokens,
+        max_in_flight=settings.concurrency,
+        seed=settings.seed,
+        prompts=None if settings.prompts is None else load_judge_prompts(Path(settings.prompts)),
+        on_failure=on_failure,
+        cannot_assess_config=abstention,
+        length_penalty=length_penalty,
+    )
+
+
+def judge_specs(
+    names: Sequence[str], common: Mapping[str, Any], prices: Path | str | None, of: str = ""
+) -> list[JudgeSpec]:
+    """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
+
+    Args:
+        names: as they were given.
+        common: fields of `LLMConfig` that hold for all of them; `api_base` for those without an address.
+        prices: a file of prices by model.
+        of: what the flag of their temperature begins with, such as `sample-`.
+
+    Raises:
+        ConfigError: one model twice, or a setting is wrong.
+
+    Example:
+        >>> [spec] = judge_specs(["qwen@http://localhost:8000/v1"], {"temperature": 0.0}, None)
+        >>> spec.judge_id, spec.llm_config
+        ('qwen', LLMConfig(model='qwen', temperature=0.0, api_base='http://localhost:8000/v1'))
+    """
+    table = prices_by_model(None if prices is None else Path(prices))
+    specs = []
+    for name in names:
+        model, url = addressed(name, common.get("api_base"))
+        try:
+            config = LLMConfig(model, **{**common, "api_base": url, "prices": table.get(model)})
+            specs.append(JudgeSpec(config, model))
+        except ConfigError as error:
+            raise ConfigError(_under_its_flag(problem, model, of) for problem in error.problems) from None
+    return specs
+
+
+def _under_its_flag(problem: str, model: str, of: str) -> str:
+    """What is wrong with a field, named as the flag that has set it."""
+    for field, flag in (("temperature", f"{of}temperature"), ("timeout", "timeout")):
+        head = f"model {model!r} has {field}="
+        if problem.startswith(head):
+            return f"--{flag} is {problem.removeprefix(head)}"
+    return problem

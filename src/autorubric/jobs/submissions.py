@@ -1,0 +1,229 @@
+"""The submissions that `autorubric grade` reads: rows of any kind of file, a text, a folder of texts."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autorubric.core.rubric import Rubric
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.item_rows import COLUMN_FLAG, ROLES, item_records
+from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable, is_label_table
+from autorubric.errors import InputError
+from autorubric.files import nearest, read_text
+from autorubric.rows import Guess, Record, RowFile, is_dataset_folder, is_stream, row_file
+from autorubric.rows.stream import opened_text
+from autorubric.training.rubric_rows import rubric_from
+
+_LABELS = ("ground_truth", "ground_truth_reasons")
+_KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata", *_LABELS)
+_TEXTS = (".txt", ".md")
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """A file or folder of submissions.
+
+    Attributes:
+        path: where it is.
+        columns: columns that the user named, by what they hold.
+        own_rubrics: whether rows bring their rubrics, rather than one for all being given.
+        notes: takes a sentence for each column that was guessed.
+    """
+
+    path: Path
+    columns: Mapping[str, str] = field(default_factory=dict)
+    own_rubrics: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def items(self) -> list[DataItem]:
+        """The submissions; a warning names what else a directory holds.
+
+        Raises:
+            InputError: with one problem for each row that is none, or because there is nothing.
+
+        Example:
+            >>> Submissions(Path("essays.csv")).items()
+            Traceback (most recent call last):
+            autorubric.errors.MissingFileError: Submissions not found: essays.csv
+        """
+        problems: list[str] = []
+        items = list(self._items(problems))
+        if problems or not items:
+            raise InputError(problems or f"{self.path}: no submissions in it")
+        bare = sum(item.rubric is None for item in items)
+        if bare and self.own_rubrics:
+            advice = "pass --rubric FILE for all of them, or name the column with --column rubric=NAME"
+            raise InputError(f"{self.path}: {bare} of {len(items)} rows have no rubric; {advice}")
+        return items
+
+    def _items(self, problems: list[str]) -> Iterator[DataItem]:
+        if not is_stream(self.path):
+            if os.path.isdir(self.path) and not is_dataset_folder(self.path):  # noqa: PTH112 (too long a name is no error)
+                yield from map(_text, _texts(self.path))
+                return
+            if self.path.suffix.lower() in _TEXTS:
+                yield _text(self.path)
+                return
+        found = row_file(self.path, what="Submissions")
+        records = _listed(found) if found.is_document else found.rows(problems)
+        for record in self._mapped(records, found, problems):
+            yield from self._item(record, problems)
+
+    def _mapped(self, records: Iterator[Record], found: RowFile, problems: list[str]) -> Iterator[Record]:
+        guess = Guess(found.name, COLUMN_FLAG, self.columns, self.notes)
+        return item_records(records, guess, problems, is_table=found.is_table, read_rubric=rubric_from)
+
+    def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
+        """The item of a row; none after adding to `problems` what is wrong with it."""
+        found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.own_rubrics)]
+        if not found:
+            try:
+                yield _made(record)
+            except InputError as error:
+                found = [_placed(problem, record.where) for problem in error.problems]
+        problems += found
+
+
+def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
+    """The columns of `--column ROLE=NAME` flags, by role.
+
+    Raises:
+        InputError: one is not of this form, or its role is unknown or comes twice.
+
+    Example:
+        >>> columns_named(["submission=final answer"])
+        {'submission': 'final answer'}
+    """
+    named: dict[str, str] = {}
+    if isinstance(given, Mapping):
+        given = [f"{role}={column}" for role, column in given.items()]
+    for words in given or ():
+        role, separator, column = words.partition("=")
+        if not separator or not column or role not in known or role in named:
+            roles = ", ".join(known)
+            raise InputError(f"--column {words!r}: expected ROLE=NAME with one of {roles}, each at most once")
+        named[role] = column
+    return named
+
+
+def label_table(paths: list[Path] | None, annotator: str | None, columns: list[str] | None) -> LabelTable | None:
+    """The labels in files that hold rows of id, criterion and label; None where `--label-next` wrote the files.
+
+    Raises:
+        InputError: files of both kinds are given, or flags that say how to read rows of labels without any.
+    """
+    kinds = {_is_label_table(path) for path in paths or ()}
+    if len(kinds) > 1:
+        raise InputError("--labels takes either files of --label-next or rows of id, criterion, label; not both")
+    if kinds == {True}:
+        return LabelTable(paths or (), annotator, columns_named(columns, ("id", *LABEL_ROLES)))
+    for flag, value in (("--annotator", annotator), ("--column", columns)):
+        if value is not None:
+            raise InputError(f"{flag} needs --labels FILE with rows of id, criterion, label")
+    return None
+
+
+def _is_label_table(path: Path) -> bool:
+    try:
+        return is_label_table(path)
+    except InputError:
+        return False  # it is told where the file is read
+
+
+def dataset_in(path: Path) -> RubricDataset:
+    """The dataset in a file; a warning names each column that was guessed."""
+    return RubricDataset.from_file(path)
+
+
+def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
+    """The dataset with the labels of a table; a warning names each column that was guessed."""
+    joined = table.joined(dataset)
+    for note in table.notes:
+        warnings.warn(note, UserWarning, stacklevel=2)
+    return joined
+
+
+def is_rows(path: Path) -> bool:
+    """Whether a file holds rows rather than a dataset with a rubric and prompt for all of them.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    found = row_file(path, what="Dataset file")
+    if not found.is_document:
+        first = next(iter(found.rows([])), None) if not found.is_table else None
+        return found.is_table or (first is not None and not {"dataset", "submission"} & first.fields.keys())
+    with opened_text(path) as file:
+        return file.read(1024).lstrip().startswith((b"[", b"- "))
+
+
+def _listed(found: RowFile) -> Iterator[Record]:
+    value = found.document()
+    if not isinstance(value, list):
+        raise InputError(f"{found.name}: expected a list of submissions, got {type(value).__name__}")
+    for index, one in enumerate(value):
+        fields = {"submission": one} if isinstance(one, str) else one
+        if not isinstance(fields, dict):
+            problem = f"expected a mapping with 'submission', got {type(fields).__name__}"
+            raise InputError(f"{found.name}: item {index}: {problem}")
+        yield Record(f"{found.name}: item {index}", index, fields)
+
+
+def _text(path: Path) -> DataItem:
+    return DataItem(read_text(path), path.name, id=path.name)
+
+
+def _texts(folder: Path) -> list[Path]:
+    """The texts of a folder; says what else is there, so that nobody misses it among the results."""
+    found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    texts = [path for path in found if path.is_file() and path.suffix.lower() in _TEXTS]
+    others = [path.name for path in found if path not in texts]
+    if others:
+        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+        named = ", ".join(others[:_MOST_NAMED]) + more
+        warnings.warn(f"{folder}: not graded, because no .txt or .md file: {named}", UserWarning, stacklevel=2)
+    return texts
+
+
+def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
+    unknown = {key: nearest(str(key), _KEYS) for key in record if key not in _KEYS}
+    found = [f"unknown key {key!r}; did you mean {right!r}?" for key, right in unknown.items() if right]
+    if "submission" not in record and "submission" not in unknown.values():
+        keys = ", ".join(str(key) for key, value in record.items() if value != "")
+        found.append(f"expected a mapping with 'submission'; its keys are {keys or 'none'}")
+    if "rubric" in record and not own_rubrics:
+        found.append("'rubric' cannot be used with --rubric; leave --rubric out to judge each row by its own")
+    if isinstance(record.get("id"), bool | list | dict):
+        found.append(f"'id' holds {type(record['id']).__name__}; expected text or a number")
+    if not isinstance(record.get("metadata") or {}, dict):
+        found.append(f"'metadata' holds {type(record['metadata']).__name__}; expected a mapping")
+    return found
+
+
+def _made(record: Record) -> DataItem:
+    fields = record.fields
+    rubric = fields.get("rubric")
+    return DataItem(
+        fields["submission"],
+        fields.get("description") or "",
+        fields.get("ground_truth"),
+        rubric if rubric is None or isinstance(rubric, Rubric) else rubric_from(rubric, record.where),
+        fields.get("reference_submission"),
+        fields.get("prompt", fields.get("query")),
+        fields.get("ground_truth_reasons"),
+        None if fields.get("id") is None else str(fields["id"]),
+        {
+            **(fields.get("metadata") or {}),
+            **{key: fields[key] for key in fields if key not in (*_KEYS, "rubric")},
+        },
+    )
+
+
+def _placed(problem: str, where: str) -> str:
+    return problem if problem.startswith(where) else f"{where}: {problem}"

@@ -1,0 +1,290 @@
+"""Settings models: one model holds a function's parameters, its flags, its config keys and its manifest record.
+
+A public function such as `autorubric.grade` has a subclass of `Settings`. Each field is declared with `setting`:
+the field's name is the Python parameter and the key of the config file, and with dashes it is the flag.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.fields import FieldInfo
+
+from autorubric.errors import ConfigError, InputError, shortened
+from autorubric.files import advice, nearest, read_document
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """How a setting appears on the command line.
+
+    Attributes:
+        name: the flag with its dashes, or the placeholder of a positional argument.
+        short: a one-letter form.
+        group: the panel of `--help` that lists it.
+        metavar: the placeholder of its value.
+        argument: a positional argument instead of a flag.
+        shown: False leaves it out of the command line.
+        hidden: True leaves it out of `--help`.
+        recorded: whether manifests record it.
+        reads: whether it names a file or directory that is read.
+        secret: a value that no message may repeat.
+    """
+
+    name: str = ""
+    short: str | None = None
+    group: str = "Options"
+    metavar: str | None = None
+    argument: bool = False
+    shown: bool = True
+    hidden: bool = False
+    recorded: bool = True
+    reads: bool = False
+    secret: bool = False
+
+
+def setting(  # noqa: PLR0913 (one call declares everything about a setting)
+    default: Any,
+    help: str,
+    *,
+    flag: str = "",
+    short: str | None = None,
+    group: str = "Options",
+    metavar: str | None = None,
+    argument: bool = False,
+    cli: bool = True,
+    hidden: bool = False,
+    record: bool = True,
+    reads: bool = False,
+    secret: bool = False,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+) -> Any:
+    """A field of a settings model.
+
+    Args:
+        default: its value where nothing sets it; `...` where something has to.
+        help: one line for `--help` and for the reference.
+        flag: the flag, where it is not the field's name with dashes.
+        short: a one-letter form, such as `-j`.
+        group: the panel of `--help` that lists it.
+        metavar: the placeholder of its value in `--help`.
+        argument: a positional argument instead of a flag.
+        cli: False for what only Python can pass, such as a callback.
+        hidden: leave it out of `--help`.
+        record: False leaves it out of manifests.
+        reads: it names a file or directory that is read; a run never writes over it.
+        secret: messages never repeat its value.
+        ge: the smallest value.
+        gt: a bound below all values.
+        le: the largest value.
+
+    Example:
+        >>> class Speed(Settings):
+        ...     concurrency: int = setting(256, "Maximum concurrent requests.", short="-j", ge=1)
+        >>> Speed(concurrency=8).recorded()
+        {'concurrency': 8}
+        >>> Speed.checked({"concurency": 8})
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: unknown setting 'concurency'; did you mean 'concurrency'?
+    """
+    shown = Flag(flag, short, group, metavar, argument, cli, hidden, record and cli, reads, secret)
+    extra = cast(Any, {"flag": shown})
+    return Field(default, description=help, ge=ge, gt=gt, le=le, json_schema_extra=extra)
+
+
+class Settings(BaseModel):
+    """Frozen settings that refuse unknown names. `model_fields_set` holds the names that were passed."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, protected_namespaces=(), allow_inf_nan=False
+    )
+
+    @classmethod
+    def checked(cls, values: Mapping[str, Any], named: Callable[[str], str] = str) -> Self:
+        """The settings of these values.
+
+        Args:
+            values: by field name.
+            named: what messages call a field, such as its flag.
+
+        Raises:
+            ConfigError: unknown names, values of the wrong type or range, settings that contradict each other; all at
+                once.
+        """
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise ConfigError(_messages(cls, error, named)) from None
+
+    @classmethod
+    def flags(cls) -> dict[str, Flag]:
+        """How each field appears on the command line, by field name."""
+        return {name: flag_for(name, field) for name, field in cls.model_fields.items()}
+
+    def recorded(self) -> dict[str, Any]:
+        """The settings for a manifest, as JSON values; callbacks and Python objects are left out."""
+        flags = type(self).flags()
+        return {
+            name: plain
+            for name, value in self
+            if flags[name].recorded and (plain := _plain(value)) is not _NOT_RECORDED
+        }
+
+    def sources(self) -> tuple[Path, ...]:
+        """The files and directories that are read."""
+        flags = type(self).flags()
+        named = [value for name, value in self if flags[name].reads]
+        return tuple(
+            path
+            for value in named
+            for path in (value if isinstance(value, list | tuple) else [value])
+            if isinstance(path, Path)
+        )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """`concurrency: yes` in YAML is not one request."""
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and {kind, *get_args(kind)} & {int, float} and kind is not bool:
+            raise ValueError("expected a number, not true or false")
+        return value
+
+
+def flag_for(name: str, field: FieldInfo) -> Flag:
+    """How a field appears on the command line."""
+    extra = field.json_schema_extra
+    found = extra.get("flag") if isinstance(extra, dict) else None
+    flag = found if isinstance(found, Flag) else Flag()
+    return replace(flag, name=flag.name or (name.upper() if flag.argument else f"--{name.replace('_', '-')}"))
+
+
+def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
+    """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
+
+    Raises:
+        ConfigError: it is not a mapping.
+    """
+    values = read_document(path)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
+    for name, field in model.model_fields.items():
+        value = values.get(name)
+        if value is not None and Path in kinds_in(field.annotation):
+            values[name] = [_beside(path, one) for one in value] if isinstance(value, list) else _beside(path, value)
+    return values
+
+
+def kinds_in(annotation: Any) -> list[Any]:
+    """The plain types in an annotation: members of unions and sequences, without `None` and metadata.
+
+    Example:
+        >>> kinds_in(Sequence[Path | str] | None)
+        [<class 'pathlib...Path'>, <class 'str'>]
+    """
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return kinds_in(get_args(annotation)[0])
+    if origin is Literal or origin is None:
+        return [] if annotation is type(None) else [annotation]
+    if origin in (Union, types.UnionType):
+        return [kind for member in get_args(annotation) for kind in kinds_in(member)]
+    if isinstance(origin, type) and issubclass(origin, Sequence) and origin is not str:
+        return kinds_in(get_args(annotation)[0])
+    return [origin]
+
+
+def _beside(path: Path, value: Any) -> Any:
+    return str(path.parent / value) if isinstance(value, str) and value.strip() not in ("", "-") else value
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, str | Path):
+        raise ValueError("expected the path of a file or directory")
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("expected the path of a file or directory, got blank text")
+    if not str(value).isprintable():
+        raise ValueError("it holds characters that no message or file can show; choose another name")
+    return Path(value)
+
+
+def _paths(value: Any) -> list[Path]:
+    if not isinstance(value, str | Path | list | tuple):
+        raise ValueError("expected paths of files")
+    return [_path(one) for one in ([value] if isinstance(value, str | Path) else value)]
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+FileName = Annotated[Path | str, PlainValidator(_path)]
+"""A file or directory; `-` is standard input where that can be read. Always a `Path` after validation."""
+
+FileNames = Annotated[Path | Sequence[Path | str], PlainValidator(_paths)]
+"""One or several files. Always a list of `Path` after validation."""
+
+Names = Annotated[Sequence[str], BeforeValidator(_listed)]
+"""One text or several. Always a sequence of texts after validation."""
+
+_NOT_RECORDED = object()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): one for key, item in value.items() if (one := _plain(item)) is not _NOT_RECORDED}
+    if isinstance(value, list | tuple):
+        items = [_plain(item) for item in value]
+        return _NOT_RECORDED if any(item is _NOT_RECORDED for item in items) else items
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json") if isinstance(value, Settings) else _NOT_RECORDED
+    return value if value is None or isinstance(value, str | int | float) else _NOT_RECORDED
+
+
+def _messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
+    """One message for each field, unknown names first."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
+    for problem in problems:
+        place = tuple(map(str, problem["loc"][:1]))
+        found.setdefault(place, _told(model, cast(Any, problem), named))
+    return [message for messages in found.values() for message in messages]
+
+
+def _told(model: type[Settings], problem: dict[str, Any], named: Callable[[str], str]) -> list[str]:
+    raised = problem.get("ctx", {}).get("error")
+    if not problem["loc"]:
+        return list(raised.problems) if isinstance(raised, InputError) else [str(raised or problem["msg"])]
+    field, value, kind = str(problem["loc"][0]), problem["input"], problem["type"]
+    if kind == "extra_forbidden":
+        near = nearest(field, model.model_fields)
+        where = named(field).removesuffix(field)  # the config file, where it comes from one
+        noun = "key" if where else "setting"
+        return [f"{where}unknown {noun} {field!r}" + (f"; did you mean {near!r}?" if near else "")]
+    if kind == "missing":
+        return [f"{named(field)} is missing"]
+    message = str(raised) if raised is not None else f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
+    if flag_for(field, model.model_fields[field]).secret:
+        return [f"{named(field)} {message}"]
+    if kind == "literal_error":
+        words = [word for literal in kinds_in(model.model_fields[field].annotation) for word in get_args(literal)]
+        return [f"{named(field)} {shortened(repr(value), 200)} is unknown; {advice(str(value), words)}"]
+    return [f"{named(field)} is {shortened(repr(value), 200)}; {message}"]

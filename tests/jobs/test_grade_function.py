@@ -1,0 +1,180 @@
+"""`autorubric.grade` and its settings, as Python users call it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import autorubric
+from autorubric import Criterion, DataItem, EvalResult, InputError, Rubric, RubricDataset
+from autorubric.cli.app import run
+from autorubric.errors import ConfigError
+from autorubric.jobs.grade import GradeSettings, grade, grade_async
+from autorubric.runs.progress import RunState, Stop
+from autorubric.testing import LoopbackEndpoint
+
+RUBRIC = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
+TEXTS = ["Ice is less dense.", "Because water expands when it freezes into ice."]
+
+
+def test_every_kind_of_data_is_graded_alike(tmp_path: Path) -> None:
+    RUBRIC.to_file(tmp_path / "rubric.yaml")
+    made = RubricDataset("Why does ice float?", RUBRIC, [DataItem(text, "") for text in TEXTS])
+    made.to_file(tmp_path / "ice.json")
+    (tmp_path / "rows.csv").write_text("submission\n" + "".join(f"{text}\n" for text in TEXTS))
+    calls: list[dict[str, Any]] = [
+        {"data": made},
+        {"data": tmp_path / "ice.json"},
+        {"data": str(tmp_path / "ice.json")},
+        {"data": TEXTS, "rubric": RUBRIC},
+        {"data": [DataItem(text, "") for text in TEXTS], "rubric": RUBRIC},
+        {"data": tmp_path / "rows.csv", "rubric": tmp_path / "rubric.yaml"},
+        {"submissions": tmp_path / "rows.csv", "rubric": RUBRIC},
+    ]
+    scores = [
+        grade(**call, judge="builtin/offline", out=tmp_path / f"run{number}").get_scores()
+        for number, call in enumerate(calls)
+    ]
+    assert scores == [[1.0, 0.0]] * len(calls)
+
+
+async def test_both_twins_work_inside_a_running_loop_and_take_ready_settings(tmp_path: Path) -> None:
+    settings = GradeSettings(data=TEXTS, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "one")
+    assert (await grade_async(settings)).get_scores() == [1.0, 0.0]
+    assert grade(settings, out=tmp_path / "two", limit=1).get_scores() == [1.0]
+
+
+def test_a_run_resumes_without_a_request_and_the_command_resumes_it_too(tmp_path: Path) -> None:
+    RUBRIC.to_file(tmp_path / "rubric.yaml")
+    with LoopbackEndpoint().in_thread() as endpoint:
+        settings: dict[str, Any] = {"rubric": RUBRIC, "judge": f"judge@{endpoint.base_url}", "out": tmp_path / "run"}
+        first = grade(TEXTS, **settings)
+        asked = endpoint.counts.requests
+        assert asked == 2
+        assert grade(TEXTS, **settings).get_scores() == first.get_scores()
+        assert endpoint.counts.requests == asked
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    recorded = manifest["eval_config"]
+    assert recorded["command"] == "grade"
+    assert recorded["judge"] == [settings["judge"]]
+    assert recorded["concurrency"] == 256
+    assert "progress" not in recorded
+
+
+def test_results_that_are_left_on_disk_are_the_same(tmp_path: Path) -> None:
+    kept = grade(TEXTS, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "run")
+    left = grade(TEXTS, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "run", keep=False)
+    assert list(left.item_results) == list(kept.item_results)
+    assert left.item_results[-1].report.score == 0.0
+    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == left.get_scores()
+
+
+def test_progress_is_told_from_the_start_to_the_end(tmp_path: Path) -> None:
+    states: list[RunState] = []
+    grade(TEXTS, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "run", progress=states.append)
+    assert (states[0].finished, states[0].rows) == (0, 2)
+    assert states[0].stand_ins[0].startswith("builtin/offline is a stand-in")
+    assert states[-1].finished == 2
+
+
+def test_a_run_that_is_stopped_keeps_what_was_answered_and_resumes(tmp_path: Path) -> None:
+    stop, texts = Stop(), [f"Text {number}." for number in range(20)]
+
+    def after_some(state: RunState) -> None:
+        if state.finished:
+            stop()
+
+    with LoopbackEndpoint(latency="fixed:0.1").in_thread() as endpoint:
+        settings: dict[str, Any] = {
+            "rubric": RUBRIC,
+            "judge": f"judge@{endpoint.base_url}",
+            "out": tmp_path / "run",
+            "concurrency": 2,
+        }
+        stopped = grade(texts, **settings, stop=stop, progress=after_some)
+        assert stopped.stopped == "interrupted"
+        assert 0 < stopped.successful_items < 20
+        assert grade(texts, **settings).successful_items == 20
+        assert endpoint.counts.requests == 20
+
+
+def test_a_dry_run_makes_no_request_and_writes_nothing(tmp_path: Path) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        found = grade(TEXTS, rubric=RUBRIC, judge=f"judge@{endpoint.base_url}", out=tmp_path / "run", dry_run=True)
+        assert endpoint.counts.requests == 0
+    assert found.estimate is not None
+    assert [(row.calls, row.recorded) for row in found.estimate] == [(2, 0)]
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Path) -> None:
+    table: list[tuple[dict[str, Any], str]] = [
+        ({"judg": "m"}, "unknown setting 'judg'; did you mean 'judge'?"),
+        ({"concurrency": 0}, "concurrency is 0; input should be greater than or equal to 1"),
+        ({"concurrency": True}, "concurrency is True; expected a number, not true or false"),
+        ({"aggregation": "majorty"}, "aggregation 'majorty' is unknown; did you mean 'majority'?"),
+        ({"api_key_env": "sk-planted-0123456789abcdef"}, "api_key_env is not the name of an environment variable"),
+        ({"judge": ["m", "m"]}, "--judge m is given more than once"),
+        ({"evidence": True}, "--evidence has no effect without a judge; pass --judge MODEL too"),
+        ({"data": 5}, "data is 5; expected a RubricDataset, a path, or a list of texts or DataItems"),
+        ({"data": [], "rubric": RUBRIC}, "submissions: there are none"),
+        ({"data": TEXTS}, "pass rubric= for submissions without a rubric of their own"),
+        ({"log_prompts": True}, "--log-prompts has no effect without --log-json"),
+        ({"length_penalty": "5"}, "expected FREE,CAP,POINTS"),
+    ]
+    wrong = []
+    for given, says in table:
+        with pytest.raises(InputError) as caught:
+            grade(**{"data": TEXTS, "out": tmp_path / "run", **given})
+        if says not in str(caught.value) or "sk-planted" in str(caught.value):
+            wrong.append((given, str(caught.value)))
+    assert wrong == []
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_refused_key_is_an_error_and_leaves_no_directory(tmp_path: Path) -> None:
+    with LoopbackEndpoint(faults=["401"] * 9).in_thread() as endpoint, pytest.raises(InputError, match="401"):
+        grade(TEXTS, rubric=RUBRIC, judge=f"judge@{endpoint.base_url}", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_signature_names_every_setting_and_asyncio_sees_a_coroutine_function() -> None:
+    parameters = inspect.signature(grade).parameters
+    assert next(iter(parameters)) == "data"
+    assert set(parameters) == set(GradeSettings.model_fields)
+    assert parameters["concurrency"].default == 256
+    assert inspect.signature(grade_async).parameters.keys() == parameters.keys()
+    assert grade.__name__ == "grade"
+    assert "Grade submissions criterion by criterion" in (grade.__doc__ or "")
+    assert asyncio.iscoroutinefunction(grade_async)
+
+
+def test_a_command_line_wins_over_the_config_file_and_both_over_the_defaults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    RubricDataset("Why?", RUBRIC, [DataItem(text, "") for text in TEXTS]).to_file(conf / "ice.json")
+    (conf / "grade.yaml").write_text("data: ice.json\nout: ../run\njudge: builtin/offline\nlimit: 2\nformat: [csv]\n")
+    assert run(["grade", "--config", "conf/grade.yaml", "--limit", "1"]) == 0
+    assert len(EvalResult.from_experiment(tmp_path / "run").item_results) == 1
+    assert (tmp_path / "run/results.csv").exists()
+    (conf / "bad.toml").write_text('data = "ice.json"\njudg = "m"\nconcurrency = 0\n')
+    assert run(["grade", "--config", "conf/bad.toml"]) == 2
+    told = capsys.readouterr().err
+    assert "conf/bad.toml: unknown key 'judg'; did you mean 'judge'?" in told
+    assert "conf/bad.toml: concurrency is 0; " in told
+    assert run(["grade", "--config", "conf/grade.yaml", "--temperature", "nan"]) == 2
+    assert "--temperature is nan; input should be a finite number" in capsys.readouterr().err
+
+
+def test_the_function_is_a_name_of_the_package() -> None:
+    assert autorubric.grade is grade
+    assert autorubric.grade_async is grade_async
+    assert ConfigError.__name__ == "ConfigError"

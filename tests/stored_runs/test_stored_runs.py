@@ -1,0 +1,102 @@
+"""Runs that an earlier version wrote resume without a call and give the results they gave."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from autorubric.cli.app import run
+from tests.stored_runs.api import grade_in_python
+from tests.stored_runs.serving import serve_and_ask
+from tests.stored_runs.stand import Stand, standing
+
+HERE = Path(__file__).parent
+COMMANDS = sorted(path.parent.name for path in HERE.glob("*/command.json"))
+RESULTS = ("*.jsonl", "*.csv", "*.parquet", "selection.json", "llamafactory/*")
+"""Files of a run directory that have to come out again as they are; the rest holds times and counts of sessions."""
+VOLATILE = {"duration_seconds", "latency", "updated_at", "created_at", "timestamp"}
+
+
+@pytest.fixture
+def stand(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    """A proxy that answers everything with an HTTP 500, in the environment of the test."""
+    with standing() as made:
+        for name, value in made.environment.items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """A copy of a stored directory, as the current directory."""
+    folder = tmp_path / "stored"
+    shutil.copytree(HERE / request.param, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize("stored", COMMANDS, indirect=True)
+def test_the_command_of_a_stored_run_makes_no_request_and_writes_the_same_results(stored: Path, stand: Stand) -> None:
+    command = json.loads((stored / "command.json").read_text())
+    before = results(stored / "run")
+    assert before
+    assert run(command["arguments"]) == command["status"]
+    assert stand.requests == []
+    after = results(stored / "run")
+    told = [line for name in sorted({*before, *after}) for line in difference(name, before, after)]
+    assert not told, "\n".join(told)
+
+
+@pytest.mark.parametrize("stored", ["api"], indirect=True)
+def test_a_cache_directory_of_an_earlier_version_answers_every_question(stored: Path, stand: Stand) -> None:
+    found = grade_in_python(stored)
+    assert stand.requests == []
+    assert found == json.loads((stored / "reports.json").read_text())
+
+
+@pytest.mark.parametrize("stored", ["serve"], indirect=True)
+def test_a_reward_service_on_a_stored_run_gives_the_same_answers(stored: Path, stand: Stand) -> None:
+    found = serve_and_ask(stored, stand)
+    assert stand.requests == []
+    assert found == json.loads((stored / "answers.json").read_text())
+
+
+def test_every_kind_of_run_is_stored() -> None:
+    kinds = {json.loads((HERE / name / "command.json").read_text())["arguments"][0] for name in COMMANDS}
+    assert kinds == {"synthesize", "grade", "select"}
+    assert len(COMMANDS) >= 6
+
+
+def results(folder: Path) -> dict[str, list[str]]:
+    """The lines of each file of results, by its path."""
+    paths = {path for pattern in RESULTS for path in folder.glob(pattern)}
+    return {str(path.relative_to(folder)): contents(path) for path in paths}
+
+
+def contents(path: Path) -> list[str]:
+    if path.suffix == ".parquet":
+        return [json.dumps(row, default=str) for row in pq.read_table(path).to_pylist()]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [steady(line) for line in lines] if path.suffix == ".jsonl" else lines
+
+
+def steady(line: str) -> str:
+    return json.dumps(without_times(json.loads(line)))
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_times(one) for key, one in value.items() if key not in VOLATILE}
+    return [without_times(one) for one in value] if isinstance(value, list) else value
+
+
+def difference(name: str, before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
+    old, new = before.get(name, ["(no such file)"]), after.get(name, ["(no such file)"])
+    return list(unified_diff(old, new, f"stored {name}", f"written {name}", lineterm="", n=0))
