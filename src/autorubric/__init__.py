@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from autorubric.graders.grader import Grader
     from autorubric.graders.judge_spec import JudgeSpec
     from autorubric.jobs.grade import grade, grade_async
+    from autorubric.jobs.synthesize import synthesize, synthesize_async
     from autorubric.llm.config import LLMConfig, ThinkingConfig, ThinkingLevel
     from autorubric.metrics import (
         BiasResult,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
         wasserstein_distance,
     )
     from autorubric.metrics.compare import JudgeComparison, compare_judges
+    from autorubric.synthesis.result import SynthesisResult
 
     __version__: str
 
@@ -124,6 +126,7 @@ __all__ = [
     "MultiChoiceVerdict",
     "Rubric",
     "RubricDataset",
+    "SynthesisResult",
     "ThinkingConfig",
     "ThinkingLevel",
     "ThinkingOutputDict",
@@ -143,6 +146,8 @@ __all__ = [
     "grade_async",
     "ks_test",
     "score_distribution",
+    "synthesize",
+    "synthesize_async",
     "systematic_bias",
     "verdict_to_binary",
     "verdict_to_string",
@@ -197,6 +202,7 @@ _HOMES = {
     "MultiChoiceVerdict": "autorubric.core.votes",
     "Rubric": "autorubric.core.rubric",
     "RubricDataset": "autorubric.dataset",
+    "SynthesisResult": "autorubric.synthesis.result",
     "ThinkingConfig": "autorubric.llm.config",
     "ThinkingLevel": "autorubric.llm.config",
     "ThinkingOutputDict": "autorubric.core.submission",
@@ -215,6 +221,8 @@ _HOMES = {
     "grade_async": "autorubric.jobs.grade",
     "ks_test": "autorubric.metrics",
     "score_distribution": "autorubric.metrics",
+    "synthesize": "autorubric.jobs.synthesize",
+    "synthesize_async": "autorubric.jobs.synthesize",
     "systematic_bias": "autorubric.metrics",
     "verdict_to_binary": "autorubric.metrics",
     "verdict_to_string": "autorubric.metrics",

@@ -18,7 +18,19 @@ from autorubric.settings import Flag, Settings, config_values, flag_for, kinds_i
 
 S = TypeVar("S", bound=Settings)
 
-_GROUPS = ("Input", "Judges", "Panel", "Scoring", "Endpoint", "Budget", "Run", "Output", "Options")
+_GROUPS = (
+    "Input",
+    "Models",
+    "Full profile",
+    "Judges",
+    "Panel",
+    "Scoring",
+    "Endpoint",
+    "Budget",
+    "Run",
+    "Output",
+    "Options",
+)
 _CONFIG = Annotated[
     Path | None,
     typer.Option(
@@ -26,8 +38,11 @@ _CONFIG = Annotated[
         rich_help_panel="Options",
     ),
 ]  # fmt: skip
-_ONCE = ("--start-over",)
+_ONCE = ("--start-over", "--export-only")
 """Flags that a resumed run leaves out."""
+
+_ONCE_WITH_VALUE = ("--refresh",)
+"""Likewise, with their values."""
 
 
 def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Callable[..., int]]:
@@ -49,7 +64,9 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
                 return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
 
             if "again" in model.model_fields:
-                held["again"] = command_again(context.obj or sys.argv[1:], without=_ONCE)
+                held["again"] = command_again(
+                    context.obj or sys.argv[1:], without=_ONCE, without_values=_ONCE_WITH_VALUE
+                )
             return carry_out(model.checked({**held, **typed}, named))
 
         flags = {name: flag.name for name, flag in model.flags().items()}

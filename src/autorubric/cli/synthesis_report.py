@@ -18,7 +18,7 @@ from autorubric.synthesis.summary import UNFINISHED_FILE, Summary
 
 if TYPE_CHECKING:
     from autorubric.llm.records.accounts import Totals
-    from autorubric.synthesis.estimate import NeededCalls, SlotEstimate
+    from autorubric.synthesis.estimate import Estimate, NeededCalls, SlotEstimate
     from autorubric.synthesis.export import Exported
 
 
@@ -87,8 +87,9 @@ def _print_counts(what: str, counts: dict[str, int]) -> None:
         print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
 
 
-def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
+def print_estimate(estimate: Estimate) -> None:
     """Print calls, tokens and cost of a run that was not started."""
+    rows, queries = estimate.slots, estimate.queries
     from rich.console import Console
     from rich.table import Table
 
@@ -117,9 +118,10 @@ def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
         "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters"
         " a token and usual reply lengths; at most takes a byte for a token and replies at their first limit."
     )
+    _print_calls(estimate.per_query, estimate.needed, estimate.judging)
 
 
-def print_calls(each: NeededCalls, needed: NeededCalls, judging: str) -> None:
+def _print_calls(each: NeededCalls, needed: NeededCalls, judging: str) -> None:
     """Print the calls of one query, and what conditions can add to the run."""
     more = each.by_condition()
     calls = each.fixed.total()

@@ -83,6 +83,36 @@ class NeededCalls:
                 self.fixed[stage.name, call.slot] += 1
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run would send and cost.
+
+    Attributes:
+        queries: usable input rows.
+        slots: calls, tokens and cost of every slot.
+        per_query: the calls of one query when nothing is recorded.
+        needed: the calls that the run still has to make.
+        judging: `rubric` or `criterion`: what one judge call grades; empty in the basic profile.
+    """
+
+    queries: int
+    slots: Sequence[SlotEstimate]
+    per_query: NeededCalls
+    needed: NeededCalls
+    judging: str = ""
+
+    @property
+    def calls(self) -> int:
+        """Calls to make, those under a condition left out."""
+        return sum(slot.calls for slot in self.slots)
+
+    @property
+    def cost(self) -> float | None:
+        """Expected dollars; None if a model's price is unknown."""
+        costs = [slot.cost for slot in self.slots]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
 async def count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunner) -> NeededCalls:
     """How many calls each stage still needs: those without a recorded reply.
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from autorubric.errors import ConfigError
-from autorubric.files import nearest, read_document
+from autorubric.files import nearest
 from autorubric.llm.config import DEFAULT_CEILING
 from autorubric.llm.http.addresses import checked_base_url, split_address
 from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
-from autorubric.rows.stream import STDIN
 from autorubric.synthesis.domain import merge_domain
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.options import Strict
@@ -181,8 +180,106 @@ class SynthesisSettings(Strict):
     skip_bad_rows: bool = False
 
 
-def settings_from(values: Mapping[str, Any], where: str = "settings") -> SynthesisSettings:
+_SLOTS = {
+    "reference": "roles.reference",
+    "response_a": "roles.responses.0",
+    "response_b": "roles.responses.1",
+    "rubric_a": "roles.rubrics.0",
+    "rubric_b": "roles.rubrics.1",
+    "merge": "roles.merge",
+    "augment": "roles.augment",
+    "judge_a": "roles.judges.0",
+    "judge_b": "roles.judges.1",
+    "judge_c": "roles.judges.2",
+}
+
+
+def _name_model(slot: str) -> str:
+    part, _, letter = slot.partition("_")
+    return f"{part}_model_{letter}" if letter else f"{part}_model"
+
+
+ROLE_FLAGS: dict[str, str] = {
+    **{_name_model(slot): f"{place}.model" for slot, place in _SLOTS.items()},
+    **{f"{slot}_base_url": f"{place}.base_url" for slot, place in _SLOTS.items()},
+    **{name: f"full.{name}" for name in ("pool", "grounding", "rounds", "judging", "pitfalls")},
+    "evolved_share": "full.gates.share.most",
+}
+"""Parameters of `synthesize` that are one value in a nested setting, and where that is."""
+
+FULL_ONLY = frozenset(
+    {name for name, place in ROLE_FLAGS.items() if place.startswith(("full.", "roles.judges."))}
+    | {"judge_max_tokens", "licence_max_tokens", "rewrite_max_tokens", "license"}
+)
+"""Parameters that have no effect in the basic profile."""
+
+
+def lay_settings(tree: Mapping[str, Any], flat: Mapping[str, Any], models: str | None = None) -> dict[str, Any]:
+    """Nested settings with flat parameters laid over them, and one model for every role that is not named.
+
+    Example:
+        >>> lay_settings({"concurrency": 8}, {"merge_model": "openai/a"})
+        {'concurrency': 8, 'roles': {'merge': {'model': 'openai/a'}}}
+    """
+    made = _index_roles(dict(tree))
+    for name, value in flat.items():
+        if value is not None:
+            _put(made, ROLE_FLAGS[name].split("."), value)
+    if models:
+        for place in _SLOTS.values():
+            _put(made, [*place.split("."), "model"], models, keep=True)
+    return {key: _unindex(value, key) for key, value in made.items()}
+
+
+def _index_roles(tree: dict[str, Any]) -> dict[str, Any]:
+    """Roles as mappings all the way down, with a list as a mapping from indices."""
+    if not isinstance(tree.get("roles"), Mapping):
+        return tree
+    lists = ("responses", "rubrics", "judges")
+    roles = {
+        key: _index_role([entry] if key in lists and not isinstance(entry, list | tuple) else entry)
+        for key, entry in tree["roles"].items()
+    }
+    return {**tree, "roles": roles}
+
+
+def _index_role(entry: Any) -> Any:
+    if isinstance(entry, str):
+        return {"model": entry}
+    if isinstance(entry, list | tuple):
+        return {str(i): _index_role(one) for i, one in enumerate(entry)}
+    return dict(entry) if isinstance(entry, Mapping) else entry
+
+
+def _put(tree: dict[str, Any], path: list[str], value: Any, keep: bool = False) -> None:
+    *folders, leaf = path
+    for folder in folders:
+        held = tree.get(folder, {})
+        if not isinstance(held, Mapping):
+            raise ConfigError(f"{'.'.join(path)}: expected a mapping at {folder!r}, got {type(held).__name__}")
+        tree[folder] = dict(held)
+        tree = tree[folder]
+    tree[leaf] = tree.get(leaf, value) if keep else value
+
+
+def _unindex(value: Any, name: str) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    if value and all(str(key).isdigit() for key in value):
+        places = sorted(value, key=int)
+        if places != [str(i) for i in range(len(places))]:
+            part = name.removesuffix("s")
+            raise ConfigError(f"a model for slot b was given, but none for slot a; pass --{part}-model-a")
+        return [_unindex(value[place], name) for place in places]
+    return {key: _unindex(entry, key) for key, entry in value.items()}
+
+
+def settings_from(values: Mapping[str, Any], named: Callable[[str], str] = str) -> SynthesisSettings:
     """Check values and return the settings.
+
+    Args:
+        values: as in a config file.
+        named: what messages call a parameter, such as its flag.
 
     Raises:
         ConfigError: unknown keys (with the nearest known one), missing roles, values of the wrong type or
@@ -191,37 +288,18 @@ def settings_from(values: Mapping[str, Any], where: str = "settings") -> Synthes
     try:
         settings = SynthesisSettings.model_validate(merge_domain(values))
     except ValidationError as error:
-        raise ConfigError([_describe(problem, where) for problem in _sort_problems(error)]) from None
+        problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
+        raise ConfigError([_describe(problem, named) for problem in problems]) from None
     if settings.base_url is not None:
         checked_base_url(settings.base_url, "base_url (--base-url)")
-    if settings.profile == "full":
-        _check_judges(settings)
-    elif settings.responses_column:
-        raise ConfigError("responses_column needs the full method; pass --profile full")
+    if settings.profile == "full" and not settings.roles.judges:
+        raise ConfigError("no model plays 'judges'; pass --judge-model-a or set roles.judges in a config")
+    if settings.profile == "basic" and settings.responses_column:
+        raise ConfigError("responses_column needs the full profile; pass --profile full")
     from autorubric.synthesis.slots import check_refresh
 
     check_refresh(settings)
     return settings
-
-
-def read_settings(path: Path) -> dict[str, Any]:
-    """The settings in a YAML, TOML or JSON file, unchecked; relative paths in it start at the file's folder."""
-    values = read_document(path)
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
-    for key in ("input", "out", "prompts", "prices"):
-        if isinstance(values.get(key), str) and values[key].strip() not in ("", STDIN):
-            values[key] = str(path.parent / values[key])
-    return values
-
-
-def _check_judges(settings: SynthesisSettings) -> None:
-    if not settings.roles.judges:
-        raise ConfigError("no model plays 'judges'; pass --judge-model-a or set roles.judges in a config")
-
-
-def _sort_problems(error: ValidationError) -> list[Any]:
-    return sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
 
 
 _FLAGS = {
@@ -231,12 +309,12 @@ _FLAGS = {
 }
 
 
-def _describe(problem: Any, where: str) -> str:
+def _describe(problem: Any, named: Callable[[str], str]) -> str:
     path = [str(part) for part in problem["loc"]]
     name, kind = ".".join(path), problem["type"]
     if kind == "extra_forbidden":
         near = nearest(path[-1], _list_keys(path[:-1]))
-        return f"{where}: unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")
+        return f"unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")
     if kind == "missing" and path[:1] == ["roles"]:
         if len(path) == 1:
             return (
@@ -245,17 +323,19 @@ def _describe(problem: Any, where: str) -> str:
         flag = _FLAGS.get(path[1], f"--{path[1]}-model")
         return f"no model plays {path[1]!r}; pass {flag} or set roles.{path[1]} in a config"
     if kind == "missing":
-        return f"{where}: {name!r} is missing"
-    return _describe_value(problem, where, path)
+        return f"{named(name)} is missing"
+    return _describe_value(problem, named, path)
 
 
-def _describe_value(problem: Any, where: str, path: list[str]) -> str:
+def _describe_value(problem: Any, named: Callable[[str], str], path: list[str]) -> str:
     name = ".".join(path)
+    flat = next((flag for flag, place in ROLE_FLAGS.items() if place == name), name)
+    told = named(flat) if flat in ROLE_FLAGS or flat in SynthesisSettings.model_fields else name
     if problem["type"] == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
     if path[-1] == "api_key_env":  # whose value may be the key
-        return f"{where}: {name} {NO_VARIABLE}"
-    return f"{where}: {name} is {problem['input']!r}; {problem['msg'][0].lower()}{problem['msg'][1:]}"
+        return f"{told} {NO_VARIABLE}"
+    return f"{told} is {problem['input']!r}; {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 
 def _list_keys(path: list[str]) -> list[str]:

@@ -102,8 +102,8 @@ def test_alignment_counts_what_is_asked_or_implied_and_demands_no_form_that_is_n
         "m2": Relevance("implicit", surface="count", surface_asked=False),
         "m3": Relevance("none"),
     }
-    assert measure("alignment", DOSE, SIGNS, TONE, licences=licences) == pytest.approx(1 / 3)
-    assert measure("alignment", DOSE, SIGNS, licences={"m1": licences["m1"], "m2": None}) == 1
+    assert measure("alignment", DOSE, SIGNS, TONE, relevance=licences) == pytest.approx(1 / 3)
+    assert measure("alignment", DOSE, SIGNS, relevance={"m1": licences["m1"], "m2": None}) == 1
 
 
 def test_coverage_counts_the_demands_that_a_criterion_takes_up() -> None:
@@ -115,8 +115,8 @@ def test_coverage_counts_the_demands_that_a_criterion_takes_up() -> None:
 def test_a_demand_is_also_taken_up_where_it_licenses_a_criterion() -> None:
     liver = Candidate("m4", "Liver", "Warns of harm to the liver.", 5)
     assert measure("coverage", liver) == 0
-    assert measure("coverage", liver, licences={"m4": Relevance("explicit", "the signs of an overdose")}) == 0.5
-    assert measure("coverage", liver, licences={"m4": Relevance("implicit", "the signs of an overdose")}) == 0
+    assert measure("coverage", liver, relevance={"m4": Relevance("explicit", "the signs of an overdose")}) == 0.5
+    assert measure("coverage", liver, relevance={"m4": Relevance("implicit", "the signs of an overdose")}) == 0
 
 
 def test_context_in_a_query_is_no_demand() -> None:
@@ -230,7 +230,7 @@ def test_verifiability_counts_what_the_submission_alone_decides() -> None:
     unseen = Candidate("m4", "Ref", "Agrees with the reference answer in all points.", 5)
     assert measure("verifiability", DOSE, unseen) == 0.5
     licences = {"m1": Relevance("explicit", answerable=False), "m2": None}
-    assert measure("verifiability", DOSE, SIGNS, licences=licences) == 0.5
+    assert measure("verifiability", DOSE, SIGNS, relevance=licences) == 0.5
 
 
 verdicts = st.one_of(st.none(), st.booleans())
