@@ -51,10 +51,6 @@ def lost_numbers(source: str, merged: str) -> frozenset[str]:
     """The numbers that a wording holds and the one it was merged into does not.
 
     "One" counts as an article, not as a number.
-
-    Example:
-        >>> lost_numbers("Advises a check every 3 months.", "Advises a check every 6 months.")
-        frozenset({'3'})
     """
     return numbers_in(source) - numbers_in(merged)
 
@@ -134,22 +130,12 @@ def pre_deduplicate(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
 
 
 def heaviest(group: Sequence[Candidate]) -> Candidate:
-    """The criterion whose weight is highest, whatever its sign; of equals the first.
-
-    Example:
-        >>> heaviest([Candidate("a", "", "Lies.", -3), Candidate("b", "", "Lies.", -8)]).id
-        'b'
-    """
+    """The criterion whose weight is highest, whatever its sign; of equals the first."""
     return max(group, key=lambda criterion: abs(criterion.weight))
 
 
 def ordered_union(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """All names once, in order of first appearance.
-
-    Example:
-        >>> ordered_union([("a", "b"), ("b", "c")])
-        ('a', 'b', 'c')
-    """
+    """All names once, in order of first appearance."""
     return tuple(dict.fromkeys(name for some in names for name in some))
 
 

@@ -119,12 +119,7 @@ def holds_criteria(value: Any) -> bool:
 
 
 def read_responses(fields: Mapping[str, Any]) -> dict[str, str]:
-    """The responses of a row's pool by slot letter.
-
-    Example:
-        >>> read_responses({"pool": {"slots": ["b"]}, "response_a": "", "response_b": "4 g."})
-        {'b': '4 g.'}
-    """
+    """The responses of a row's pool by slot letter."""
     held = fields.get("pool") or {"slots": []}
     return {slot: fields[f"response_{slot}"] for slot in held["slots"]}
 
@@ -139,14 +134,7 @@ def read_pool(fields: Mapping[str, Any], judges: Sequence[str], verdicts: Iterab
 
 
 def replace_rewritten(criteria: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Criteria with each rewritten one in the place of the one it replaces.
-
-    Example:
-        >>> old, other = Candidate("m1", "", "Is good.", 5), Candidate("m2", "", "Is kind.", 3)
-        >>> new = Candidate("m1.r", "", "Names 4 g.", 5, parents=("m1",), rewritten=True)
-        >>> [one.id for one in replace_rewritten([old, other, new])]
-        ['m1.r', 'm2']
-    """
+    """Criteria with each rewritten one in the place of the one it replaces."""
     newer = {one.parents[0]: one for one in criteria if one.rewritten}
     return tuple(newer.get(one.id, one) for one in criteria if not one.rewritten)
 

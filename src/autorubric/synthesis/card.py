@@ -122,12 +122,7 @@ def front_matter(facts: Facts) -> dict[str, Any]:
 
 
 def plots_of(facts: Facts) -> dict[str, str]:
-    """The SVG documents of a card by name; what has no figures has no plot.
-
-    Example:
-        >>> list(plots_of(count_facts([{"question": "Why?", "rubrics": [{"points": 3}]}], RunFacts("strikes"))))
-        ['criteria', 'weights']
-    """
+    """The SVG documents of a card by name; what has no figures has no plot."""
     made: dict[str, str] = {}
     if facts.total.rows:
         lengths = _filled(facts.lengths)

@@ -29,12 +29,6 @@ def consensus(criteria: Sequence[Candidate], pool: Pool) -> Consensus:
     A judge's score of a response is the points it finds met (a pitfall subtracts points) over the positive points.
     Only criteria on which that judge has a verdict for every response count, so that a failed judgment does not move
     one response against another.
-
-    Example:
-        >>> rubric = [Candidate("m1", "", "x", 6), Candidate("m2", "", "y", 4)]
-        >>> pool = Pool(("a", "b"), ("j1",), {"m1": ((True, False),), "m2": ((True, None),)})
-        >>> consensus(rubric, pool).scores
-        (1.0, 0.0)
     """
     rows = [_score(criteria, pool, judge) for judge in range(len(pool.judges))]
     columns = [[row[i] for row in rows if row is not None] for i in range(len(pool.responses))]
@@ -50,12 +44,6 @@ def find_best_pair(
     """The two best responses that differ and were not compared before, by index; None if there are none.
 
     The pair with the highest sum of scores; on a tie the one with the best first response, then the earlier one.
-
-    Example:
-        >>> find_best_pair([0.5, 0.9, 0.9], ["x", "y", " Y "])
-        (1, 0)
-        >>> find_best_pair([0.5, 0.9, 0.9], ["x", "y", "z"], used=[(1, 2)])
-        (1, 0)
     """
     rank = {place: score for place, score in enumerate(scores) if score is not None}
     order = sorted(rank, key=lambda place: (-rank[place], place))

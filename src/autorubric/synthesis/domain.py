@@ -22,24 +22,13 @@ def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         ConfigError: no domain has that name.
-
-    Example:
-        >>> merge_domain({"domain": "medical", "full": {"pool": 4}})["full"]
-        {'gates': {'licence_draws': 7}, 'pool': 4}
     """
     name = values.get("domain")
     return dict(values) if name is None else _merge(_load_profile(str(name))["settings"], values)
 
 
 def add_domain(prompts: PromptSet, name: str) -> PromptSet:
-    """The package's prompts with the additions of a domain; a user's own prompts stay as they are.
-
-    Example:
-        >>> from autorubric.prompts import package_prompts
-        >>> medical = add_domain(package_prompts(), "medical")
-        >>> medical.rubric.fingerprint == package_prompts().rubric.fingerprint
-        False
-    """
+    """The package's prompts with the additions of a domain; a user's own prompts stay as they are."""
     added: dict[str, Any] = {}
     for prompt, text in _load_profile(name)["additions"].items():
         template = getattr(prompts, prompt)

@@ -63,15 +63,7 @@ def read_answer(reply: Reply) -> Answer[str] | Unreadable:
 
 
 def rubric_stage(prompts: PromptSet, letter: str, ground: str, *, draw: int, lowest: int) -> Stage:
-    """The stage that writes `rubrics_<letter>`, a list of {title, description, weight}, from a grounding answer.
-
-    Args:
-        prompts: the templates.
-        letter: of the rubric model.
-        ground: the field that holds the answer.
-        draw: the draw index, so that one model in two slots is asked twice.
-        lowest: the lowest weight: 0, or -10 where pitfalls are allowed.
-    """
+    """The stage that writes `rubrics_<letter>`, a list of {title, description, weight}, from a grounding answer."""
     return _criteria_stage(prompts, f"rubrics_{letter}", ground, draw, lambda reply: read_rubric(reply, lowest))
 
 
@@ -121,13 +113,7 @@ def example_items(tokens: float, weight: int = 5) -> list[dict[str, Any]]:
 
 
 def read_pitfalls(reply: Reply) -> Answer[list[Item]] | Unreadable:
-    """The faults that a reply names; one without a sign is a fault all the same.
-
-    Example:
-        >>> said = '{"criteria": [{"title": "Dose", "description": "Allows 8 g a day.", "weight": 9}]}'
-        >>> read_pitfalls(Reply(said)).value[0]["weight"]
-        -9
-    """
+    """The faults that a reply names; one without a sign is a fault all the same."""
     answer = read_additions(reply, -10)
     if isinstance(answer, Unreadable):
         return answer
@@ -155,14 +141,7 @@ def pool_stage(letters: Sequence[str], filters: Filters) -> Stage:
 
 
 def find_response_fault(text: str, filters: Filters) -> str | None:
-    """What is abnormal about a response; None if it may stay.
-
-    Example:
-        >>> find_response_fault("```python", Filters())
-        'a code fence is never closed'
-        >>> find_response_fault("4 g a day.", Filters()) is None
-        True
-    """
+    """What is abnormal about a response; None if it may stay."""
     length = len(text.strip())
     if length < filters.response_least_characters:
         return f"shorter than {filters.response_least_characters} characters"
@@ -177,14 +156,7 @@ def find_response_fault(text: str, filters: Filters) -> str | None:
 
 
 def find_criterion_fault(description: str, weight: int, filters: Filters) -> str | None:
-    """What is abnormal about a criterion; None if it may stay.
-
-    Example:
-        >>> find_criterion_fault("Names the dose.", 0, Filters())
-        'weight 0'
-        >>> find_criterion_fault("```json", 5, Filters())
-        'not plain text'
-    """
+    """What is abnormal about a criterion; None if it may stay."""
     text = description.strip()
     if not weight:
         return "weight 0"

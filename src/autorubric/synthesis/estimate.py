@@ -174,15 +174,7 @@ def estimate_slots(
     needed: NeededCalls,
     measured: Callable[[str], float | None] = lambda role: None,
 ) -> list[SlotEstimate]:
-    """Calls, tokens and cost of every slot, scaled up from the first rows of the input.
-
-    Args:
-        plan: the stages.
-        queries: the input; at most `SAMPLED_ROWS` of it are read.
-        models: the model of every slot.
-        needed: the calls to make, from `count_needed`; conditional ones are left out here.
-        measured: the mean reply length of a role in tokens, if this directory has replies already.
-    """
+    """Calls, tokens and cost of every slot, scaled up from the first rows of the input."""
     # The full profile has so many requests that a few rows are enough.
     sample = islice(queries, 8 if any(stage.work for stage in plan.stages) else SAMPLED_ROWS)
     examples = [make_example(query, plan, models, measured) for query in sample]

@@ -64,14 +64,7 @@ class Exported:
 
 
 def export_final(directory: Path, max_criteria: int = 0, *, full: bool = False, domain: str = "") -> Exported:
-    """Write the final files from the last step file, each whole or not at all.
-
-    Args:
-        directory: of the run.
-        max_criteria: maximum criteria of a rubric, kept by points; 0 for no maximum.
-        full: whether the run has the full profile, which has `final_full` too.
-        domain: of rows that name none.
-    """
+    """Write the final files from the last step file, each whole or not at all."""
     rows = criteria = without = 0
     remarks = Remarks()
     with ExitStack() as stack:
@@ -123,12 +116,7 @@ def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] |
 
 
 def show_question(question: Any) -> str:
-    """A query as the final files hold it: its text, or a conversation's messages as JSON.
-
-    Example:
-        >>> show_question(" Why? "), show_question([{"role": "user", "content": "Hi"}])
-        ('Why?', '[{"role": "user", "content": "Hi"}]')
-    """
+    """A query as the final files hold it: its text, or a conversation's messages as JSON."""
     return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
 
@@ -262,15 +250,7 @@ def release_record(row: Mapping[str, Any]) -> Record:
 
 
 class Remarks:
-    """Collects conspicuous properties of the rubrics of an export, with the ids of their rows.
-
-    Example:
-        >>> remarks = Remarks()
-        >>> rubric = [{"criterion": "Names the year in which the strike was over.", "points": 4}]
-        >>> remarks.look("q1", "¿En qué año fue la huelga de los mineros y por qué?", rubric)
-        >>> list(remarks.sentences())
-        ["1 rubric is not in the language of its query ('q1')"]
-    """
+    """Collects conspicuous properties of the rubrics of an export, with the ids of their rows."""
 
     __slots__ = ("_languages", "_long", "_without_points")
 

@@ -75,12 +75,6 @@ def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], setting
     `criteria` and `rejected` hold each criterion with its decisions, `rewritten` those that were replaced, and
     `left_out` pitfalls that passed where they are dropped. A criterion that should have been rewritten and was not
     is rejected. A criterion that no gate could decide stays.
-
-    Args:
-        before: the evidence before the rewrite.
-        after: the evidence after it.
-        texts: the fields that hold responses.
-        settings: of the full profile.
     """
 
     def build(fields: Fields, models: Models) -> Outcome:

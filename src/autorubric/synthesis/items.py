@@ -98,14 +98,7 @@ def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
 
 
 def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
-    """The criteria that a reply holds: at least one, and not all of weight 0.
-
-    Example:
-        >>> read_rubric(Reply('{"criteria": [{"title": "Dose", "description": "Names 4 g.", "weight": 9}]}')).value
-        [{'title': 'Dose', 'description': 'Names 4 g.', 'weight': 9}]
-        >>> read_rubric(Reply("[]")).message
-        'the reply holds no criterion'
-    """
+    """The criteria that a reply holds: at least one, and not all of weight 0."""
     answer = read_additions(reply, lowest)
     if isinstance(answer, Answer):
         if not answer.value:
@@ -116,12 +109,7 @@ def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]]
 
 
 def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
-    """The criteria that a reply adds to a rubric; an empty list says that there are none to add.
-
-    Example:
-        >>> read_additions(Reply('{"criteria": []}')).value
-        []
-    """
+    """The criteria that a reply adds to a rubric; an empty list says that there are none to add."""
     answer = read_json(reply, "array", _LIST_KEYS, named="title")
     if isinstance(answer, Unreadable):
         return answer
@@ -246,12 +234,7 @@ def _find_first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def weight_in(weight: Any) -> float | None:
-    """The number that a weight as models write it stands for, or None.
-
-    Example:
-        >>> weight_in("8/10"), weight_in("-5 points"), weight_in("high")
-        (8.0, -5.0, None)
-    """
+    """The number that a weight as models write it stands for, or None."""
     if isinstance(weight, bool):
         return None
     if isinstance(weight, int):

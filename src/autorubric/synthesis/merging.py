@@ -78,11 +78,6 @@ def merge_stage(template: Prompt, names: Mapping[str, str], settings: FullSettin
 
     Exact repetitions are removed first, without a call. The rest is merged in one call if the reply fits the merge
     model and the criteria fit `merge_characters`, else two sets at a time; a single set stays as it is.
-
-    Args:
-        template: the packaged `merge_sets`, or a user's own.
-        names: the draft fields, and what the ids of their criteria begin with: `a` for `rubrics_a`.
-        settings: of the full profile.
     """
 
     def build(fields: Fields, models: Models) -> list[Call]:
@@ -139,13 +134,7 @@ def _is_merge(value: Any) -> bool:
 def filter_drafts(
     fields: Fields, names: Mapping[str, str], settings: FullSettings
 ) -> tuple[list[list[Candidate]], list[Fate]]:
-    """The criteria of the draft fields as sets, and those that are abnormal or not wanted with the reason.
-
-    Example:
-        >>> row = {"rubrics_a": [{"title": "Dose", "description": "Names the dose.", "weight": 0}]}
-        >>> filter_drafts(row, {"rubrics_a": "a"}, FullSettings())[1][0].reason
-        'weight 0'
-    """
+    """The criteria of the draft fields as sets, and those that are abnormal or not wanted with the reason."""
     sets, dropped = list[list[Candidate]](), list[Fate]()
     for name, prefix in names.items():
         model = str(fields.get(f"{name}_model") or "")
@@ -247,13 +236,7 @@ class Fold:
 
 
 def fold_order(n: int, seed: int | str) -> Fold:
-    """How `n` sets are merged two at a time, in the fewest rounds and a random order.
-
-    Example:
-        >>> fold = fold_order(5, "q1")
-        >>> fold.merges, fold.rounds, sorted(fold.order)
-        (((0, 1), (2, 3), (4, 5), (6, 7)), 3, [0, 1, 2, 3, 4])
-    """
+    """How `n` sets are merged two at a time, in the fewest rounds and a random order."""
     if n < 1:
         raise ValueError(f"a fold needs at least one set, got {n}")
     order = list(range(n))
@@ -302,15 +285,7 @@ def merge_request(template: Prompt, query: Any, sets: Sets, *, draw: int = 0) ->
 
 
 def read_merge(reply: Reply) -> Answer[MergeReply] | Unreadable:
-    """The merged criteria of a reply and what it dropped; unusable entries are noted.
-
-    Example:
-        >>> text = '{"criteria": [{"sources": ["a1", "b1"], "title": "Dose", "description": "Names it."}]}'
-        >>> read_merge(Reply(text)).value.merged[0].sources
-        ('a1', 'b1')
-        >>> read_merge(Reply('{"criteria": []}')).message
-        'the reply holds no criterion'
-    """
+    """The merged criteria of a reply and what it dropped; unusable entries are noted."""
     answer = read_json(reply, "object", ("criteria",))
     if isinstance(answer, Unreadable) or not isinstance(answer.value.get("criteria"), list):
         # A bare list names nothing as dropped; what its entries do not name is found by its words or restored.

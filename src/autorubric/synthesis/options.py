@@ -11,14 +11,7 @@ SurfaceKind = Literal["phrase", "heading", "count", "layout"]
 
 
 class Strict(BaseModel):
-    """Frozen settings that refuse unknown keys.
-
-    Example:
-        >>> class Speed(Strict):
-        ...     calls: int = 8
-        >>> Speed(calls=9).calls
-        9
-    """
+    """Frozen settings that refuse unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 

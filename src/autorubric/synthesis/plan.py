@@ -208,12 +208,7 @@ class Plan:
 
 
 def letters(count: int) -> tuple[str, ...]:
-    """The slot letters of `count` parallel models.
-
-    Example:
-        >>> letters(3)
-        ('a', 'b', 'c')
-    """
+    """The slot letters of `count` parallel models."""
     if not 0 <= count <= 26:
         raise ConfigError(f"{count} models for one step; the maximum is 26")
     return tuple(chr(ord("a") + i) for i in range(count))

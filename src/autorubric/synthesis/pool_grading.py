@@ -53,14 +53,6 @@ def verdict_stage(
 
     Where judges disagree on a response, `reasons` holds their explanations. A failed judgment is not a vote: it is
     null, and the stage counts as unfinished.
-
-    Args:
-        name: the field it writes.
-        judges: the judges.
-        criteria: the field that holds the criteria.
-        texts: the fields that hold responses.
-        step: the step it belongs to.
-        only_if: the condition under which there is anything to grade.
     """
 
     def build(fields: Fields, models: Models) -> list[Call]:

@@ -68,12 +68,7 @@ class _Evidence:
 
 
 def share(hits: Sequence[bool]) -> float | None:
-    """The part of `hits` that is True; None of nothing.
-
-    Example:
-        >>> share([True, False, True, True]), share([])
-        (0.75, None)
-    """
+    """The part of `hits` that is True; None of nothing."""
     return sum(hits) / len(hits) if hits else None
 
 

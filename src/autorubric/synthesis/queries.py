@@ -76,9 +76,6 @@ class QueryFile:
     def with_guesses(self, notes: list[str]) -> QueryFile:
         """This file with the column of the query guessed from the usual names where there is no `question`.
 
-        Args:
-            notes: takes a sentence for each guess.
-
         Raises:
             InputError: several columns may hold the query.
         """
@@ -202,12 +199,7 @@ def _id_problem(keys: Mapping[str | None, Any]) -> str:
 
 
 def _lookup(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a column, or at a path into it; None where there is nothing.
-
-    Example:
-        >>> _lookup({"turns": ["Hi", "More"]}, "turns[0]"), _lookup({"a.b": 1}, "a.b")
-        ('Hi', 1)
-    """
+    """The value of a column, or at a path into it; None where there is nothing."""
     if path in row:
         return row[path]
     value: Any = row
@@ -221,16 +213,7 @@ def _lookup(row: Mapping[str, Any], path: str) -> Any:
 
 
 def read_turns(value: Any) -> list[dict[str, str]] | str | None:
-    """A conversation's turns, what is wrong with them, or None where the value is no list of messages.
-
-    Example:
-        >>> read_turns([{"role": "user", "content": "Hi"}])
-        [{'role': 'user', 'content': 'Hi'}]
-        >>> read_turns([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}])
-        "the last of 2 messages is the assistant's; expected the user's"
-        >>> read_turns("Hi") is None
-        True
-    """
+    """A conversation's turns, what is wrong with them, or None where the value is no list of messages."""
     if not isinstance(value, list) or not value or not all(isinstance(turn, Mapping) for turn in value):
         return None
     turns = []

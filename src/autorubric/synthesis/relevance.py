@@ -51,14 +51,6 @@ def relevance_stage(
     """The stage that writes relevance by criterion id.
 
     All criteria are assessed together, since a new one may demand what an old one does.
-
-    Args:
-        name: the field it writes.
-        prompts: the templates.
-        draws: how many assessments are combined.
-        criteria: the fields that hold the criteria.
-        step: the step it belongs to.
-        new: what was added since the last assessment; None for the first.
     """
 
     def build(fields: Fields, models: Models) -> list[Call] | Outcome:
@@ -116,12 +108,6 @@ def read_relevance(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict
     """The relevance in a reply by criterion id, with a note for each criterion that has none.
 
     A criterion whose entry is missing, ambiguous or unusable gets none; it stays undecided.
-
-    Example:
-        >>> said = '{"licences": [{"criterion_id": "m1", "reason": "Asked.", "need": "implicit", "quote": "",'
-        >>> said += ' "surface": "none", "surface_asked": true, "answerable": true, "same_as": ""}]}'
-        >>> read_relevance([Candidate("m1", "Dose", "States the dose.", 9)], Reply(said)).value["m1"].need
-        'implicit'
     """
     found = read_json(reply, "array", ("licences",), named="criterion_id")
     if isinstance(found, Unreadable):
@@ -152,13 +138,6 @@ def combine_relevance(draws: Sequence[Mapping[str, Relevance]]) -> dict[str, Rel
 
     A tie goes in favour of the criterion: it takes more than half of the assessments to call a criterion irrelevant,
     or its surface form not asked for, or not answerable, or the same as another one.
-
-    Example:
-        >>> yes, no = Relevance("implicit"), Relevance("none")
-        >>> combine_relevance([{"m1": yes}, {"m1": no}])["m1"].need
-        'implicit'
-        >>> combine_relevance([{"m1": yes}, {"m1": no}, {"m1": no}])["m1"].need
-        'none'
     """
     ids = dict.fromkeys(one for draw in draws for one in draw)
     return {one: _combine([draw[one] for draw in draws if one in draw]) for one in ids}

@@ -41,14 +41,7 @@ class Dispute:
 
 
 def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings, texts: Sequence[str]) -> Stage:
-    """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them.
-
-    Args:
-        prompts: the templates.
-        before: the evidence before the rewrite.
-        settings: the gates, of which that of agreement asks for it.
-        texts: the fields that hold responses.
-    """
+    """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
 
     def build(fields: Fields, models: Models) -> list[Call] | Outcome:
         absent = [name for name in before.reads if fields.get(name) is None]
@@ -92,14 +85,7 @@ def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings
 
 
 def find_disputes(candidates: Sequence[Candidate], pool: Pool, reasons: Reasons | None = None) -> list[Dispute]:
-    """Where the judges disagree on each of these criteria; at most three responses each.
-
-    Example:
-        >>> tone = Candidate("e1.1", "Tone", "Has a good tone.", 4)
-        >>> pool = Pool(("Hi!", "Dear all,"), ("j1", "j2"), {"e1.1": ((True, True), (True, False))})
-        >>> find_disputes([tone], pool)[0].splits
-        ((1, ((True, ''), (False, ''))),)
-    """
+    """Where the judges disagree on each of these criteria; at most three responses each."""
     reasons = reasons or {}
     return [Dispute(one, _find_splits(one.id, pool, reasons.get(one.id))[:MOST_ANSWERS]) for one in candidates]
 
@@ -125,12 +111,6 @@ def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[
     """The rewritten criteria by the ids of those they replace; one left out could not be rewritten.
 
     Each keeps weight, origin and round, has the old id with `.r` appended, and the old criterion as its parent.
-
-    Example:
-        >>> said = '{"rewrites": [{"criterion_id": "e1.1", "split": "Warm or polite?", "title": "Greeting",'
-        >>> said += ' "description": "Greets Ann by name."}]}'
-        >>> read_rewrites([Candidate("e1.1", "Tone", "Has a good tone.", 4)], Reply(said)).value["e1.1"].id
-        'e1.1.r'
     """
     found = read_json(reply, "array", ("rewrites",), named="criterion_id")
     if isinstance(found, Unreadable):

@@ -274,11 +274,6 @@ def count_refreshes(
 
     A run that is interrupted and started again without `--refresh` uses the same counts, so that nothing is paid for
     twice.
-
-    Example:
-        >>> with Ledger.in_memory() as ledger:
-        ...     count_refreshes(ledger, ["merge", "judge_a"], ["merge"])
-        {'merge': 1, 'judge_a': 0}
     """
     held: dict[str, int] = ledger.find_note("generations") or {}
     now = {slot: held.get(slot, 0) + (slot in refresh) for slot in slots}

@@ -58,13 +58,6 @@ class Session:
     ) -> SynthesisResult:
         """Run the plan and write the files.
 
-        Args:
-            wait: wait for another process to leave the directory.
-            export_only: send no request.
-            start_over: ignore saved replies.
-            again: the command that resumes the run, for the manifest.
-            sources: files that are read; none of them is written over.
-
         Raises:
             InputError: the input, a key or a model is wrong; nothing was spent.
         """

@@ -97,12 +97,7 @@ def _encode(fields: dict[str, Any]) -> str:
 
 
 def find_record_id(row: Mapping[str, Any]) -> str:
-    """The resume key of a step row: `__record_id__`, else `idx:` and its `__source_index__`.
-
-    Example:
-        >>> find_record_id({"__source_index__": 4, "question": "Why?"})
-        'idx:4'
-    """
+    """The resume key of a step row: `__record_id__`, else `idx:` and its `__source_index__`."""
     held = str(row.get("__record_id__") or "").strip()
     return held or f"idx:{row.get('__source_index__')}"
 

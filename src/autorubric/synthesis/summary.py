@@ -119,10 +119,6 @@ def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView
 
     The manifest counts both, but is not written all the time; in between the ledger shows for how many rows the
     model of the last step has answered.
-
-    Example:
-        >>> find_progress(Path("run"), {"counts": {"rows": 9, "finished": 4}, "models": {"merge": "a/b"}}, None)
-        Standing(rows=9, done=4, failed=0, calls_per_row=1.0, groups=())
     """
     held = counted(directory, manifest, view)
     models, steps = manifest.get("models"), manifest.get("steps")

@@ -53,13 +53,6 @@ def load_synthesis_prompts(directory: Path | None, *, full: bool, domain: str | 
     Raises:
         InputError: none of the three is there, or files in them are unknown or wrong.
         ConfigError: there is a template for the basic profile's merge, which the full one does not use.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "reference.txt").write_text("Answer this: <<query>>")
-        >>> load_synthesis_prompts(folder, full=True).drafts.reference.origin.endswith("reference.txt")
-        True
     """
     judges, gates = (directory / name if directory else None for name in ("judges", "gates"))
     partial = full and directory is not None and not _has_files(directory) and _is_dir(judges) | _is_dir(gates)

@@ -57,14 +57,7 @@ _TIMES = patterns(
 
 
 def repetition_check(text: str, query: str) -> Found:
-    """The check on how often a phrase comes, where a wording names one.
-
-    Example:
-        >>> repetition_check('uses the word "tide" at least twice', "") is None
-        True
-        >>> repetition_check('uses the word "tide" at least two times', "")[1]["at_least"]
-        2
-    """
+    """The check on how often a phrase comes, where a wording names one."""
     match = first_match(_TIMES, text)
     if match is None:
         return None
@@ -81,12 +74,7 @@ def repetition_check(text: str, query: str) -> Found:
 
 
 def keyword_check(text: str, query: str) -> Found:
-    """The check on quoted phrases that a wording names.
-
-    Example:
-        >>> keyword_check('begins with "Dear Ada"', "")
-        ('starts_with', {'prefix': 'Dear Ada', 'ignore_case': True})
-    """
+    """The check on quoted phrases that a wording names."""
     for options, check, key in ((_STARTS, "starts_with", "prefix"), (_ENDS, "ends_with", "suffix")):
         match = first_match(options, text)
         if match is not None:
@@ -177,12 +165,7 @@ _CASED = patterns(
 
 
 def typography_check(text: str, query: str) -> Found:
-    """The check on marks or letter case that a wording names.
-
-    Example:
-        >>> typography_check("does not contain any commas", "")
-        ('not_contains', {'phrases': [',', '，']})
-    """
+    """The check on marks or letter case that a wording names."""
     match = first_match(_UNMARKED, text)
     if match is not None:
         return "not_contains", {"phrases": _MARKS[match["mark"].lower()]}
@@ -194,12 +177,7 @@ def typography_check(text: str, query: str) -> Found:
 
 
 def layout_check(text: str, query: str) -> Found:
-    """The check on a form that a wording names.
-
-    Example:
-        >>> layout_check("is valid JSON", "")
-        ('json_valid', {})
-    """
+    """The check on a form that a wording names."""
     return next(((check, dict(given)) for options, check, given in _SHAPES if first_match(options, text)), None)
 
 
@@ -261,12 +239,7 @@ _SAME = patterns(
 
 
 def language_check(text: str, query: str) -> Found:
-    """The check on the language that a wording names, or that the query is in.
-
-    Example:
-        >>> language_check("用中文回答", "")
-        ('language', {'code': 'zh'})
-    """
+    """The check on the language that a wording names, or that the query is in."""
     match = first_match(_SPOKEN, text)
     if match is not None:
         return "language", {"code": _LANGUAGES[match["tongue"].lower()]}

@@ -65,12 +65,7 @@ class Proposal:
         return tuple(one for one in self.comparisons if one.disagrees)
 
     def record(self) -> dict[str, Any]:
-        """The proposal as JSON values, for the ledger's views and `final_full`.
-
-        Example:
-            >>> Proposal("m1", {"name": "CommaChecker", "parameters": {}}, "format", (), False, "…").record()
-            {'criterion': 'm1', 'check': {'name': 'CommaChecker', 'parameters': {}}, 'kind': 'format', ...}
-        """
+        """The proposal as JSON values, for the ledger's views and `final_full`."""
         return {
             "criterion": self.criterion,
             "check": dict(self.check),

@@ -27,22 +27,12 @@ NOT_ZH = r"(?:不|未|没有|不得|不应|不能|不要|避免)"
 
 
 def patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
-    """The patterns of texts, whatever the case.
-
-    Example:
-        >>> len(patterns("a", "b"))
-        2
-    """
+    """The patterns of texts, whatever the case."""
     return tuple(re.compile(text, re.IGNORECASE) for text in texts)
 
 
 def first_match(options: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
-    """The match of the first pattern that covers the whole text.
-
-    Example:
-        >>> first_match(patterns("a+", "b+"), "bb")[0]
-        'bb'
-    """
+    """The match of the first pattern that covers the whole text."""
     return next((match for option in options if (match := option.fullmatch(text))), None)
 
 
@@ -96,17 +86,7 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
-    r"""The bounds in a match of `BOUND` and `AFTER`, or None where they contradict each other.
-
-    Args:
-        match: of a pattern that holds both.
-        bare: what a number without a bound means: `exactly`, `least` or `most`.
-
-    Example:
-        >>> pattern = re.compile(rf"{BOUND} words {AFTER}".replace(" ", r"\s*"))
-        >>> [tuple(bounds_of(pattern.fullmatch(text))) for text in ("under 200 words", "50 to 80 words", "9 words")]
-        [(None, 199), (50, 80), (9, 9)]
-    """
+    """The bounds in a match of `BOUND` and `AFTER`, or None where they contradict each other."""
     for low, high in (("low", "high"), ("from", "to")):
         if match[low] is not None:
             pair = Bounds(whole_number(match[low]), whole_number(match[high]))
@@ -164,12 +144,7 @@ _BOUND_FIRST = re.compile(r"(至少|最少|最多|至多|不超过)(包含|使�
 
 
 def count_check(text: str, query: str) -> Found:
-    """The check on a length or a count that a wording names.
-
-    Example:
-        >>> count_check("has at most 200 words", "")
-        ('word_count', {'at_most': 200})
-    """
+    """The check on a length or a count that a wording names."""
     text = _BOUND_FIRST.sub(r"\2\1", text)
     for options, check, fixed in _COUNTS:
         match = first_match(options, text)
@@ -196,12 +171,7 @@ _NUMERIC = patterns(
 
 
 def number_check(text: str, query: str) -> Found:
-    """The check on a numeric answer that a wording names.
-
-    Example:
-        >>> number_check("gives the result as 3.5 km", "")
-        ('numeric_value', {'expected': 3.5, 'unit': 'km'})
-    """
+    """The check on a numeric answer that a wording names."""
     match = first_match(_NUMERIC, text)
     if match is None:
         return None

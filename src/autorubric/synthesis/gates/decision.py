@@ -46,11 +46,6 @@ class GateContext:
         """The relevance of a criterion; a rewritten one has that of its first wording, unless it was asked anew.
 
         A rewrite changes the wording and not the demand, so it needs no licence judgment of its own.
-
-        Example:
-            >>> again = Candidate("e1.1.r", "Tone", "Greets Ann.", 4, "evolved", 1, parents=("e1.1",), rewritten=True)
-            >>> GateContext("", (again,), Pool((), ()), {"e1.1": Relevance("implicit")}).relevance_of(again).need
-            'implicit'
         """
         own = self.relevance.get(candidate.id)
         if own is None and candidate.rewritten and candidate.parents:

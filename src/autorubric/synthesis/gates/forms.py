@@ -103,16 +103,7 @@ class Form(NamedTuple):
 
 
 def find_forms(criterion: str, query: str) -> list[Form]:
-    """The forms that a criterion demands, each with whether the query asks for it.
-
-    Example:
-        >>> find_forms('Contains the exact phrase "dependent rubor".', "Why are my feet red?")
-        [Form(kind='phrase', words='exact phrase', asked=False)]
-        >>> find_forms("用编号列表给出步骤", "请用列表写出步骤")
-        [Form(kind='layout', words='编号列表', asked=True)]
-        >>> find_forms("Explains why coal was cheap.", "Why Britain?")
-        []
-    """
+    """The forms that a criterion demands, each with whether the query asks for it."""
     found = ((kind, pattern.search(criterion)) for kind, pattern in _FORMS.items())
     return [Form(kind, match.group(), _asked(kind, criterion, query)) for kind, match in found if match]
 

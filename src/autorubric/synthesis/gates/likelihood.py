@@ -28,32 +28,17 @@ class Tally(NamedTuple):
 
 
 def tallies(votes: Votes) -> list[Tally]:
-    """The tally of each response.
-
-    Example:
-        >>> tallies(((True, False), (True, None)))
-        [Tally(met=2, unmet=0), Tally(met=0, unmet=1)]
-    """
+    """The tally of each response."""
     return [Tally(column.count(True), column.count(False)) for column in zip(*votes, strict=True)]
 
 
 def opposite(votes: Votes) -> Votes:
-    """The verdicts on the absence of what a criterion describes.
-
-    Example:
-        >>> opposite(((True, None),))
-        ((False, None),)
-    """
+    """The verdicts on the absence of what a criterion describes."""
     return tuple(tuple(None if vote is None else not vote for vote in row) for row in votes)
 
 
 def likelihoods(tally: Tally, error: float) -> tuple[float, float]:
-    """The chance of a tally if the response meets the criterion, and if it does not.
-
-    Example:
-        >>> likelihoods(Tally(1, 0), 0.1)
-        (0.9, 0.1)
-    """
+    """The chance of a tally if the response meets the criterion, and if it does not."""
     right = 1 - error
     return right**tally.met * error**tally.unmet, error**tally.met * right**tally.unmet
 
@@ -79,12 +64,7 @@ def separating_chance(votes: Votes, error: float) -> float:
 
 
 def sums_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
-    """For every way to take one of each pair, the product; summed by how often the second was taken.
-
-    Example:
-        >>> sums_by_count([(1.0, 2.0), (1.0, 3.0)])
-        [1.0, 5.0, 6.0]
-    """
+    """For every way to take one of each pair, the product; summed by how often the second was taken."""
     sums = [1.0]
     for first, second in pairs:
         sums = [first * stay + second * step for stay, step in zip([*sums, 0.0], [0.0, *sums], strict=True)]
@@ -238,14 +218,7 @@ def reversed_chance(votes: Votes, scores: Sequence[float | None], error: float) 
 def scores_without(
     candidate: Candidate, others: Sequence[Candidate], votes: Mapping[str, Votes], responses: int
 ) -> list[float | None]:
-    """The score of each response by the other criteria: the weighted share of verdicts that they are met.
-
-    Example:
-        >>> one, two = Candidate("m1", "", "Names it.", 5), Candidate("m2", "", "Invents it.", -5)
-        >>> given = {"m1": ((True, False),), "m2": ((True, True),)}
-        >>> scores_without(one, [one, two], given, 2), scores_without(two, [one, two], given, 2)
-        ([-1.0, -1.0], [1.0, 0.0])
-    """
+    """The score of each response by the other criteria: the weighted share of verdicts that they are met."""
     points, totals = [0.0] * responses, [0.0] * responses
     for other in others:
         if other.id == candidate.id:

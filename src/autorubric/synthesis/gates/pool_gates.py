@@ -25,13 +25,6 @@ def separates(candidates: Sequence[Candidate], context: GateContext, settings: G
     """A rejection for criteria that all responses meet or none does, and for those that better responses miss.
 
     Merged criteria are looked at only where the settings say so; they carry the score in any case.
-
-    Example:
-        >>> from autorubric.synthesis.candidate import Pool
-        >>> polite = Candidate("e1.1", "Polite", "Is polite.", 3, "evolved", 1)
-        >>> pool = Pool(("a", "b", "c", "d"), ("j1", "j2"), {"e1.1": ((True,) * 4,) * 2})
-        >>> separates([polite], GateContext("Why?", (polite,), pool), GateSettings())[0].reason
-        'nearly all responses meet it, so it tells none apart'
     """
     error = judge_error(context.pool, settings.judge_error)
     looked_at = [one for one in candidates if one.origin == "evolved" or settings.separates.merged]
@@ -70,16 +63,7 @@ def _by_direction(one: Candidate, wrong: bool, figures: Figures) -> GateDecision
 
 
 def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateContext, error: float) -> float | None:
-    """The chance that a criterion points the wrong way, a pitfall's sign taken into account.
-
-    Example:
-        >>> from autorubric.synthesis.candidate import Pool
-        >>> wanted, fault = Candidate("m1", "", "Names it.", 5), Candidate("m2", "", "Invents it.", -5)
-        >>> votes = {"m1": ((True, True, False, False),), "m2": ((False, False, True, True),)}
-        >>> pool = Pool(("a",) * 4, ("j1",), votes)
-        >>> wrong_way_chance(fault, [wanted, fault], GateContext("Why?", (), pool), 0.05) < 0.1
-        True
-    """
+    """The chance that a criterion points the wrong way, a pitfall's sign taken into account."""
     votes = context.pool.votes
     if one.id not in votes:
         return None
@@ -88,15 +72,7 @@ def wrong_way_chance(one: Candidate, others: Sequence[Candidate], context: GateC
 
 
 def judges_agree(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
-    """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already.
-
-    Example:
-        >>> from autorubric.synthesis.candidate import Pool
-        >>> tone = Candidate("e1.1", "Tone", "Has a good tone.", 4, "evolved", 1)
-        >>> pool = Pool(("a", "b", "c"), ("j1", "j2"), {"e1.1": ((True,) * 3, (False,) * 3)})
-        >>> judges_agree([tone], GateContext("Write to Ann.", (tone,), pool), GateSettings())[0].outcome
-        'rewrite'
-    """
+    """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already."""
     error = judge_error(context.pool, settings.judge_error)
     return [_decide_agreement(one, context, settings.agreement.least_split, error) for one in candidates]
 
@@ -124,17 +100,6 @@ def redundant(candidates: Sequence[Candidate], context: GateContext, settings: G
     higher where the licence judges call them the same or their words are alike, and moves with the verdicts: by
     Bayes' factor for one truth behind both against two that agree as often as any two criteria of this pool.
     Of two, the higher weight stays, then the merged one, then the earlier one.
-
-    Example:
-        >>> from autorubric.synthesis.candidate import Relevance, Pool
-        >>> dose = Candidate("m1", "Dose", "States the largest daily dose.", 9)
-        >>> limit = Candidate("e1.1", "Limit", "Says how much is too much in 24 hours.", 6, "evolved", 1)
-        >>> votes = ((True, False, True, True, False, True),) * 2
-        >>> pool = Pool(("",) * 6, ("j1", "j2"), {"m1": votes, "e1.1": votes})
-        >>> said = {"m1": Relevance("explicit"), "e1.1": Relevance("implicit", same_as="m1")}
-        >>> context = GateContext("How much ibuprofen may I take a day?", (dose, limit), pool, said)
-        >>> [(one.candidate, one.outcome) for one in redundant([dose, limit], context, GateSettings())]
-        [('m1', 'kept'), ('e1.1', 'rejected')]
     """
     votes = context.pool.votes
     graded = [votes[one.id] for one in candidates if one.id in votes]
@@ -182,12 +147,7 @@ def _earlier(one: Candidate) -> str:
 
 
 def evolved_share(candidates: Sequence[Candidate]) -> float | None:
-    """The share of points, whatever their sign, that evolved criteria hold; None where there are none.
-
-    Example:
-        >>> evolved_share([Candidate("m1", "", "x", 9), Candidate("e1.1", "", "y", -3, "evolved", 1)])
-        0.25
-    """
+    """The share of points, whatever their sign, that evolved criteria hold; None where there are none."""
     total = sum(abs(one.weight) for one in candidates)
     return sum(abs(one.weight) for one in candidates if one.origin == "evolved") / total if total else None
 
@@ -197,13 +157,6 @@ def within_share(candidates: Sequence[Candidate], context: GateContext, settings
 
     Least evidence: the largest chance to point the wrong way; of equals the lower weight, then the later one.
     Without merged criteria there is nothing to take over, and without a cap nothing is decided.
-
-    Example:
-        >>> from autorubric.synthesis.candidate import Pool
-        >>> rubric = (Candidate("m1", "", "x", 6), Candidate("e1.1", "", "y", 6, "evolved", 1))
-        >>> settings = GateSettings(share={"most": 0.3})
-        >>> within_share(rubric, GateContext("Why?", rubric, Pool((), ())), settings)[0].outcome
-        'rejected'
     """
     most = settings.share.most
     merged = [one for one in candidates if one.origin == "merged"]

@@ -17,12 +17,6 @@ def answerable(candidates: Sequence[Candidate], context: GateContext, settings: 
 
     Besides the licence judges, a criterion's own words tell: one that speaks of a reference answer or of other
     responses asks for what no grader sees, unless the query speaks of them too.
-
-    Example:
-        >>> from autorubric.synthesis.candidate import Pool
-        >>> one = Candidate("e1.1", "Depth", "Goes deeper than the other response.", 5, "evolved", 1)
-        >>> answerable([one], GateContext("Why?", (one,), Pool((), ())), GateSettings())[0].outcome
-        'rejected'
     """
     return [_decide_answerable(one, context) for one in candidates]
 
@@ -45,14 +39,6 @@ def licensed(candidates: Sequence[Candidate], context: GateContext, settings: Ga
     """A rejection for criteria that judges find no need for in the query.
 
     Words that a judge quotes have to stand in the query; where they do not, nothing is decided.
-
-    Example:
-        >>> from autorubric.synthesis.candidate import Relevance, Pool
-        >>> one = Candidate("m1", "Dose", "States the largest daily dose.", 9)
-        >>> said = {"m1": Relevance("explicit", "how much")}
-        >>> context = GateContext("How much ibuprofen may I take?", (one,), Pool((), ()), said)
-        >>> licensed([one], context, GateSettings())[0].outcome
-        'kept'
     """
     return [_decide_licensed(one, context) for one in candidates]
 
@@ -83,14 +69,6 @@ def asks_substance(
 
     The licence judges see such a form, or the criterion's own words tell. Judges overrule the words only where
     they call the form asked for and quote words that are in the query.
-
-    Example:
-        >>> from autorubric.synthesis.candidate import Pool
-        >>> one = Candidate("e1.1", "Heading", 'Has a heading titled "What to Expect Next".', 5, "evolved", 1)
-        >>> said = {"e1.1": Relevance("implicit")}
-        >>> context = GateContext("Why are my feet red?", (one,), Pool((), ()), said)
-        >>> asks_substance([one], context, GateSettings())[0].figures["form"]
-        'heading'
     """
     return [_decide_surface(one, context, settings) for one in candidates]
 
