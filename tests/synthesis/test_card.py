@@ -13,9 +13,11 @@ import pytest
 import yaml
 
 from autorubric.errors import InputError
-from autorubric.synthesis.bars import HEIGHT, WIDTH, bar_chart
 from autorubric.synthesis.card import (
+    HEIGHT,
+    WIDTH,
     RunFacts,
+    bar_chart,
     card_text,
     count_facts,
     facts_of_run,

@@ -12,12 +12,13 @@ from autorubric.prompts import Prompt
 from autorubric.synthesis.accounting import sameness_key
 from autorubric.synthesis.candidate import (
     Candidate,
+    consensus,
     criterion_row,
     example_criteria,
+    find_best_pair,
     holds_criteria,
     read_responses,
 )
-from autorubric.synthesis.consensus import consensus, find_best_pair
 from autorubric.synthesis.drafts import find_criterion_fault
 from autorubric.synthesis.gated import Evidence
 from autorubric.synthesis.items import Item, read_additions

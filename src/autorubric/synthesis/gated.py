@@ -12,13 +12,13 @@ from autorubric.llm.request import Failure
 from autorubric.synthesis.candidate import (
     Candidate,
     Relevance,
+    consensus,
     criterion_row,
     read_criteria,
     read_pool,
     read_responses,
     replace_rewritten,
 )
-from autorubric.synthesis.consensus import consensus
 from autorubric.synthesis.gates import GateContext, GateDecision, decide, evolved_share, find_final_decisions
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.options import GateSettings

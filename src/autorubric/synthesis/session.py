@@ -22,12 +22,11 @@ from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 from autorubric.synthesis.estimate import Estimate, count_calls, count_needed, estimate_slots
 from autorubric.synthesis.export import FINAL_FILES, FULL_FILES
 from autorubric.synthesis.plan import STEP_FILES
-from autorubric.synthesis.result import SynthesisResult
 from autorubric.synthesis.running import StageRunner, count_refreshes
 from autorubric.synthesis.settings import SynthesisSettings
 from autorubric.synthesis.slots import configs, refreshed_slots, slots_of
 from autorubric.synthesis.steps import import_steps
-from autorubric.synthesis.summary import UNFINISHED_FILE
+from autorubric.synthesis.summary import UNFINISHED_FILE, SynthesisResult
 from autorubric.synthesis.synthesize import Prepared, SynthesisRun, find_changes, prepare
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from scipy.stats import kendalltau
 
-from autorubric.synthesis.candidate import Candidate, Pool
-from autorubric.synthesis.consensus import consensus, find_best_pair
+from autorubric.synthesis.candidate import Candidate, Pool, consensus, find_best_pair
 
 RUBRIC = [Candidate("m1", "", "x", 6), Candidate("m2", "", "y", 4), Candidate("p1", "", "z", -5)]
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.synthesis.gates.forms import find_forms
-from autorubric.synthesis.gates.wordings import alikeness, holds
+from autorubric.synthesis.gates.wordings import alikeness, find_forms, holds
 from autorubric.wording import numbers_in
 
 

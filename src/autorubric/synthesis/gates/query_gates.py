@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from autorubric.lint.rules.unseen import unseen_texts
 from autorubric.synthesis.candidate import Candidate, Relevance
 from autorubric.synthesis.gates.decision import Figures, GateContext, GateDecision
-from autorubric.synthesis.gates.forms import find_forms
-from autorubric.synthesis.gates.wordings import holds
+from autorubric.synthesis.gates.wordings import find_forms, holds
 from autorubric.synthesis.options import GateSettings
 
 
