@@ -5,6 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,7 @@ from autorubric.background import rare_collections, wait_for
 from autorubric.cli.grade import grade
 from autorubric.evaluation.result import ItemResult
 from autorubric.graders import CriterionGrader
+from autorubric.testing import LoopbackEndpoint
 
 
 def test_the_collector_is_as_before_when_the_last_run_has_ended() -> None:
@@ -57,3 +63,61 @@ def test_synchronous_calls_run_on_uvloop() -> None:
 def test_as_many_calls_are_in_flight_from_python_as_from_the_command_line() -> None:
     here = CriterionGrader(judge_model_config=LLMConfig("builtin/offline")).max_in_flight
     assert here == inspect.signature(grade).parameters["concurrency"].default == 256
+
+
+NOTEBOOK = """
+import asyncio, sys
+from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric, RubricDataset, evaluate_sync
+dataset = RubricDataset("Why?", Rubric([Criterion(requirement="Is kind.")]))
+for number in range(20):
+    dataset.add_item(f"So {number}.", "", id=str(number))
+grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=sys.argv[1]), max_in_flight=2)
+
+async def cell():  # as in a notebook: a loop is running
+    try:
+        evaluate_sync(dataset, grader, experiments_dir=sys.argv[2], experiment_name="e", show_progress=False)
+    except KeyboardInterrupt:
+        print("interrupted")
+
+loop = asyncio.new_event_loop()  # asyncio.run would take Ctrl-C for itself; a kernel does not
+loop.run_until_complete(cell())
+loop.close()
+"""
+
+
+def test_ctrl_c_in_a_notebook_lets_calls_in_flight_end_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    with LoopbackEndpoint(latency="fixed:0.4").in_thread() as endpoint:
+        command = [sys.executable, "-c", NOTEBOOK, endpoint.base_url, str(tmp_path)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+            while endpoint.counts.requests < 4:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            said, warned = process.communicate(timeout=60)
+        assert (said, process.returncode) == ("interrupted\n", 0)
+        assert "calls in flight have 10 s to end" in warned
+        before = endpoint.counts.requests
+        assert 4 <= before < 20
+        assert endpoint.counts.by_status == {200: before}  # nobody hung up
+        manifest = json.loads((tmp_path / "e" / "manifest.json").read_text())
+        assert (manifest["calls"], len(manifest["completed_indices"]), manifest["error"]) == (
+            before,
+            before,
+            "interrupted",
+        )
+        assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+        assert endpoint.counts.requests == 20
+
+
+def test_a_second_ctrl_c_in_a_notebook_leaves_at_once(tmp_path: Path) -> None:
+    with LoopbackEndpoint(latency="fixed:8.0").in_thread() as endpoint:
+        command = [sys.executable, "-c", NOTEBOOK, endpoint.base_url, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while endpoint.counts.requests < 2:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            assert any("press Ctrl-C again" in line for line in process.stderr)
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=60)[0] == "interrupted\n"
+        assert endpoint.counts.by_status == {}

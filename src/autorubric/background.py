@@ -7,12 +7,14 @@ import atexit
 import gc
 import os
 import threading
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_listeners: ContextVar[list[Callable[[], object]] | None] = ContextVar("listeners", default=None)
 _lock = threading.Lock()
 _runs = 0
 _frozen = False
@@ -23,8 +25,9 @@ _running: tuple[int, asyncio.AbstractEventLoop, threading.Thread] | None = None
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     """What the coroutine returns; works inside a running event loop (a notebook) too, which it blocks.
 
-    All such calls of a process share one loop, so that connections stay open between them. Ctrl-C cancels the
-    coroutine.
+    All such calls of a process share one loop, so that connections stay open between them. The first Ctrl-C is told
+    to whoever listens (`interrupt_heard`), and raised when the coroutine has ended; where nobody does, and at the
+    second one, it cancels the coroutine.
 
     Raises:
         RuntimeError: called from within a coroutine that this function runs, which would wait for itself.
@@ -39,12 +42,42 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     if thread is threading.current_thread():
         coroutine.close()
         raise RuntimeError("a synchronous call cannot be made from within another one; await the async function")
+    listeners: list[Callable[[], object]] = []
+    token = _listeners.set(listeners)  # the task's context is a copy of this one
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    _listeners.reset(token)
     try:
-        return future.result()
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            told = listeners.copy()
+            listeners.clear()
+            for heard in told:
+                loop.call_soon_threadsafe(heard)
+            if told:
+                future.result()
+            raise
     except BaseException:
         future.cancel()
         raise
+
+
+@contextmanager
+def interrupt_heard(heard: Callable[[], object]) -> Iterator[None]:
+    """Call `heard` in the running event loop when Ctrl-C reaches the `wait_for` that runs this coroutine.
+
+    Elsewhere nothing changes.
+    """
+    listeners = _listeners.get()
+    if listeners is None:
+        yield
+        return
+    listeners.append(heard)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # it was told
+            listeners.remove(heard)
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

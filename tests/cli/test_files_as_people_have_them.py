@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -171,3 +174,109 @@ def test_two_columns_that_may_be_the_query_are_refused(folder: Path, capsys: pyt
     says = "alpaca.json: the question may be column 'instruction' or 'input'; say which with --question-column NAME"
     assert says in capsys.readouterr().err
     assert run([*words, "--question-column", "instruction", "--dry-run"]) == 0
+
+
+def test_labels_of_all_kinds_that_do_not_fit_are_named_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rubric, rows = tmp_path / "rubric.json", tmp_path / "rows.jsonl"
+    rubric.write_text('[{"name": "Tone", "requirement": "Is kind."}, {"name": "Length", "requirement": "Is brief."}]')
+    labels: list[Any] = [["MET", "maybe"], ["MET", 3], ["MET"], 7, {"Tone": "MET", "Lenght": "UNMET"}, ["MET", "MET"]]
+    rows.write_text("".join(json.dumps({"submission": "Hello.", "ground_truth": one}) + "\n" for one in labels))
+    command = ["grade", "--submissions", str(rows), "--rubric", str(rubric), "--judge", "builtin/offline"]
+    assert run([*command, "-o", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[2].strip() if number == 0 else line.strip() for number, line in enumerate(told)] == [
+        "5 problems:",
+        f"{rows}:1: ground_truth[1]: invalid verdict 'maybe'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
+        f"{rows}:2: ground_truth[1]: invalid verdict '3'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
+        f"{rows}:3: Ground truth has 1 values, but rubric has 2 criteria",
+        f"{rows}:4: ground_truth must be a list of verdicts, got int",
+        f"{rows}:5: ground_truth: no criterion is called 'Lenght'; did you mean 'Length'?",
+    ]
+
+
+RUBRICS = {
+    "rubric.csv": "name,weight,requirement\nTone,5,Is kind.\nLength,,Is brief.\n",
+    "rubric.tsv": "name\tweight\trequirement\nTone\t5\tIs kind.\nLength\t\tIs brief.\n",
+    "rubric.jsonl": '{"name": "Tone", "weight": 5, "requirement": "Is kind."}\n'
+    '{"name": "Length", "requirement": "Is brief."}\n',
+    "rubric": "- {name: Tone, weight: 5, requirement: Is kind.}\n- {name: Length, requirement: Is brief.}\n",
+    "one.jsonl": '{"criteria": [{"name": "Tone", "weight": 5, "requirement": "Is kind."}, '
+    '{"name": "Length", "requirement": "Is brief."}]}\n',
+}
+
+
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("name", list(RUBRICS))
+def test_a_rubric_may_come_in_any_kind_of_file_and_through_a_pipe(tmp_path: Path, name: str, piped: bool) -> None:
+    source, rows, out = tmp_path / name, tmp_path / "rows.csv", tmp_path / "run"
+    rows.write_text("submission\nHello.\n")
+    if piped:
+        os.mkfifo(source)
+        threading.Thread(target=source.write_text, args=(RUBRICS[name],)).start()
+    else:
+        source.write_text(RUBRICS[name])
+    command = ["grade", "--submissions", str(rows), "--rubric", str(source), "--judge", "builtin/offline"]
+    assert run([*command, "-o", str(out)]) == 0
+    criteria = json.loads((out / "dataset.json").read_text())["rubric"]
+    assert [(one["name"], one["weight"]) for one in criteria] == [("Tone", 5.0), ("Length", 10.0)]
+
+
+def test_a_rubric_in_a_table_is_refused_with_all_that_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, rows = tmp_path / "rubric.csv", tmp_path / "rows.csv"
+    rows.write_text("submission\nHello.\n")
+    source.write_text("name,weight,requirement\nTone,heavy,Is kind.\nLength,1_000,Is brief.\n")
+    command = ["grade", "--submissions", str(rows), "--rubric", str(source), "--judge", "builtin/offline"]
+    assert run([*command, "-o", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert f"{source}: Invalid criterion at index 0" in told and f"{source}: Invalid criterion at index 1" in told
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("q.csv", "question,id\nWhy?,1\n"), ("q.jsonl", '{"question": "Why?"}\n'), ("q.json", '[{"question": "Why?"}]')],
+)
+def test_utf_16_without_a_mark_is_told_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, encoding: str
+) -> None:
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    out = ["--out", str(tmp_path / "run"), "--models", "builtin/offline"]
+    assert run(["synthesize", str(tmp_path / name), *out]) == 2
+    assert f"{name}: the text looks like UTF-16 without a byte order mark; save the file" in capsys.readouterr().err
+
+
+def test_two_columns_that_may_be_the_query_are_named_with_the_flag_that_decides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "queries.csv"
+    source.write_text("question,prompt\nWhy is the sky blue?,Explain.\n")
+    out = ["--out", str(tmp_path / "run"), "--models", "builtin/offline"]
+    assert run(["synthesize", str(source), *out]) == 2
+    told = capsys.readouterr().err
+    assert "may be column 'question' or 'prompt'; say which with --question-column NAME" in told
+    for column, text in (("question", "Why is the sky blue?"), ("prompt", "Explain.")):
+        assert run(["synthesize", str(source), *out, "--question-column", column]) == 0
+        assert json.loads((tmp_path / "run" / "final.jsonl").read_text())["question"] == text
+    answers = tmp_path / "answers.csv"
+    answers.write_text('question,prompt,answer,rubric\nWhy?,Explain.,So.,"[{""requirement"": ""Is kind.""}]"\n')
+    grading = ["grade", str(answers), "--judge", "builtin/offline", "-o", str(tmp_path / "graded")]
+    assert run(grading) == 2
+    assert "may be column 'question' or 'prompt'; say which with --column prompt=NAME" in capsys.readouterr().err
+    assert run([*grading, "--column", "prompt=question"]) == 0
+
+
+def test_an_id_that_is_copied_to_the_results_is_not_used_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "queries.jsonl"
+    ids = ["q1", "q2", "", "q1", ""]
+    source.write_text("".join(json.dumps({"id": one, "question": f"Why {n}?"}) + "\n" for n, one in enumerate(ids)))
+    out = ["--out", str(tmp_path / "run"), "--models", "builtin/offline"]
+    assert run(["synthesize", str(source), *out]) == 2
+    assert f"{source}:4: id 'q1' is used on line 1 already; ids must be unique" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

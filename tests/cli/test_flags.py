@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from autorubric.errors import ConfigError
+from autorubric.jobs.running import RunSettings
 from autorubric.jobs.synthesize import SynthesizeSettings
 from autorubric.settings import config_values
 from autorubric.synthesis.settings import ROLE_FLAGS, SynthesisSettings, lay_settings, settings_from
@@ -21,7 +22,7 @@ def tree(config: dict[str, Any] | None = None, models: str | None = None, **give
 
 
 def test_every_flag_fills_a_setting_that_exists() -> None:
-    own, run = SynthesisSettings.model_fields, set(SynthesizeSettings.__mro__[1].model_fields)
+    own, run = SynthesisSettings.model_fields, set(RunSettings.model_fields)
     alone = {"models", "dry_run", "start_over", "export_only", "show", "notice"}
     assert set(SynthesizeSettings.model_fields) - run - alone == (set(own) - {"out"}) | set(ROLE_FLAGS)
     values: dict[str, Any] = {

@@ -156,3 +156,25 @@ def test_a_port_that_is_taken_and_a_directory_in_use_are_named(
     with serving(*flags):
         assert run([*command, "--port", "0"]) == 1
     assert "is in use by process" in capsys.readouterr().err
+
+
+def test_a_service_that_lost_its_ledger_starts_over_and_counts_what_was_spent_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    with LoopbackProcess() as judge:
+        flags = ["--judge", f"j@{judge.base_url}", "-o", str(out)]
+        with serving(*flags) as (process, url):
+            assert [asked(url, f"text {n}")[0] for n in range(3)] == [200] * 3
+            process.kill()
+        (out / "ledger" / "ledger.sqlite").unlink()
+        told = r"is missing, but spent\.json knows of 3 calls; .*--start-over"
+        with pytest.raises(AssertionError, match=told), serving(*flags):
+            pass
+        counts = judge.stats()
+        spent = counts["prompt_tokens"] + counts["completion_tokens"]
+        with serving(*flags, "--start-over", "--budget-tokens", str(spent)) as (process, url):
+            status, answer = asked(url, "another text")
+            assert f"{spent:,} spent, and the next call may cost" in json.dumps(answer), status
+            process.kill()
+        assert judge.stats()["requests"] == 3

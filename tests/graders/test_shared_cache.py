@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -69,7 +72,7 @@ def test_graders_of_one_process_share_the_replies_of_one_cache(tmp_path: Path) -
         assert endpoint.counts.requests == 2
         for grader in (first, second):
             grader.close()
-    assert {path.name for path in tmp_path.iterdir()} == {"ledger.sqlite", "write.lock"}
+    assert {path.name for path in tmp_path.iterdir()} == {"ledger.sqlite", "write.lock", "claims.lock"}
 
 
 def test_processes_find_what_the_others_recorded_in_one_cache(tmp_path: Path) -> None:
@@ -97,6 +100,65 @@ def test_processes_find_what_the_others_recorded_in_one_cache(tmp_path: Path) ->
         assert KIND.grade_sync("three", here).score == 1.0
         assert endpoint.counts.requests == 4
         here.close()
+
+
+async def test_graders_of_one_process_that_ask_the_same_at_the_same_time_pay_once(tmp_path: Path) -> None:
+    with LoopbackEndpoint(latency="fixed:0.3").in_thread() as endpoint:
+        graders = [a_grader(tmp_path, endpoint) for _ in range(3)]
+        reports = await asyncio.gather(*(KIND.grade("Hello.", grader) for grader in graders for _ in range(2)))
+        assert [report.score for report in reports] == [1.0] * 6
+        # In another thread, under a loop of its own:
+        again, other = await asyncio.gather(
+            KIND.grade("Good day.", graders[0]), asyncio.to_thread(KIND.grade_sync, "Good day.", graders[1])
+        )
+        assert again.score == other.score == 1.0
+        assert endpoint.counts.requests == 2
+        for grader in graders:
+            grader.close()
+
+
+async def test_where_the_first_of_two_equal_calls_fails_the_second_is_made(tmp_path: Path) -> None:
+    with LoopbackEndpoint(latency="fixed:0.2", faults=["500"]).in_thread() as endpoint:
+        config = LLMConfig("judge", api_base=endpoint.base_url, cache_enabled=True, cache_dir=tmp_path, max_retries=0)
+        graders = [CriterionGrader(judge_model_config=config) for _ in range(2)]
+        reports = await asyncio.gather(*(KIND.grade("Hello.", grader) for grader in graders))
+        assert sorted(report.error is None for report in reports) == [False, True]
+        assert endpoint.counts.requests == 2
+        for grader in graders:
+            grader.close()
+
+
+def test_processes_that_ask_the_same_at_the_same_time_pay_once(tmp_path: Path) -> None:
+    with LoopbackEndpoint(latency="fixed:0.2").in_thread() as endpoint:
+        words = [sys.executable, "-c", GRADES, str(tmp_path), endpoint.base_url]
+        texts = "".join(f"text {number}\n" for number in range(8))
+        pipe = subprocess.PIPE
+        children = [subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, env=ENVIRONMENT) for _ in range(3)]
+        for child in children:  # all have imported the package and opened the cache
+            assert child.stdin is not None and child.stdout is not None
+            print("warm", file=child.stdin, flush=True)
+            assert child.stdout.readline() == "1.0\n"
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write(texts)
+            child.stdin.flush()
+        assert [child.communicate()[0] for child in children] == ["1.0\n" * 8] * 3
+        assert endpoint.counts.requests == 9
+
+
+def test_a_killed_process_lets_go_of_the_request_that_it_had_under_way(tmp_path: Path) -> None:
+    with LoopbackEndpoint(latency="fixed:1.0").in_thread() as endpoint:
+        words = [sys.executable, "-c", GRADES, str(tmp_path), endpoint.base_url]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, text=True, env=ENVIRONMENT) as there:
+            assert there.stdin is not None
+            print("Hello.", file=there.stdin, flush=True)
+            while endpoint.counts.requests == 0:
+                time.sleep(0.01)
+            here = a_grader(tmp_path, endpoint)
+            threading.Timer(0.2, there.kill).start()
+            assert KIND.grade_sync("Hello.", here).score == 1.0
+            here.close()
+        assert endpoint.counts.requests == 2
 
 
 def test_processes_that_write_at_the_same_time_lose_and_corrupt_nothing(tmp_path: Path) -> None:

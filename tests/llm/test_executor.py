@@ -172,7 +172,7 @@ def test_a_call_cut_off_by_the_end_of_the_loop_counts_with_its_worst_case(tmp_pa
         asyncio.run(main(ledger))
     with Ledger.open(tmp_path) as ledger:
         # 10 + 90 tokens at half a cent
-        assert ledger.spent() == (1, 100, 0.5, 0)
+        assert ledger.spent() == (1, 100, 0.5, 0, 0)
         assert next(ledger.failures()).failure.kind == "stopped"
 
 

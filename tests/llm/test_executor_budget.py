@@ -106,7 +106,7 @@ async def test_a_failure_that_was_never_billed_costs_the_budget_nothing(failure:
     with Ledger.in_memory() as ledger:
         executor = Executor(ledger, Budget(usd=1.0))
         await executor.ask(MeteredModel(lambda request: failure), question(0))
-        assert ledger.spent() == (1, 0, 0.0, 0)
+        assert ledger.spent() == (1, 0, 0.0, 0, 0)
         assert await ask_all(executor, MeteredModel(paid_30), 1) == ["ok"]
 
 
@@ -129,13 +129,13 @@ async def test_the_usage_of_a_reply_that_could_not_be_used_counts_instead_of_the
     filtered = Failure("refusal", "content filter", reply=Reply("", usage=Usage(10, 5)))
     with Ledger.in_memory() as ledger:
         await Executor(ledger, Budget(usd=1.5)).ask(MeteredModel(lambda request: filtered), question(1))
-        assert ledger.spent() == (1, 15, 0.15, 0)
+        assert ledger.spent() == (1, 15, 0.15, 0, 0)
 
 
 async def test_a_reply_without_usage_counts_with_its_worst_case() -> None:
     with Ledger.in_memory() as ledger:
         await Executor(ledger, Budget(usd=1.5)).ask(MeteredModel(lambda request: Reply("MET")), question(1))
-        assert ledger.spent() == (1, 100, 1.0, 0)
+        assert ledger.spent() == (1, 100, 1.0, 0, 0)
 
 
 async def test_attempts_that_were_sent_again_count_with_their_worst_case_beside_the_reply() -> None:
@@ -159,7 +159,7 @@ async def test_worst_cases_are_recorded_without_a_budget_too() -> None:
     with Ledger.in_memory() as ledger:
         timeout = Failure("timeout", "no answer in 60 s")
         await Executor(ledger).ask(MeteredModel(lambda request: timeout, resends=1), question(1))
-        assert ledger.spent() == (1, 200, 2.0, 0)
+        assert ledger.spent() == (1, 200, 2.0, 0, 0)
 
 
 async def test_what_no_budget_can_bound_is_refused_before_it_is_sent() -> None:

@@ -163,6 +163,20 @@ def test_verl_finds_a_plain_coroutine_function_that_returns_the_same_numeric_key
     assert all(type(value) is float for value in (*first.values(), *second.values()))
 
 
+def test_verl_sends_a_key_over_plain_http_to_a_remote_host_only_where_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOUSE_KEY", "planted-key")
+    remote = {"judge": "judge", "base_url": "http://192.0.2.1:9/v1", "api_key_env": "HOUSE_KEY"}
+    with pytest.raises(ConfigError, match="plain HTTP"):
+        verl_call("x", **remote)
+    assert verl._source((*remote.items(), ("allow_plain_http", True)))
+    service = {"service": "http://192.0.2.1:9", "token_env": "HOUSE_KEY"}
+    with pytest.raises(ConfigError, match="plain HTTP"):
+        verl_call("x", **service)
+    assert verl._source((*service.items(), ("allow_plain_http", True)))
+
+
 def test_verl_s_failures_raise_by_default_and_none_is_refused() -> None:
     down = {"judge": "judge", "base_url": "http://127.0.0.1:9/v1"}
     with pytest.raises(ConfigError, match="verl takes no None"):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from autorubric.background import interrupt_heard
 from autorubric.llm.executor import Executor
-from autorubric.runs.progress import GRACE_SECONDS, Stop, Stoppable
+from autorubric.runs.progress import GRACE_SECONDS, STOPPING, Stop, Stoppable
 from autorubric.system.signals import ending_heard
 
 
@@ -30,11 +30,7 @@ class KeyboardStop(Stop):
                 file=sys.stderr,
             )
             raise KeyboardInterrupt
-        print(
-            f"\nstopping: calls in flight have {GRACE_SECONDS:.0f} s to end, then everything is saved; "
-            "press Ctrl-C again to leave at once",
-            file=sys.stderr,
-        )
+        print(STOPPING, file=sys.stderr)
         self()
 
 
@@ -60,11 +56,9 @@ class Interruptible(Protocol):
 def interruptible(run: Interruptible) -> Iterator[None]:
     """Let Ctrl-C (or SIGTERM) end the run in good order, and a second one at once.
 
-    Only the main thread receives signals. On another one (in a notebook), whoever waits for the run cancels it.
+    Only the main thread receives signals. On another one (in a notebook), the synchronous call that
+    waits for the run passes the first Ctrl-C on, and cancels the run at the second one.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -74,14 +68,10 @@ def interruptible(run: Interruptible) -> Iterator[None]:
                 file=sys.stderr,
             )
             raise KeyboardInterrupt
-        print(
-            f"\nstopping: calls in flight have {GRACE_SECONDS:.0f} s to end, then everything is saved; "
-            "press Ctrl-C again to leave at once",
-            file=sys.stderr,
-        )
+        print(STOPPING, file=sys.stderr)
         run.interrupt()
         if run.executor is not None:
             loop.call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
 
-    with ending_heard(interrupt):
+    with interrupt_heard(interrupt), ending_heard(interrupt):
         yield

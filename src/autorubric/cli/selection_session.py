@@ -16,7 +16,7 @@ from autorubric.cli.selection_report import print_selection, print_selection_est
 from autorubric.errors import InputError
 from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
 from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
-from autorubric.evaluation.plan import ExperimentPlan, experiment
+from autorubric.evaluation.plan import ExperimentPlan, coming_generation, experiment
 from autorubric.evaluation.result import ItemResult
 from autorubric.evaluation.run import EvaluationRun
 from autorubric.graders.criterion_grader import CriterionGrader
@@ -116,7 +116,7 @@ class SelectionSession:
     async def run(self) -> int:
         """Carry the command out and return its exit status."""
         labels = await self._announced()
-        with run_folder(self.out, _FILES, self.sources) as folder:
+        with run_folder(self.out, _FILES, self.sources, start_over=not self.resume) as folder:
             status = await self._selected(labels)
             folder.refused = status == EXIT_INPUT
         return status
@@ -157,7 +157,7 @@ class SelectionSession:
             lengths = {total.role: _reply_length(total) for total in ledger.totals()}
             if isinstance(self.candidates, Sampling):
                 async with open_models(self.candidates.configs, self.limits.in_flight) as models:
-                    run = self._sampling_run(self.candidates, models, Executor(ledger), _generation(ledger))
+                    run = self._sampling_run(self.candidates, models, Executor(ledger), self._generation(ledger))
                     rows, candidates = estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
             else:
                 candidates = list(self.candidates)
@@ -168,6 +168,7 @@ class SelectionSession:
                 Executor(ledger),
                 judged,
                 share_equal=self.share_equal,
+                generation=coming_generation(ledger, start_over=not self.resume),
             )
         print_selection_estimate(rows, len(self.queries), len(candidates))
         return 0
@@ -203,9 +204,8 @@ class SelectionSession:
             ledger = stack.enter_context(open_ledger(self.out, start_over=not self.resume))
             async with open_models(sampling.configs, self.limits.in_flight) as models:
                 executor = Executor(ledger, self.limits.budget(ledger))
-                generation = _generation(ledger)
-                if not self.resume and any(total.role == ROLE for total in ledger.totals()):
-                    generation += 1
+                generation = self._generation(ledger)
+                if not self.resume:
                     ledger.keep_note(_GENERATION, generation)
                 run = self._sampling_run(sampling, models, executor, generation)
                 with interruptible(run):
@@ -261,6 +261,11 @@ class SelectionSession:
             found.setdefault(index, Scored(candidate, None, f"stopped: {run.stopped}", index))
         return [found[index] for index in sorted(found)], failures, _Ending.of(run), totals
 
+    def _generation(self, ledger: Ledger) -> int:
+        """How often everything was sampled anew when the next run is made, that run included."""
+        once_more = not self.resume and any(total.role == ROLE for total in ledger.totals())
+        return int(ledger.find_note(_GENERATION) or 0) + once_more
+
     def _sampling_run(
         self, sampling: Sampling, models: Mapping[str, Model], executor: Executor, generation: int
     ) -> SamplingRun:
@@ -282,11 +287,6 @@ def _state(executor: Executor | None, stage: str, rows: int, done: int, failed: 
     activity = list(executor.snapshot().values()) if executor is not None else []
     state = StageState(stage, done, sum(a.in_flight for a in activity), failed)
     return RunState.of(rows, done + failed, [state], activity)
-
-
-def _generation(ledger: Ledger) -> int:
-    """How often everything was sampled anew."""
-    return int(ledger.find_note(_GENERATION) or 0)
 
 
 def _reply_length(total: Totals) -> float | None:

@@ -44,6 +44,14 @@ _Factor = Annotated[float, typer.Option("--overlong-factor", help="The whole pen
 _Second = Annotated[str | None, typer.Option("--second-judge", help="MODEL or MODEL@BASE_URL to compare with.")]
 _Share = Annotated[float, typer.Option("--second-share", help="Share of submissions that it sees too.")]
 
+_StartOver = Annotated[
+    bool,
+    typer.Option(
+        "--start-over",
+        help="Go on with a new ledger where this one is lost or damaged. What was spent before still counts.",
+    ),
+]
+
 
 def serve(
     context: typer.Context,
@@ -78,6 +86,7 @@ def serve(
     evidence: flags.Evidence = False,
     few_shot: flags.FewShot = 0,
     training_data: flags.Training = None,
+    start_over: _StartOver = False,
     wait: flags.Wait = False,
     budget_usd: flags.Usd = None,
     budget_tokens: flags.Tokens = None,
@@ -135,9 +144,10 @@ async def _serve(given: dict[str, Any]) -> int:
         given["grace"],
         given["prefix_first"],
         given["wait"],
+        given["start_over"],
         {"formula": rule.formula, "gates": list(rule.gates), "overlong": rule.overlong and asdict(rule.overlong)},
     )
-    with run_folder(given["out"], (MANIFEST_FILE,)):
+    with run_folder(given["out"], (MANIFEST_FILE,), start_over=given["start_over"]):
         desk = await serve_rewards(settings, grader, rule, second, _announced)
     _print_end(desk, given["out"])
     return 0

@@ -83,7 +83,9 @@ def item_records(
         return
     if not columns:
         return
-    named = {role: guess.column(role, names, columns, only=role == "rubric") for role, names in _ROLES.items()}
+    named = {
+        role: guess.column(role, names, columns, only=role in ("rubric", "prompt")) for role, names in _ROLES.items()
+    }
     if named["submission"] is None:
         flag = guess.flag.format(role="submission")
         raise InputError(

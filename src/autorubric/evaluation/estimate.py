@@ -8,6 +8,7 @@ from typing import Any
 
 from autorubric.dataset import RubricDataset
 from autorubric.evaluation.copies import copies_in
+from autorubric.evaluation.run import DRAWS_A_GENERATION
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.limits import started
@@ -61,6 +62,7 @@ async def estimate(
     reply_tokens: float = REPLY_TOKENS,
     *,
     share_equal: bool = False,
+    generation: int = 0,
 ) -> list[ModelEstimate]:
     """The calls that a run would make, model by model.
 
@@ -72,8 +74,9 @@ async def estimate(
         executor: finds what is on record; makes no call here.
         reply_tokens: the expected length of a reply.
         share_equal: equal items share their replies.
+        generation: how often everything was requested again (`coming_generation`).
     """
-    counter = _Counter(executor, reply_tokens)
+    counter = _Counter(executor, reply_tokens, generation)
     copies = {} if share_equal else copies_in(dataset)
     for index, item in enumerate(dataset):
         rubric = dataset.get_item_rubric(index)
@@ -86,10 +89,11 @@ async def estimate(
 class _Counter:
     """An `Ask` that counts instead of asking."""
 
-    def __init__(self, executor: Executor, reply_tokens: float) -> None:
+    def __init__(self, executor: Executor, reply_tokens: float, generation: int) -> None:
         self.found: dict[int, ModelEstimate] = {}
         self._executor = executor
         self._reply_tokens = reply_tokens
+        self._draws = generation * DRAWS_A_GENERATION
         self._counted: set[bytes] = set()
 
     async def __call__(
@@ -99,6 +103,7 @@ class _Counter:
         read: Callable[[Reply], Answer[Any] | Unreadable],
         follow_up: FollowUp,
     ) -> Answer[Any] | Failure:
+        request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))
         reply = self._executor.find(model, request)
         answer = None if reply is None else read(reply)

@@ -96,7 +96,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             before,
             window=_window(plan),
             prefix_first=plan.prefix_first,
-            generation=_generation(ledger, anew=not plan.resume),
+            generation=_generation(ledger, start_over=not plan.resume),
             copies={} if plan.share_equal else copies_in(plan.dataset),
         )
         models: Mapping[str, Model] = {}
@@ -199,12 +199,22 @@ def _window(plan: ExperimentPlan) -> int:
     return plan.grader.max_in_flight if isinstance(plan.grader, CriterionGrader) else WINDOW
 
 
-def _generation(ledger: Ledger | None, *, anew: bool) -> int:
-    """How often everything was asked anew, this time included."""
+def coming_generation(ledger: Ledger, *, start_over: bool) -> int:
+    """How often everything was requested again when the next run is made, that run included; nothing is kept.
+
+    Example:
+        >>> with Ledger.in_memory() as ledger:
+        ...     coming_generation(ledger, start_over=True)
+        0
+    """
+    return int(ledger.find_note("generation") or 0) + bool(start_over and ledger.count)
+
+
+def _generation(ledger: Ledger | None, *, start_over: bool) -> int:
+    """The same, kept."""
     if ledger is None:
         return 0
-    generation = int(ledger.find_note("generation") or 0)
-    if anew and ledger.count:
-        generation += 1
+    generation = coming_generation(ledger, start_over=start_over)
+    if start_over:
         ledger.keep_note("generation", generation)
     return generation

@@ -118,6 +118,7 @@ def decode(data: bytes, where: str) -> str:
     for mark, name in _FOREIGN_MARKS:
         if data.startswith(mark):
             raise InputError(f"{where}: the text is {name}; save the file as UTF-8")
+    refuse_unmarked(data[:4], where)
     for mark, name in _PACKED:
         if data.startswith(mark):
             raise InputError(f"{where}: the file is packed ({name}); unpack it first")
@@ -130,3 +131,23 @@ def decode(data: bytes, where: str) -> str:
         column = start - (data.rfind(b"\n", 0, start) + 1) + 1
         place = f"{where}:{line}: byte 0x{data[start]:02x} at column {column}"
         raise InputError(f"{place} is not UTF-8; save the file as UTF-8") from None
+
+
+def refuse_unmarked(head: bytes, where: str) -> None:
+    """Refuse a text whose first characters are UTF-16 without a byte order mark.
+
+    Args:
+        head: its first four bytes.
+        where: what to call it in a message.
+
+    Raises:
+        InputError: every other byte is NUL.
+
+    Example:
+        >>> refuse_unmarked(b"id,q", "rows.csv")
+        >>> refuse_unmarked("id".encode("utf-16-le"), "rows.csv")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: rows.csv: the text looks like UTF-16 without a byte order mark; save ...
+    """
+    if bytes(map(bool, head)) in (b"\1\0\1\0", b"\0\1\0\1"):
+        raise InputError(f"{where}: the text looks like UTF-16 without a byte order mark; save the file as UTF-8")

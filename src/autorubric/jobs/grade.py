@@ -18,7 +18,7 @@ from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable
 from autorubric.errors import InputError
 from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
 from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
-from autorubric.evaluation.plan import ExperimentPlan
+from autorubric.evaluation.plan import ExperimentPlan, coming_generation
 from autorubric.evaluation.result import EvalResult, EvalTimingStats
 from autorubric.evaluation.runner import run_experiment
 from autorubric.evaluation.tables import FORMATS, columns_with, result_rows, write_table
@@ -164,7 +164,7 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
         if settings.dry_run:
             return await _estimated(dataset, grader, settings)
         files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in settings.format))
-        with run_folder(out, files, settings.sources()):
+        with run_folder(out, files, settings.sources(), start_over=settings.start_over):
             return await _graded(dataset, grader, settings)
 
 
@@ -221,7 +221,14 @@ async def _estimated(dataset: RubricDataset, grader: CriterionGrader, settings: 
         replies = [row for row in ledger.totals() if row.calls > row.failed]
         calls = sum(row.calls - row.failed for row in replies)
         length = sum(row.usage.completion_tokens for row in replies) / calls if calls else REPLY_TOKENS
-        rows = await estimate(dataset, grader, Executor(ledger), length, share_equal=settings.share_equal)
+        rows = await estimate(
+            dataset,
+            grader,
+            Executor(ledger),
+            length,
+            share_equal=settings.share_equal,
+            generation=coming_generation(ledger, start_over=settings.start_over),
+        )
     now = datetime.now(UTC)
     timing = EvalTimingStats.from_durations([], 0.0)
     return EvalResult([], len(dataset), 0, 0, None, None, timing, now, now, estimate=rows)

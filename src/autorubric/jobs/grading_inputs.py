@@ -11,8 +11,9 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
+from autorubric.files.numbers import as_number
 from autorubric.jobs.submissions import Submissions, dataset_in, is_rows
-from autorubric.rows import is_stream
+from autorubric.rows import is_stream, row_file, without_nulls
 
 
 def dataset_of(
@@ -63,10 +64,10 @@ def _dataset_of_rows(
     prompt: str | None,
     columns: Mapping[str, str],
 ) -> RubricDataset:
-    criteria = Rubric.from_file(rubric) if isinstance(rubric, str | Path) else rubric
+    criteria = rubric_in(Path(rubric)) if isinstance(rubric, str | Path) else rubric
     if isinstance(submissions, str | Path):
         path = Path(submissions)
-        source = Submissions(path, columns, criteria is None)
+        source = Submissions(path, columns, criteria)
         items, where, name = source.items(), str(path), _name(path)
         for note in source.notes:
             warnings.warn(note, UserWarning, stacklevel=2)
@@ -85,6 +86,42 @@ def _dataset_of_rows(
         return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=name)
     except InputError as error:
         raise InputError(f"{where}: {problem}" for problem in error.problems) from None
+
+
+def rubric_in(path: Path) -> Rubric:
+    r"""The rubric in an input of any kind; in a table and in JSON Lines each row is a criterion.
+
+    Raises:
+        InputError: it cannot be read, or a criterion is wrong.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rubric.csv"
+        >>> _ = path.write_text("name,weight,requirement\nTone,5,Is kind.\n")
+        >>> rubric_in(path)[0]
+        Criterion(weight=5.0, requirement='Is kind.', name='Tone')
+    """
+    found = row_file(path, what="Rubric file")
+    if found.is_document:
+        value = found.document()
+    else:
+        problems: list[str] = []
+        rows = [without_nulls(record.fields) for record in found.rows(problems)]
+        if problems:
+            raise InputError(problems)
+        value = rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
+        if found.is_table:
+            value = [{name: _cell(name, cell) for name, cell in row.items() if cell != ""} for row in rows]
+    try:
+        return Rubric.from_dict(value)
+    except InputError as error:
+        raise InputError(f"{found.name}: {problem}" for problem in error.problems) from None
+
+
+def _cell(name: str, cell: Any) -> Any:
+    """A cell of a table of criteria: weights are numbers there, although CSV holds texts only."""
+    number = as_number(cell) if name == "weight" and isinstance(cell, str) else None
+    return cell if number is None else number
 
 
 def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item_rows import COLUMN_FLAG, ROLES, item_records
 from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable, is_label_table
 from autorubric.errors import InputError
@@ -32,13 +33,13 @@ class Submissions:
     Attributes:
         path: where it is.
         columns: columns that the user named, by what they hold.
-        own_rubrics: whether rows bring their rubrics, rather than one for all being given.
+        rubric: the rubric of all rows; None where each row brings its own.
         notes: takes a sentence for each column that was guessed.
     """
 
     path: Path
     columns: Mapping[str, str] = field(default_factory=dict)
-    own_rubrics: bool = False
+    rubric: Rubric | None = None
     notes: list[str] = field(default_factory=list)
 
     def items(self) -> list[DataItem]:
@@ -57,7 +58,7 @@ class Submissions:
         if problems or not items:
             raise InputError(problems or f"{self.path}: no submissions in it")
         bare = sum(item.rubric is None for item in items)
-        if bare and self.own_rubrics:
+        if bare and self.rubric is None:
             advice = "pass --rubric FILE for all of them, or name the column with --column rubric=NAME"
             raise InputError(f"{self.path}: {bare} of {len(items)} rows have no rubric; {advice}")
         return items
@@ -81,13 +82,23 @@ class Submissions:
 
     def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
         """The item of a row; none after adding to `problems` what is wrong with it."""
-        found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.own_rubrics)]
+        found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.rubric is None)]
+        found += self._label_problems(record)
         if not found:
             try:
                 yield _made(record)
             except InputError as error:
                 found = [_placed(problem, record.where) for problem in error.problems]
         problems += found
+
+    def _label_problems(self, record: Record) -> list[str]:
+        """What is wrong with a row's labels for the common rubric; labels for a row's own are read with the row."""
+        labels = record.fields.get("ground_truth")
+        if self.rubric is None or labels is None:
+            return []
+        found: list[str] = []
+        GroundTruthReader(self.rubric).read(labels, found)
+        return [f"{record.where}: {problem}" for problem in found]
 
 
 def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:

@@ -342,5 +342,10 @@ def _check_limits(usd: float | None, tokens: int | None, before: Spent) -> None:
             f"{before.unpriced:,} recorded calls have no known price, so a budget in dollars cannot count "
             "them; give the budget in tokens, or start in a new run directory"
         )
+    if before.lost and (usd is not None or tokens is not None):
+        problems.append(
+            f"what {before.lost:,} calls cost is not known, because their records are lost, so a budget cannot count "
+            "them; restore the ledger from a copy, or start in a new run directory"
+        )
     if problems:
         raise ConfigError(problems)

@@ -109,7 +109,8 @@ class Executor:
             self._tally.refused(request.role)
             return refusal
         self._limits.note_sent(model, request)
-        flight = asyncio.create_task(self._call(key, model, request))
+        call = self._claimed_call if self.ledger.claims.needed else self._call
+        flight = asyncio.create_task(call(key, model, request))
         self._flights[key] = flight
         flight.add_done_callback(lambda done: self._land(key, done))
         return await self._landed(flight)
@@ -243,6 +244,15 @@ class Executor:
         if not flight.cancelled():
             # All who waited may be gone; asking for the exception keeps the loop from complaining then.
             flight.exception()
+
+    async def _claimed_call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
+        """The reply that another executor on the same records has brought meanwhile, or the call's own."""
+        async with self.ledger.claims.held(key, lambda: self._refusal(model) is not None):
+            recorded = self.ledger.find(key)
+            if recorded is not None:
+                self._tally.hit(request.role)
+                return recorded
+            return await self._call(key, model, request)
 
     async def _call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
         async with self._gate:

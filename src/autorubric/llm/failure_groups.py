@@ -18,20 +18,23 @@ _MOST_ITEMS = 3
 _VARIOUS = "various reasons"
 
 _ADVICE: dict[str, str] = {
-    "auth": "check the key; --api-key-env names its variable",
+    "auth": "check the key; --api-key-env (in Python: api_key_env) names its variable",
     "quota": "the account has no credit left; add some and run the command again",
     "unreachable": "try: autorubric doctor --base-url URL",
     "no_model": "try: autorubric doctor --model MODEL@BASE_URL",
     "rejected": "shorten the texts, or use a model that takes such requests",
-    "rate_limit": "try a lower --concurrency, or run the command again later",
-    "server": "look at the server's log; try a lower --concurrency if it is overloaded, else another model",
+    "rate_limit": "try a lower --concurrency (in Python: max_in_flight), or run the command again later",
+    "server": (
+        "look at the server's log; try a lower --concurrency (in Python: max_in_flight) if it is overloaded, "
+        "else another model"
+    ),
     "network": "check the server and the network, and run the command again",
-    "timeout": "try a higher --timeout or a lower --concurrency",
+    "timeout": "try a higher --timeout or a lower --concurrency (in Python: timeout, max_in_flight)",
     "refusal": "the model or its filter refuses these texts; try another model",
-    "truncated": "try a higher --max-tokens-ceiling",
+    "truncated": "try a higher --max-tokens-ceiling (in Python: max_tokens_ceiling)",
     "empty": "see whole replies with --log-json FILE --log-prompts; try another model",
     "unreadable": "see whole replies with --log-json FILE --log-prompts; try a model that keeps to the format",
-    "budget": "raise --budget-usd or --budget-tokens",
+    "budget": "raise --budget-usd or --budget-tokens (in Python: budget_usd, budget_tokens)",
     "check": "change the check or the submission",
 }
 _NOT_MADE = frozenset({"budget", "stopped"})
@@ -63,7 +66,7 @@ class FailureGroup:
 
         Example:
             >>> FailureGroup("", "timeout", "no reply", 1, ["7"]).line("judgment")
-            '1 judgment failed: timeout: no reply (item 7); try a higher --timeout or a lower --concurrency'
+            '1 judgment failed: timeout: no reply (item 7); try a higher --timeout or a lower --concurrency (in ...'
             >>> FailureGroup("merge", "server", "m: HTTP 500: out of memory", 9, ["3", "7", "8"]).line("row")
             "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
         """

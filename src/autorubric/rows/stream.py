@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO
 
 from autorubric.errors import InputError
 from autorubric.files.descriptors import unreadable
-from autorubric.files.text import size_of_plain
+from autorubric.files.text import refuse_unmarked, size_of_plain
 from autorubric.system.files import WITHOUT_WAITING, wait_again
 from autorubric.system.files import opened as opened_file
 
@@ -122,6 +122,7 @@ def _recoded(buffered: io.BufferedReader, name: str) -> BinaryIO:
     head = buffered.peek(4)[:4]
     if head.startswith(_UTF32):
         raise InputError(f"{name}: the text is UTF-32; save the file as UTF-8")
+    refuse_unmarked(head, name)
     if head.startswith(codecs.BOM_UTF8):
         buffered.read(3)
     if head[:2] not in _UTF16:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from autorubric.background import interrupt_heard
 from autorubric.llm.executor import Executor
 from autorubric.llm.tally import Activity
 
@@ -113,6 +115,12 @@ async def reported(progress: Progress | None, state: Callable[[], RunState]) -> 
         progress(state())
 
 
+STOPPING = (
+    f"\nstopping: calls in flight have {GRACE_SECONDS:.0f} s to end, then everything is saved; "
+    "press Ctrl-C again to leave at once"
+)
+
+
 class Stoppable(Protocol):
     """A run that can be stopped."""
 
@@ -156,9 +164,15 @@ class Stop:
         if self.requested:
             self()
         try:
-            yield
+            with interrupt_heard(self._heard):
+                yield
         finally:
             self._running = None
+
+    def _heard(self) -> None:
+        """End the run at the Ctrl-C that a synchronous call in a notebook passes on."""
+        print(STOPPING, file=sys.stderr)
+        self()
 
     @staticmethod
     def _end(loop: asyncio.AbstractEventLoop, run: Stoppable) -> None:

@@ -14,9 +14,9 @@ from autorubric.errors import InputError, LedgerError
 from autorubric.files.text import size_of_plain
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
-from autorubric.llm.records.tables import has_tables
+from autorubric.llm.records.tables import START_OVER, has_tables
 from autorubric.llm.records.view import opened_to_look
-from autorubric.runs.run_ledger import LEDGER_FOLDER
+from autorubric.runs.run_ledger import LEDGER_FOLDER, SPENT_FILE
 
 _SQLITE = b"SQLite format 3\0"
 
@@ -35,13 +35,16 @@ class RunFolder:
 
 
 @contextmanager
-def run_folder(out: Path, files: Iterable[str], sources: Iterable[Path] = ()) -> Iterator[RunFolder]:
+def run_folder(
+    out: Path, files: Iterable[str], sources: Iterable[Path] = (), *, start_over: bool = False
+) -> Iterator[RunFolder]:
     """Make a run directory where there is none; where the run is refused, what was made is taken away again.
 
     Args:
         out: the directory.
         files: names of the files that the run will write into it.
         sources: files and folders that the run reads.
+        start_over: a ledger that cannot be read is no problem, because the run moves it aside.
 
     Raises:
         InputError: it cannot be made or written, something else stands where a file will, or a source would be
@@ -56,6 +59,8 @@ def run_folder(out: Path, files: Iterable[str], sources: Iterable[Path] = ()) ->
         False
     """
     _check(out, tuple(files), sources)
+    if not start_over:
+        _refuse_no_ledger(out / LEDGER_FOLDER / FILE_NAME)
     made = _made(out)
     folder = RunFolder(out)
     try:
@@ -73,7 +78,7 @@ def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
         if os.path.lexists(place) and not os.path.isdir(place):  # noqa: PTH112 (a name that is too long is no error here)
             raise InputError(f"{place} is no directory; pass another --out")
     problems = []
-    for name in (*files, f"{LEDGER_FOLDER}/{FILE_NAME}", f"{LEDGER_FOLDER}/{LOCK_NAME}"):
+    for name in (*files, SPENT_FILE, f"{LEDGER_FOLDER}/{FILE_NAME}", f"{LEDGER_FOLDER}/{LOCK_NAME}"):
         try:
             size_of_plain(out / name)
         except FileNotFoundError:
@@ -84,7 +89,6 @@ def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
         raise InputError(problems)
     for source in sources:
         _refuse_overwriting(out, files, source)
-    _refuse_no_ledger(out / LEDGER_FOLDER / FILE_NAME)
 
 
 def _refuse_overwriting(out: Path, files: tuple[str, ...], source: Path) -> None:
@@ -103,14 +107,17 @@ def _refuse_no_ledger(path: Path) -> None:
     except OSError:
         return
     if head and head != _SQLITE:
-        raise InputError(f"{path}: is no ledger; move it away, or pass another --out")
+        raise InputError(
+            f"{path}: is not a ledger, or its first bytes are damaged; pass another --out, restore it from a copy, "
+            f"or {START_OVER}"
+        )
     try:
         with closing(opened_to_look(path)) as connection:
             has_tables(connection, str(path))
     except LedgerError as error:
         raise InputError(str(error)) from error
     except sqlite3.Error:
-        return  # what is damaged is mended, or told, where it is opened to be written
+        return  # damage is repaired or reported where the ledger is opened for writing
 
 
 def _made(out: Path) -> Path | None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from autorubric.errors import LedgerError
 from autorubric.files.atomic import remove_drafts
+from autorubric.llm.records.accounts import LOST, Spent
 from autorubric.llm.records.ledger import FILE_NAME, LINGER, Ledger
 from autorubric.llm.records.lock import WRITE_LOCK
 from autorubric.llm.records.recovery import MARK, set_aside
+from autorubric.llm.records.spent_file import SpentFile
+from autorubric.llm.records.tables import UnreadableLedgerError
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 
 LEDGER_FOLDER = "ledger"
+SPENT_FILE = "spent.json"
 _LOG = logging.getLogger("autorubric.ledger")
 
 
@@ -23,7 +27,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
     Args:
         directory: the run directory.
         start_over: go on where the recorded replies are lost. A ledger that cannot be read is kept under another
-            name.
+            name. What the lost calls cost stays in `Ledger.spent`.
         linger: see `Ledger.open`.
 
     Raises:
@@ -39,29 +43,61 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         autorubric.errors.LedgerError: .../ledger/ledger.sqlite is missing, but manifest.json knows of 120 calls; ...
     """
     remove_drafts(directory)
-    folder = directory / LEDGER_FOLDER
+    folder, file = directory / LEDGER_FOLDER, SpentFile(directory / SPENT_FILE)
     manifest = read_manifest(directory) or {}
-    calls = _known_calls(manifest)
+    known = _Known.of(manifest, file.read())
     if start_over:
         ledger = _opened_anyhow(folder, linger)
-        if calls and not ledger.count:
-            _LOG.warning("%s: what the %d lost calls cost is not known; a budget does not count them", folder, calls)
-        return ledger
-    had_one = manifest and (calls or manifest.get("completed_indices") or (folder / WRITE_LOCK).exists())
-    if had_one and _is_gone(folder / FILE_NAME):
-        raise _lost(folder, "empty" if (folder / FILE_NAME).exists() else "missing", calls)
-    ledger = Ledger.open(folder, linger=linger)
-    if calls and not ledger.count:
-        ledger.close()
-        raise _lost(folder, "empty", calls)
+    else:
+        had_one = known.calls or (manifest and (manifest.get("completed_indices") or (folder / WRITE_LOCK).exists()))
+        if had_one and _is_gone(folder / FILE_NAME):
+            raise _lost(folder, "empty" if (folder / FILE_NAME).exists() else "missing", known)
+        ledger = Ledger.open(folder, linger=linger)
+        if known.calls and not ledger.count:
+            ledger.close()
+            raise _lost(folder, "empty", known)
+    _count_lost(ledger, known, folder)
+    ledger.keep_spent(file)
     return ledger
+
+
+class _Known(NamedTuple):
+    """What the run is known to have recorded, and which file says so; `spent` is None where no file has the sums."""
+
+    calls: int
+    source: str
+    spent: Spent | None
+
+    @classmethod
+    def of(cls, manifest: dict[str, Any], spent: Spent | None) -> _Known:
+        told = _known_calls(manifest)
+        if spent is not None and spent.calls > told and not told:
+            return cls(spent.calls, SPENT_FILE, spent)
+        return cls(told, MANIFEST_FILE, spent)
+
+
+def _count_lost(ledger: Ledger, known: _Known, folder: Path) -> None:
+    """Keep in the ledger what calls cost that it has no records of, so that a budget counts them."""
+    recorded = ledger.spent()
+    missing = max(known.calls - recorded.calls, 0)
+    lost = Spent(calls=missing, lost=missing) if known.spent is None else known.spent.beyond(recorded)
+    if not lost.calls and not lost.tokens:
+        return
+    before = ledger.find_note(LOST)
+    ledger.keep_note(LOST, lost.plus(Spent(*before)) if before else lost)
+    what = f"calls lost from the ledger: {lost.calls:,}"
+    if lost.lost:
+        _LOG.warning("%s: %s; what they cost is not known, so no budget can hold here any more", folder, what)
+    else:
+        cost = f"{lost.tokens:,} tokens, ${lost.cost:.4g}"
+        _LOG.warning("%s: %s; what they cost (%s) still counts in a budget", folder, what, cost)
 
 
 def _opened_anyhow(folder: Path, linger: float) -> Ledger:
     try:
         return Ledger.open(folder, linger=linger)
-    except LedgerError:
-        if not (folder / MARK).exists():
+    except LedgerError as error:
+        if not isinstance(error, UnreadableLedgerError) and not (folder / MARK).exists():
             raise
     set_aside(folder / FILE_NAME)
     return Ledger.open(folder, linger=linger)
@@ -82,9 +118,9 @@ def _known_calls(manifest: dict[str, Any]) -> int:
     return sum(count for count in counts if isinstance(count, int))
 
 
-def _lost(folder: Path, how: str, calls: int) -> LedgerError:
-    known = f"{calls} calls" if calls else "a run that recorded in it"
+def _lost(folder: Path, how: str, known: _Known) -> LedgerError:
+    what = f"{known.calls} calls" if known.calls else "a run that recorded in it"
     return LedgerError(
-        f"{folder / FILE_NAME} is {how}, but {MANIFEST_FILE} knows of {known}; restore it from a copy, or request "
+        f"{folder / FILE_NAME} is {how}, but {known.source} knows of {what}; restore it from a copy, or request "
         "everything again with --start-over (in Python: resume=False)"
     )

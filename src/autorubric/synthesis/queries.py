@@ -73,8 +73,12 @@ class QueryFile:
     domain_column: str | None = None
     shown_id: str | None = None
 
-    def with_guesses(self, notes: list[str]) -> QueryFile:
+    def with_guesses(self, notes: list[str], *, named: bool = False) -> QueryFile:
         """This file with the column of the query guessed from the usual names where there is no `question`.
+
+        Args:
+            notes: takes a sentence for each guess.
+            named: the user named the column of the query, so that it is not guessed.
 
         Raises:
             InputError: several columns may hold the query.
@@ -82,10 +86,10 @@ class QueryFile:
         columns: dict[str, None] = {}
         for record in islice(read_rows(self.path, [], what=_WHAT), _ROWS_SEEN):
             columns.update(dict.fromkeys(record.fields))
-        guess = Guess(str(self.path), "--question-column NAME", notes=notes)
+        guess = Guess(str(self.path), "--question-column NAME (in Python: question_column)", notes=notes)
         asked, shown = self.question_column, None
-        if asked == "question":
-            asked = guess.column("question", QUERY, columns) or asked
+        if asked == "question" and not named:
+            asked = guess.column("question", QUERY, columns, only=True) or asked
         ids = [name for name in columns if folded(name) in ID[:-1]]
         if self.id_column is None and "id" not in columns and len(ids) == 1:
             shown = ids[0]
@@ -124,12 +128,9 @@ class QueryFile:
             if given != responses and responses:
                 problems.append(f"{where}: {given} responses; the rows before it have {responses}")
             responses = responses or given
-            keyed = self.id_column or "__record_id__" in row
-            if keyed and first_line.setdefault(query.record_id, line) != line:
-                repeated.append(
-                    f"{where}: id {query.record_id!r} stands on line "
-                    f"{first_line[query.record_id]} already; ids must be unique"
-                )
+            own = query.record_id if self.id_column or "__record_id__" in row else str(query.fields["id"]).strip()
+            if own and first_line.setdefault(own, line) != line:
+                repeated.append(f"{where}: id {own!r} is used on line {first_line[own]} already; ids must be unique")
         self._refuse(usable, problems, repeated, columns)
         return InputReport(usable, tuple(problems), responses)
 

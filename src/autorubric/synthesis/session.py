@@ -70,7 +70,7 @@ class Session:
             if settings.budget_usd is not None:
                 check_priced(models)
             self._announce(prepared, models)
-            stack.enter_context(run_folder(settings.out, _list_files(settings), sources))
+            stack.enter_context(run_folder(settings.out, _list_files(settings), sources, start_over=start_over))
             stack.enter_context(run_lock(settings.out / LEDGER_FOLDER, wait=wait))
             ledger = stack.enter_context(open_ledger(settings.out, start_over=start_over))
             run = SynthesisRun(

@@ -63,7 +63,7 @@ def prepare(settings: SynthesisSettings) -> Prepared:
         settings.skip_bad_rows,
         settings.responses_column,
         settings.domain_column,
-    ).with_guesses(notes)
+    ).with_guesses(notes, named="question_column" in settings.model_fields_set)
     full = settings.profile == "full"
     prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain)
     shape = find_shape(settings, 0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 MOUNTS = Path("/proc/self/mounts")
@@ -49,6 +51,44 @@ def written_at(descriptor: int, data: bytes, offset: int) -> int:
         return os.pwrite(descriptor, data, offset)
     os.lseek(descriptor, offset, os.SEEK_SET)
     return os.write(descriptor, data)
+
+
+def lock_byte(descriptor: int, place: int) -> bool:
+    """Whether this process now holds one byte of a file; True as well where the system has no such locks.
+
+    Close no other descriptor of the file meanwhile: that would release the byte.
+    """
+    try:
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        else:
+            _lock_on_windows(descriptor, place, "LK_NBLCK")
+    except ImportError:
+        return True
+    except OSError as error:
+        if error.errno in {errno.EACCES, errno.EAGAIN, errno.EDEADLK}:
+            return False
+        raise
+    return True
+
+
+def unlock_byte(descriptor: int, place: int) -> None:
+    """Release a byte that `lock_byte` has locked."""
+    with suppress(ImportError, OSError):
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, place)
+        else:
+            _lock_on_windows(descriptor, place, "LK_UNLCK")
+
+
+def _lock_on_windows(descriptor: int, place: int, how: str) -> None:
+    msvcrt = import_module("msvcrt")
+    os.lseek(descriptor, place, os.SEEK_SET)
+    msvcrt.locking(descriptor, getattr(msvcrt, how), 1)
 
 
 def set_permissions(descriptor: int, permissions: int) -> None:

@@ -206,20 +206,39 @@ def rewarder_of(
     if judge is None:
         return Rewarder(CriterionGrader.of_checks(), rule)
     if isinstance(judge, str):
-        model, address = addressed(judge, base_url)
-        judge = LLMConfig(
-            model,
-            temperature=0.0,
-            max_tokens=2048,
-            max_tokens_fixed=False,
-            api_base=address,
-            api_key_env=api_key_env,
-            timeout=300.0,
-        )
+        judge = judge_config(judge, base_url, api_key_env)
     elif base_url is not None or api_key_env is not None:
         raise ConfigError("the judge's configuration has its own address and key; leave base_url and api_key_env out")
     grader = CriterionGrader(judge_model_config=judge, run_dir=run_dir, max_in_flight=max_in_flight)
     return Rewarder(grader, rule)
+
+
+def judge_config(
+    judge: str, base_url: str | None = None, api_key_env: str | None = None, *, allow_plain_http: bool = False
+) -> LLMConfig:
+    """The configuration of a judge that is given by its name.
+
+    Args:
+        judge: `provider/model` or `MODEL@BASE_URL`.
+        base_url: address of an OpenAI-compatible endpoint.
+        api_key_env: the variable that holds its key.
+        allow_plain_http: send the key over plain HTTP to a host outside of this machine and private networks.
+
+    Example:
+        >>> judge_config("qwen@http://localhost:8000/v1").api_base
+        'http://localhost:8000/v1'
+    """
+    model, address = addressed(judge, base_url)
+    return LLMConfig(
+        model,
+        temperature=0.0,
+        max_tokens=2048,
+        max_tokens_fixed=False,
+        api_base=address,
+        api_key_env=api_key_env,
+        timeout=300.0,
+        allow_plain_http=allow_plain_http,
+    )
 
 
 def rewards_now(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]:

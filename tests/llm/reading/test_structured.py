@@ -320,3 +320,13 @@ def test_a_text_that_is_all_thinking_is_empty() -> None:
     answer = read_text(Reply("<think>\nwhere was I", finish_reason="length"), whole=False)
     assert isinstance(answer, Unreadable)
     assert answer.kind == "empty"
+
+
+def test_the_fields_of_an_entry_that_only_its_inner_list_is_taken_from_are_noted() -> None:
+    text = '[{"title": "Safety", "weight": 8, "criteria": [{"title": "Dose"}, {"title": "Risk"}]}]'
+    answer = read_json(Reply(text), "array", ("criteria",))
+    assert isinstance(answer, Answer)
+    assert answer.value == [{"title": "Dose"}, {"title": "Risk"}]
+    assert answer.notes == ("the fields around the list were left out: title, weight",)
+    plain = read_json(Reply('[{"criteria": [{"title": "Dose"}]}]'), "array", ("criteria",))
+    assert isinstance(plain, Answer) and plain.notes == ()

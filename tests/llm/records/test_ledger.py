@@ -81,7 +81,7 @@ async def test_a_failed_call_is_counted_but_is_never_a_hit(tmp_path: Path) -> No
         await ledger.record(a_row(1, failure))
         assert ledger.find(a_key(1)) is None
         assert (ledger.count, ledger.totals()[0].failed) == (1, 1)
-        assert ledger.spent() == (1, 15, 0.5, 0)
+        assert ledger.spent() == (1, 15, 0.5, 0, 0)
     with Ledger.open(tmp_path) as ledger:
         assert ledger.find(a_key(1)) is None
         (failed,) = ledger.failures()
@@ -166,7 +166,7 @@ def test_totals_and_spending_cover_all_sessions(tmp_path: Path) -> None:
         assert (judge.usage, judge.cost, judge.unpriced) == (Usage(20, 40, 6, 8), 0.5, 2)
         assert (merge.calls, merge.failed, merge.cost, merge.unpriced) == (2, 0, 0.5, 0)
         # 8 calls; tokens 2 * (30 + 100 + 30); dollars 2 * (0.25 + 0.125 + 0.25)
-        assert ledger.spent() == (8, 320, 1.25, 2)
+        assert ledger.spent() == (8, 320, 1.25, 2, 0)
 
 
 def test_values_of_another_pipeline_come_back_and_are_replaced(tmp_path: Path) -> None:

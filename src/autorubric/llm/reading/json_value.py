@@ -258,14 +258,23 @@ def _is_asked_for(value: dict[str, Any], keys: tuple[str, ...]) -> bool:
 def _from_list(value: list[Any], asked: Asked, notes: list[str], depth: int) -> Any:
     alone = value[0] if len(value) == 1 and depth else None
     if asked.want == "array":
-        wrapped = isinstance(alone, list) or (
-            isinstance(alone, dict) and any(_listed(alone, key) for key in asked.keys)
-        )
-        return unwrap(alone, asked, notes, depth - 1) if wrapped else _from_texts(value, notes)
+        taken = [key for key in asked.keys if _listed(alone, key)] if isinstance(alone, dict) else []
+        if isinstance(alone, dict) and taken:
+            _note_fields(alone, taken, notes)
+        elif not isinstance(alone, list):
+            return _from_texts(value, notes)
+        return unwrap(alone, asked, notes, depth - 1)
     inner = unwrap(alone, asked, notes, depth - 1) if isinstance(alone, dict | str) else None
     if inner is not None:
         notes.append("the object came in a list of one")
     return inner
+
+
+def _note_fields(entry: dict[str, Any], taken: list[str], notes: list[str]) -> None:
+    """Note the fields of an entry that only its inner list is taken from; `_note_others` notes its other lists."""
+    fields = [key for key, inner in entry.items() if key not in taken and not isinstance(inner, list)]
+    if fields:
+        notes.append(f"the fields around the list were left out: {', '.join(fields)}")
 
 
 def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:

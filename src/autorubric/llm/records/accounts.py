@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,12 +39,43 @@ class Totals:
 
 
 class Spent(NamedTuple):
-    """What a run has cost so far, with the worst case wherever an endpoint may have billed in silence."""
+    """What a run has cost so far, with the worst case wherever an endpoint may have billed in silence.
+
+    Attributes:
+        calls: calls made, those whose records are lost included.
+        tokens: prompts and completions together.
+        cost: dollars of the calls whose price is known.
+        unpriced: calls that may have been billed, and whose price is not known.
+        lost: calls whose records are lost, and of which not even the tokens are known.
+    """
 
     calls: int = 0
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    lost: int = 0
+
+    def plus(self, other: Spent) -> Spent:
+        """Both together.
+
+        Example:
+            >>> Spent(1, 15, 0.5).plus(Spent(2, 30, 0.25, 1))
+            Spent(calls=3, tokens=45, cost=0.75, unpriced=1, lost=0)
+        """
+        calls, tokens, cost, unpriced, lost = (mine + theirs for mine, theirs in zip(self, other, strict=True))
+        return Spent(int(calls), int(tokens), cost, int(unpriced), int(lost))
+
+    def beyond(self, other: Spent) -> Spent:
+        """What this has more than `other`.
+
+        Example:
+            >>> Spent(3, 45, 0.75).beyond(Spent(1, 60, 0.5))
+            Spent(calls=2, tokens=0, cost=0.25, unpriced=0, lost=0)
+        """
+        calls, tokens, cost, unpriced, lost = (
+            max(mine - theirs, 0) for mine, theirs in zip(self, other, strict=True)
+        )
+        return Spent(int(calls), int(tokens), cost, int(unpriced), int(lost))
 
 
 class FailedCall(NamedTuple):
@@ -62,10 +94,12 @@ _TOTALS = """
         sum(status = 'ok' AND prompt_tokens IS NULL)
     FROM calls GROUP BY role, model ORDER BY role, model"""
 _SPENT = """
-    SELECT count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),
+    SELECT ifnull(max(id), 0), count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),
         total(cost) + total(cost_bound),
         total(cost IS NULL AND cost_bound IS NULL AND (status = 'ok' OR token_bound > 0))
-    FROM calls"""
+    FROM calls WHERE id > ?"""
+LOST = "lost spending"
+"""The note of what calls cost whose records are lost: the fields of `Spent`."""
 _FAILED = """
     SELECT id, key, item, role, model, status, http_status, attempts, data, digest
     FROM calls JOIN payloads USING (id) WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
@@ -80,9 +114,16 @@ def totals(connection: sqlite3.Connection) -> list[Totals]:
 
 
 def spent(connection: sqlite3.Connection) -> Spent:
-    """All calls, tokens and dollars together, worst cases included."""
-    calls, tokens, cost, unpriced = connection.execute(_SPENT).fetchall()[0]
-    return Spent(calls, int(tokens), cost, int(unpriced))
+    """All calls, tokens and dollars together, worst cases and lost calls included."""
+    lost = connection.execute("SELECT value FROM meta WHERE name = ?", (f"note:{LOST}",)).fetchall()
+    _, recorded = spent_since(connection, 0)
+    return recorded.plus(Spent(*json.loads(lost[0][0]))) if lost else recorded
+
+
+def spent_since(connection: sqlite3.Connection, call: int) -> tuple[int, Spent]:
+    """The number of the last call, and what the calls behind number `call` have spent."""
+    last, calls, tokens, cost, unpriced = connection.execute(_SPENT, (call,)).fetchall()[0]
+    return last, Spent(calls, int(tokens), cost, int(unpriced))
 
 
 def failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:

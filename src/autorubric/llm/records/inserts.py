@@ -1,12 +1,13 @@
-"""Sealed rows into the tables, many to a statement."""
+"""What goes into the ledger's tables: sealed rows, many to a statement, notes and observations."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
-from autorubric.llm.records.rows import CALL_COLUMNS, SealedRow
+from autorubric.llm.records.rows import CALL_COLUMNS, DAMAGED, SealedRow, seal
 
 _AT_ONCE = (50, 10, 1)
 """Rows that one statement takes. At each statement the threads take turns, which costs more than the statement; and
@@ -20,6 +21,24 @@ def insert_rows(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> li
         while len(rows) - len(numbers) >= size:
             numbers += _inserted(connection, rows[len(numbers) : len(numbers) + size])
     return numbers
+
+
+def insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Connection) -> None:
+    """Insert a JSON value behind those of its kind."""
+    query = "INSERT INTO observations(kind, at, data, digest) VALUES (?, ?, ?, ?)"
+    connection.execute(query, (kind, at, *seal(kind.encode(), value)))
+
+
+def insert_note(name: str, value: str, connection: sqlite3.Connection) -> None:
+    """Insert JSON text under a name, in place of the one before."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note:{name}", value))
+
+
+def mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:
+    """Take the reply of a call out; what the call cost stays."""
+    connection.execute("DELETE FROM replies WHERE key = ? AND call = ?", (key, call))
+    # Where the index is what is damaged, the call belongs to another key, and is sound.
+    connection.execute("UPDATE calls SET status = ? WHERE id = ? AND key = ?", (DAMAGED, call, key))
 
 
 def _inserted(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> range:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from autorubric.llm.records.claims import Claims
 from autorubric.llm.records.departures import Departures
 from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Reply
@@ -14,6 +15,8 @@ class Records(Protocol):
 
     departures: Departures
     """The calls in flight."""
+    claims: Claims
+    """What is asked for now, where others may ask the same."""
 
     def find(self, key: bytes) -> Reply | None:
         """The reply under `key`, or None."""

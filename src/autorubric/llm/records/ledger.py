@@ -17,14 +17,16 @@ from typing import Any, NamedTuple, TypeAlias
 from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import FailedCall, Spent, Totals, failed_calls, spent, totals
 from autorubric.llm.records.arrivals import Arrival, Arrivals, take_over
+from autorubric.llm.records.claims import Claims
 from autorubric.llm.records.commits import GroupCommit, together, unwritten_named
 from autorubric.llm.records.departures import Departures, take_over_departures
 from autorubric.llm.records.directory import private_file
-from autorubric.llm.records.inserts import insert_rows
+from autorubric.llm.records.inserts import insert_note, insert_observation, insert_rows, mark_damaged
 from autorubric.llm.records.key_index import Inserted, KeyIndex
 from autorubric.llm.records.lock import WriteTurn
 from autorubric.llm.records.recovery import MARK, corruption_marked, recover
-from autorubric.llm.records.rows import DAMAGED, CallRow, SealedRow, seal, unpacked_reply, unseal
+from autorubric.llm.records.rows import CallRow, SealedRow, seal, unpacked_reply, unseal
+from autorubric.llm.records.spent_file import SpentFile
 from autorubric.llm.records.tables import connect, damage_named, prepare
 from autorubric.llm.request import Reply
 
@@ -76,6 +78,8 @@ class Ledger:
         self._opened = ExitStack()
         self._arrivals = None if shared or directory is None else Arrivals(directory)
         self.departures = Departures(None if shared else directory)
+        self.claims = Claims(directory if shared else None)
+        self._spent_file: SpentFile | None = None
         with self._damage_named(), self._turn:
             prepare(self._writing, self._place)
             if directory is not None:
@@ -188,7 +192,7 @@ class Ledger:
             ...     ledger.find_note("generations"), ledger.find_note("nothing")
             ({'merge': 1}, None)
         """
-        self._commits.write(partial(_insert_note, f"note:{name}", json.dumps(value)))
+        self._commits.write(partial(insert_note, name, json.dumps(value)))
 
     def find_note(self, name: str) -> Any:
         """The value kept under a name, or None."""
@@ -210,7 +214,7 @@ class Ledger:
             ...     [value for _, value in LedgerView(ledger._reading, "memory").observations("reward")]
             [{'reward': 0.5}]
         """
-        self._commits.submit(partial(_insert_observation, kind, value, time.time())).add_done_callback(
+        self._commits.submit(partial(insert_observation, kind, value, time.time())).add_done_callback(
             lambda done: done.exception()
         )
 
@@ -241,10 +245,16 @@ class Ledger:
         Example:
             >>> with Ledger.in_memory() as ledger:
             ...     ledger.spent()
-            Spent(calls=0, tokens=0, cost=0.0, unpriced=0)
+            Spent(calls=0, tokens=0, cost=0.0, unpriced=0, lost=0)
         """
         with self._damage_named():
             return spent(self._reading)
+
+    def keep_spent(self, file: SpentFile) -> None:
+        """Keep the sums of `spent` in a file as well, from now on."""
+        with self._damage_named():
+            file.begin(self._reading)
+        self._spent_file = file
 
     def failures(self) -> Iterator[FailedCall]:
         """The calls of all sessions that brought no reply, oldest first, with what the endpoint said.
@@ -268,6 +278,9 @@ class Ledger:
         if self._arrivals is not None:
             self._arrivals.close(remove=not self._commits.is_broken)
         self.departures.close(remove=not self._commits.is_broken)
+        self.claims.close()
+        if self._spent_file is not None:
+            self._spent_file.close()
         self._opened.close()
 
     def __enter__(self) -> Ledger:
@@ -292,7 +305,7 @@ class Ledger:
         with self._damage_named():
             query = "SELECT item, role, model FROM calls WHERE id = ?"
             whose = self._reading.execute(query, (call,)).fetchall() or [("?", "?", "?")]
-        self._commits.write(partial(_mark_damaged, key, call))
+        self._commits.write(partial(mark_damaged, key, call))
         self._keys.forget(key)
         words = "%s: the reply of call %d (item %r, %s, %s) is damaged; it is set aside and requested again"
         _LOG.warning(words, self._place, call, *whose[0])
@@ -334,6 +347,8 @@ class Ledger:
         calls = [result for result in results if result is not None]
         if self._arrivals is not None:
             self._arrivals.committed(len(calls))
+        if self._spent_file is not None and calls:
+            self._spent_file.add_committed(self._writing)
         self._keys.add(self._writing, calls)
 
 
@@ -375,25 +390,10 @@ def _folded(writing: sqlite3.Connection, turn: WriteTurn) -> None:
         writing.close()
 
 
-def _mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM replies WHERE key = ? AND call = ?", (key, call))
-    # Where the index is what is damaged, the call belongs to another key, and is sound.
-    connection.execute("UPDATE calls SET status = ? WHERE id = ? AND key = ?", (DAMAGED, call, key))
-
-
 def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:
     for record, slot, inputs, value in rows:
         sealed = seal(_import_name(record, slot, inputs), value)
         connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
-
-
-def _insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Connection) -> None:
-    query = "INSERT INTO observations(kind, at, data, digest) VALUES (?, ?, ?, ?)"
-    connection.execute(query, (kind, at, *seal(kind.encode(), value)))
-
-
-def _insert_note(name: str, value: str, connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
 def _import_name(record: str, slot: str, inputs: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from autorubric.llm.records.claims import Claims
 from autorubric.llm.records.departures import Departures
 from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Reply
@@ -23,6 +24,7 @@ class NoRecords:
     def __init__(self) -> None:
         self._notes: dict[str, Any] = {}
         self.departures = Departures(None)
+        self.claims = Claims(None)
 
     def find(self, key: bytes) -> Reply | None:
         """None: no reply is kept."""

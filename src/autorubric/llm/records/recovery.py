@@ -10,9 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import LedgerError
 from autorubric.llm.records.rows import CALL_COLUMNS, DAMAGED, digest_of
-from autorubric.llm.records.tables import CORRUPT, connect, prepare
+from autorubric.llm.records.tables import CORRUPT, START_OVER, UnreadableLedgerError, connect, prepare
 
 MARK = "ledger.damaged"
 """A file that a process leaves when SQLite finds the ledger malformed: the next one that opens it recovers it."""
@@ -56,9 +55,9 @@ def recover(path: Path) -> None:
             problem = "no row is whole"
     if kept == damaged:
         _remove(fresh)
-        raise LedgerError(
-            f"{path} is damaged and no reply in it can be read ({problem}); restore it from a copy, or move it "
-            "away; in a run directory, --start-over (in Python: resume=False) does so and requests everything again"
+        raise UnreadableLedgerError(
+            f"{path} is damaged and no reply in it can be read ({problem}); restore it from a copy, or, in a run "
+            f"directory, {START_OVER}"
         )
     aside = _moved_aside(path)
     fresh.rename(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from autorubric.files.descriptors import TOO_MANY_FILES, can_open_more
 VERSION = 1
 CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 """What SQLite says of a file whose content is damaged."""
+
+START_OVER = (
+    "request everything again with --start-over (in Python: resume=False), which keeps the file under another name"
+)
 
 _FILES = 8
 """Most files that two connections open: each the database, its log and the log's index, and a journal."""
@@ -32,6 +37,14 @@ _TABLES = (
         id INTEGER PRIMARY KEY, kind TEXT NOT NULL, at REAL, data BLOB NOT NULL, digest BLOB NOT NULL)""",
     f"INSERT OR IGNORE INTO meta VALUES ('version', {VERSION}), ('indexed', 0)",
 )
+
+
+_UNREADABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_READONLY})
+"""What SQLite says, of a file that may be written, where single bytes of its header are damaged."""
+
+
+class UnreadableLedgerError(LedgerError):
+    """The file holds no ledger that this version reads; whoever gives up its replies can go on with a new one."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -69,7 +82,9 @@ def has_tables(connection: sqlite3.Connection, place: str) -> bool:
     """
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
     if names and "meta" not in names:
-        raise LedgerError(f"{place} is another program's database; move it away, or use another run directory")
+        raise UnreadableLedgerError(
+            f"{place} is another program's database; move it away, or use another run directory"
+        )
     return bool(names)
 
 
@@ -82,7 +97,7 @@ def check_version(connection: sqlite3.Connection, place: str) -> None:
     found = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchall()
     version = found[0][0] if found else None
     if version != VERSION:
-        raise LedgerError(
+        raise UnreadableLedgerError(
             f"{place} has version {version}, and this autorubric reads version {VERSION}; "
             "use the autorubric that wrote it, or start in a new run directory"
         )
@@ -108,4 +123,7 @@ class damage_named:
         advice = "check the disk and run the same command again"
         if code in CORRUPT:
             advice = "run the same command again: it recovers what can be read and requests the rest"
+        if code in _UNREADABLE and os.access(self._place, os.W_OK):
+            advice = f"restore it from a copy, or {START_OVER}"
+            raise UnreadableLedgerError(f"{self._place} cannot be read: {error}; {advice}") from error
         raise LedgerError(f"{self._place} cannot be read: {error}; {advice}") from error

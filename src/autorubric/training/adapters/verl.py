@@ -17,11 +17,11 @@ from autorubric.files.keys import unknown_key
 from autorubric.training.adapters.http import HttpRewards
 from autorubric.training.queries import RubricQuery
 from autorubric.training.reward import RewardRule
-from autorubric.training.rewarder import RewardSource, Sample, rewarder_of
+from autorubric.training.rewarder import RewardSource, Sample, judge_config, rewarder_of
 from autorubric.training.samples import conversation, rubric_of
 
 _RULE = ("formula", "on_failure", "neutral", "gates")
-_JUDGE = ("judge", "base_url", "api_key_env", "service", "token_env", "run_dir", "max_in_flight")
+_JUDGE = ("judge", "base_url", "api_key_env", "service", "token_env", "run_dir", "max_in_flight", "allow_plain_http")
 _VERL = ("reward_router_address", "reward_model_tokenizer")
 
 
@@ -43,7 +43,8 @@ async def compute_score(
         ground_truth: of the row; may be empty.
         extra_info: of the row; not changed.
         settings: `judge` (and `base_url`, `api_key_env`) or `service` (and `token_env`); `formula`, `on_failure`
-            (raise, nan or neutral), `neutral`, `gates`; `run_dir`, `max_in_flight`.
+            (raise, nan or neutral), `neutral`, `gates`; `run_dir`, `max_in_flight`; `allow_plain_http` sends keys
+            over plain HTTP to hosts outside of this machine and private networks.
 
     Raises:
         InputError: a setting is unknown, or the row has no rubric.
@@ -128,19 +129,17 @@ def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     rule = RewardRule(**{"on_failure": "raise", **{key: given[key] for key in _RULE if given.get(key) is not None}})
     if rule.on_failure == "none":
         raise ConfigError("verl takes no None; set on_failure to raise, nan or neutral")
-    service = given.get("service")
+    service, plain = given.get("service"), given.get("allow_plain_http") or False
     if service is not None and given.get("judge") is not None:
         raise ConfigError("reward_kwargs name both judge and service; set one of them")
     if service is not None:
-        return HttpRewards(service, rule, token_env=given.get("token_env"))
+        return HttpRewards(service, rule, token_env=given.get("token_env"), allow_plain_http=plain)
     if given.get("judge") is None:
         raise ConfigError("reward_kwargs name neither judge nor service; set one of them")
     run_dir = given.get("run_dir")
     return rewarder_of(
-        given["judge"],
+        judge_config(given["judge"], given.get("base_url"), given.get("api_key_env"), allow_plain_http=plain),
         rule,
-        base_url=given.get("base_url"),
-        api_key_env=given.get("api_key_env"),
         # A ledger is one process's; verl runs several.
         run_dir=None if run_dir is None else Path(run_dir) / f"reward-{os.getpid()}",
         max_in_flight=given.get("max_in_flight", 64),

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.files.atomic import remove_drafts
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.models import stand_ins
-from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.manifest import write_manifest
-from autorubric.runs.run_ledger import LEDGER_FOLDER
+from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 from autorubric.system.files import reuse_address
 from autorubric.training.reward import DEFAULT_RULE, RewardRule
 from autorubric.training.service.admission import Admission
@@ -41,6 +39,7 @@ class ServiceSettings:
         grace: seconds that calls may take to end when the service is told to stop.
         prefix_first: let the first judge call of a submission go ahead alone.
         wait: wait for another process to leave the directory.
+        start_over: go on where the ledger is lost or cannot be read.
         record: what the manifest says of the command beside all this.
     """
 
@@ -52,6 +51,7 @@ class ServiceSettings:
     grace: float = 30.0
     prefix_first: bool = True
     wait: bool = False
+    start_over: bool = False
     record: dict[str, Any] = field(default_factory=dict)
 
 
@@ -82,8 +82,7 @@ async def serve_rewards(
     with ExitStack() as stack:
         folder = settings.out / LEDGER_FOLDER
         stack.enter_context(run_lock(folder, wait=settings.wait))
-        remove_drafts(settings.out)
-        ledger = stack.enter_context(Ledger.open(folder, linger=_LINGER))
+        ledger = stack.enter_context(open_ledger(settings.out, start_over=settings.start_over, linger=_LINGER))
         desk = RewardDesk(grader, ledger, rule, second, prefix_first=settings.prefix_first)
         service = RewardService(desk, Admission(settings.room), settings.doors)
         listening = stack.enter_context(_listening(settings.host, settings.port))
