@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         wasserstein_distance,
     )
     from autorubric.metrics.compare import JudgeComparison, compare_judges
-    from autorubric.synthesis.summary import SynthesisResult
+    from autorubric.synthesis.run_summary import SynthesisResult
 
     __version__: str
 
@@ -202,7 +202,7 @@ _HOMES = {
     "MultiChoiceVerdict": "autorubric.core.votes",
     "Rubric": "autorubric.core.rubric",
     "RubricDataset": "autorubric.dataset",
-    "SynthesisResult": "autorubric.synthesis.summary",
+    "SynthesisResult": "autorubric.synthesis.run_summary",
     "ThinkingConfig": "autorubric.llm.config",
     "ThinkingLevel": "autorubric.llm.config",
     "ThinkingOutputDict": "autorubric.core.submission",

@@ -11,8 +11,8 @@ from autorubric.errors import ConfigError
 from autorubric.jobs.running import RunSettings
 from autorubric.jobs.synthesize import SynthesizeSettings
 from autorubric.settings import config_values
-from autorubric.synthesis.settings import ROLE_FLAGS, SynthesisSettings, lay_settings, settings_from
-from autorubric.synthesis.slots import configs, refreshed_slots, slots_of
+from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
+from autorubric.synthesis.synthesis_settings import ROLE_FLAGS, SynthesisSettings, lay_settings, settings_from
 
 FILES = {"input": "q.jsonl", "out": "out"}
 
@@ -42,7 +42,7 @@ def test_every_flag_fills_a_setting_that_exists() -> None:
 
 def test_one_model_can_play_every_role() -> None:
     settings = settings_from(tree(models="builtin/offline"))
-    slots = [(slot.name, slot.role.model) for slot in slots_of(settings)]
+    slots = [(slot.name, slot.role.model) for slot in find_slots(settings)]
     names = ["reference", "response_a", "response_b", "rubric_a", "rubric_b", "merge", "augment"]
     assert slots == [(name, "builtin/offline") for name in names]
 

@@ -16,7 +16,7 @@ from autorubric.lint import chosen_rules, lint_file
 from autorubric.lint.finding import Place
 from autorubric.lint.sheet import Sheet
 from autorubric.lint.sources import iter_sheets
-from autorubric.synthesis.export import final_schema
+from autorubric.synthesis.final_files import final_schema
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 BAD = {"criterion": "Uses an appropriate tone in the letter.", "points": 3}

@@ -16,9 +16,9 @@ from autorubric.llm.request import Reply
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.drafts import read_answer, read_pitfalls
 from autorubric.synthesis.items import read_additions, read_rubric
-from autorubric.synthesis.merging import MergeReply, read_merge
 from autorubric.synthesis.relevance import read_relevance
 from autorubric.synthesis.rewriting import read_rewrites
+from autorubric.synthesis.rubric_merge import MergeReply, read_merge
 from autorubric.testing import ScriptedModel
 
 LABELS = [{"label": label, "value": value} for label, value in (("None", 0), ("Some", 0.5), ("All", 1))]

@@ -10,7 +10,7 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.synthesis.drafts import read_answer
 from autorubric.synthesis.method import Shape, build_plan
-from autorubric.synthesis.plan import Outcome, Plan, Stage, letters
+from autorubric.synthesis.stages import Outcome, Plan, Stage, letters
 from autorubric.synthesis.templates import load_synthesis_prompts
 
 

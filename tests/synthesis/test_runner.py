@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from autorubric.llm.request import Failure
-from autorubric.synthesis.plan import Fields, Outcome, Plan, Stage
-from autorubric.synthesis.queries import Query
-from autorubric.synthesis.running import Row, run_plan
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stage_runner import Row, run_plan
+from autorubric.synthesis.stages import Fields, Outcome, Plan, Stage
 
 
 def stage(name: str, *reads: str) -> Stage:

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from autorubric.llm.request import Failure
-from autorubric.synthesis.export import export_final, final_row
+from autorubric.synthesis.final_files import export_final, final_row
 from autorubric.synthesis.method import Shape, build_plan
-from autorubric.synthesis.plan import STEP_FILES, Outcome, Plan
-from autorubric.synthesis.queries import Query
-from autorubric.synthesis.running import Row
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stage_runner import Row
+from autorubric.synthesis.stages import STEP_FILES, Outcome, Plan
 from autorubric.synthesis.steps import RowStore, write_steps
 from autorubric.synthesis.templates import load_synthesis_prompts
 

@@ -14,13 +14,14 @@ from autorubric.cli.long_runs import interruptible
 from autorubric.cli.progress import shown
 from autorubric.cli.selection_report import print_selection, print_selection_estimate
 from autorubric.errors import InputError
-from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
+from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
 from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.evaluation.plan import ExperimentPlan, coming_generation, experiment
 from autorubric.evaluation.result import ItemResult
 from autorubric.evaluation.run import EvaluationRun
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.desks import Limits
+from autorubric.llm.call_estimate import ModelEstimate
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import FailureGroups

@@ -23,7 +23,7 @@ def status(run: _Run, json: _Json = False) -> int:
     from autorubric.evaluation.standing import grading_standing
     from autorubric.files import dump_json
     from autorubric.runs.status import run_status
-    from autorubric.synthesis.summary import find_progress
+    from autorubric.synthesis.run_summary import find_progress
 
     found = run_status(run, {"evaluation": grading_standing, "synthesis": find_progress})
     print(dump_json(found.to_dict(), indent=2) if json else "\n".join(lines_of(found)))

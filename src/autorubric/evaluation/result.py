@@ -21,8 +21,8 @@ from autorubric.evaluation.items_file import read_items
 from autorubric.evaluation.report_json import report_from, report_json
 
 if TYPE_CHECKING:
-    from autorubric.evaluation.estimate import ModelEstimate
     from autorubric.evaluation.summary import EvaluationSummary
+    from autorubric.llm.call_estimate import ModelEstimate
     from autorubric.llm.records.accounts import Totals
     from autorubric.metrics import CannotAssessMode, MetricsResult, NAMode
     from autorubric.metrics.labelled_run import PerItemMetrics

@@ -17,8 +17,14 @@ from autorubric.jobs.job import blocking, job
 from autorubric.jobs.running import RunSettings
 from autorubric.llm.attempt_log import attempt_log
 from autorubric.settings import FileName, Names, setting
-from autorubric.synthesis.settings import FULL_ONLY, ROLE_FLAGS, SynthesisSettings, lay_settings, settings_from
-from autorubric.synthesis.summary import SynthesisResult
+from autorubric.synthesis.run_summary import SynthesisResult
+from autorubric.synthesis.synthesis_settings import (
+    FULL_ONLY,
+    ROLE_FLAGS,
+    SynthesisSettings,
+    lay_settings,
+    settings_from,
+)
 
 Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
 """A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""

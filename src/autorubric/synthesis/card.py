@@ -45,7 +45,7 @@ def write_card(directory: Path, facts: Facts) -> Path:
         >>> path.read_text().splitlines()[:3]
         ['---', 'pretty_name: strikes', 'license: unknown']
     """
-    plots = plots_of(facts)
+    plots = draw_plots(facts)
     if plots:
         (directory / PLOTS).mkdir(parents=True, exist_ok=True)
     for name, chart in plots.items():
@@ -123,7 +123,7 @@ def front_matter(facts: Facts) -> dict[str, Any]:
     }
 
 
-def plots_of(facts: Facts) -> dict[str, str]:
+def draw_plots(facts: Facts) -> dict[str, str]:
     """The SVG documents of a card by name; what has no figures has no plot."""
     made: dict[str, str] = {}
     if facts.total.rows:
@@ -163,10 +163,10 @@ def _statistics(facts: Facts) -> Iterator[str]:
     yield "## Statistics"
     yield ""
     columns = ("domain", "rows", "criteria", "a row", "pitfalls", "by a check", "mean points", "evolved points")
-    yield from _table(columns, [*map(_row_of, facts.domains.items()), _row_of(("all", facts.total))])
+    yield from _table(columns, [*map(_show_domain, facts.domains.items()), _show_domain(("all", facts.total))])
 
 
-def _row_of(pair: tuple[str, DomainFacts]) -> list[str]:
+def _show_domain(pair: tuple[str, DomainFacts]) -> list[str]:
     name, facts = pair
     return [
         name or "(none)",
@@ -245,9 +245,9 @@ __all__ = [
     "RunFacts",
     "card_text",
     "count_facts",
+    "draw_plots",
     "facts_of_run",
     "front_matter",
-    "plots_of",
     "run_facts",
     "write_card",
 ]

@@ -23,7 +23,7 @@ from autorubric.synthesis.drafts import find_criterion_fault
 from autorubric.synthesis.gated import Evidence
 from autorubric.synthesis.items import Item, read_additions
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.plan import (
+from autorubric.synthesis.stages import (
     NO_RESPONSES,
     Call,
     Fields,

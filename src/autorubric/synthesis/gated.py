@@ -21,8 +21,8 @@ from autorubric.synthesis.candidate import (
 )
 from autorubric.synthesis.gates import GateContext, GateDecision, decide, evolved_share, find_final_decisions
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.options import GateSettings
-from autorubric.synthesis.plan import Fields, Models, Outcome, Stage, missing, query_in
+from autorubric.synthesis.stages import Fields, Models, Outcome, Stage, missing, query_in
+from autorubric.synthesis.thresholds import GateSettings
 
 _PARTS = ("criteria", "left_out", "rejected", "rewritten")
 OUTCOMES = ("kept", "rewrite", "rejected", "undecided")

@@ -10,12 +10,12 @@ from pydantic import BeforeValidator, Field
 
 from autorubric.checks import PACKAGES
 from autorubric.extras import require
-from autorubric.synthesis.options import CompileSettings, Filters, GateSettings, Strict
+from autorubric.synthesis.thresholds import CompileSettings, Filters, GateSettings, Strict
 
 if TYPE_CHECKING:
     from autorubric.synthesis.gated import Evidence
-    from autorubric.synthesis.plan import Plan, Stage
     from autorubric.synthesis.pool_grading import PoolJudges
+    from autorubric.synthesis.stages import Plan, Stage
     from autorubric.synthesis.templates import SynthesisPrompts
 
 _RELEVANCE_GATES = frozenset({"answerable", "licensed", "surface"})
@@ -105,8 +105,8 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
         'rewritten_verdicts', 'rewritten_licences', 'gated']
     """
     from autorubric.synthesis.evolution import plain_evolution_stage
-    from autorubric.synthesis.merging import plain_merge_stage
-    from autorubric.synthesis.plan import Plan
+    from autorubric.synthesis.rubric_merge import plain_merge_stage
+    from autorubric.synthesis.stages import Plan
 
     stages = _draft_stages(prompts, shape, settings)
     if settings is None:
@@ -141,8 +141,8 @@ def _draft_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSetting
 
 def _full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings) -> list[Stage]:
     from autorubric.graders.asking import JudgeOptions
-    from autorubric.synthesis.merging import merge_stage, merged_stage
     from autorubric.synthesis.pool_grading import PoolJudges, verdict_stage
+    from autorubric.synthesis.rubric_merge import merge_stage, merged_stage
 
     if settings.compile.on:
         require(PACKAGES, "checks", "turning criteria into checks (`compile: {on: false}` leaves it out)")

@@ -20,7 +20,7 @@ from autorubric.llm.executor import FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure
 from autorubric.synthesis.candidate import Candidate, read_criteria, read_responses
-from autorubric.synthesis.plan import Call, Fields, ModelAccess, Models, Outcome, Stage, missing, query_in
+from autorubric.synthesis.stages import Call, Fields, ModelAccess, Models, Outcome, Stage, missing, query_in
 
 _MOST_QUOTED = 400  # characters of a judge's reason that are kept where judges disagree
 _VOTES = {CriterionVerdict.MET: True, CriterionVerdict.UNMET: False}

@@ -16,7 +16,7 @@ from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.llm.room import room_for
 from autorubric.prompts.gating import GatePrompts
 from autorubric.synthesis.candidate import Candidate, Relevance, read_criteria, replace_rewritten
-from autorubric.synthesis.plan import PASSTHROUGH, Answers, Call, Fields, Models, Outcome, Stage, missing, query_in
+from autorubric.synthesis.stages import PASSTHROUGH, Answers, Call, Fields, Models, Outcome, Stage, missing, query_in
 from autorubric.synthesis.templates import build_request
 
 _NEEDS = ("explicit", "implicit", "none")

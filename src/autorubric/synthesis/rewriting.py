@@ -13,9 +13,9 @@ from autorubric.prompts.gating import GatePrompts
 from autorubric.synthesis.candidate import Candidate, Pool, criterion_row, holds_criteria, read_criteria
 from autorubric.synthesis.gated import Evidence
 from autorubric.synthesis.gates import find_final_decisions
-from autorubric.synthesis.options import GateSettings
-from autorubric.synthesis.plan import Call, Fields, Models, Outcome, Stage, missing
+from autorubric.synthesis.stages import Call, Fields, Models, Outcome, Stage, missing
 from autorubric.synthesis.templates import build_request
+from autorubric.synthesis.thresholds import GateSettings
 
 DISPUTED = "judges split on a criterion"
 """When a rewrite is asked for."""

@@ -19,15 +19,15 @@ from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.progress import Progress, RunState, StageState, Stop, reported
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
-from autorubric.synthesis.estimate import Estimate, count_calls, count_needed, estimate_slots
-from autorubric.synthesis.export import FINAL_FILES, FULL_FILES
-from autorubric.synthesis.plan import STEP_FILES
-from autorubric.synthesis.running import StageRunner, count_refreshes
-from autorubric.synthesis.settings import SynthesisSettings
-from autorubric.synthesis.slots import configs, refreshed_slots, slots_of
+from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES
+from autorubric.synthesis.plan_estimate import Estimate, count_calls, count_needed, estimate_slots
+from autorubric.synthesis.run_summary import UNFINISHED_FILE, SynthesisResult
+from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
+from autorubric.synthesis.stage_runner import StageRunner, count_refreshes
+from autorubric.synthesis.stages import STEP_FILES
 from autorubric.synthesis.steps import import_steps
-from autorubric.synthesis.summary import UNFINISHED_FILE, SynthesisResult
-from autorubric.synthesis.synthesize import Prepared, SynthesisRun, find_changes, prepare
+from autorubric.synthesis.synthesis_run import Prepared, SynthesisRun, find_changes, prepare
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Session:
         """
         settings = self.settings
         if start_over:
-            settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in slots_of(settings))})
+            settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in find_slots(settings))})
         prepared, made = prepare(settings), configs(settings)
         async with AsyncExitStack() as stack:
             stack.enter_context(rare_collections())
@@ -102,7 +102,7 @@ class Session:
                 import_steps(settings.out, plan, ledger)
             executor = Executor(ledger)
             executor.stop("dry run")
-            slots = [slot.name for slot in slots_of(settings)]
+            slots = [slot.name for slot in find_slots(settings)]
             refreshes = count_refreshes(ledger, slots, refreshed_slots(settings), keep=False)
             needed = await count_needed(plan, source.queries(), StageRunner(executor, models, ledger, refreshes))
             each = count_calls(plan, models, next(source.queries()))

@@ -13,8 +13,8 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed, checked_key
 from autorubric.synthesis.method import Shape
-from autorubric.synthesis.plan import letters
-from autorubric.synthesis.settings import Roles, RoleSettings, SynthesisSettings
+from autorubric.synthesis.stages import letters
+from autorubric.synthesis.synthesis_settings import Roles, RoleSettings, SynthesisSettings
 
 _LIMITS = {"reference": "ref_max_tokens", "own": "ref_max_tokens"}
 
@@ -38,7 +38,7 @@ class Slot(NamedTuple):
         return self.role.model, self.role.base_url
 
 
-def slots_of(settings: SynthesisSettings) -> tuple[Slot, ...]:
+def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
     """Every slot of a run with its model: reference, response_a, …, rubric_a, …, merge, augment.
 
     A role with `draws` takes so many slots in a row. The full method fills its pool from all response models
@@ -102,7 +102,7 @@ def check_refresh(settings: SynthesisSettings) -> None:
     Raises:
         ConfigError: with the names of the roles.
     """
-    slots = [slot.name for slot in slots_of(settings)]
+    slots = [slot.name for slot in find_slots(settings)]
     unknown = [role for role in settings.refresh if not any(_covers(role, slot) for slot in slots)]
     if unknown:
         raise ConfigError(f"no role is called {', '.join(map(repr, unknown))}; the roles are {', '.join(slots)}")
@@ -110,7 +110,7 @@ def check_refresh(settings: SynthesisSettings) -> None:
 
 def refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
     """The slots that `refresh` names: `response` means every response slot."""
-    names = (slot.name for slot in slots_of(settings))
+    names = (slot.name for slot in find_slots(settings))
     return frozenset(name for name in names if any(_covers(role, name) for role in settings.refresh))
 
 
@@ -120,7 +120,7 @@ def _covers(role: str, slot: str) -> bool:
 
 def find_shape(settings: SynthesisSettings, given: int) -> Shape:
     """The slots of a run's plan; `given` is how many finished responses each row brings."""
-    slots = slots_of(settings)
+    slots = find_slots(settings)
     judges = {slot.name: slot.source for slot in slots if slot.name.startswith("judge_")}
     responses, rubrics = _by_letter(slots, "response_"), _by_letter(slots, "rubric_")
     finished = bool(settings.responses_column)
@@ -164,7 +164,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     problems: list[str] = []
     prices = prices_by_model(settings.prices)
     made: dict[str, LLMConfig] = {}
-    for slot in slots_of(settings):
+    for slot in find_slots(settings):
         role = slot.role
         if role.api_key_env and not environ.get(role.api_key_env):
             if slot.name == slot.source:

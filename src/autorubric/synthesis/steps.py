@@ -17,9 +17,9 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from autorubric.files import atomic_writer
 from autorubric.llm.records.ledger import ImportRow, Ledger
-from autorubric.synthesis.plan import NO_CALL_MADE, STEP_FILES, Plan, Stage
-from autorubric.synthesis.queries import Query
-from autorubric.synthesis.running import Row, digest_inputs
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stage_runner import Row, digest_inputs
+from autorubric.synthesis.stages import NO_CALL_MADE, STEP_FILES, Plan, Stage
 
 
 class RowStore:

@@ -16,8 +16,8 @@ from autorubric.prompts.gating import package_gate_prompts
 from autorubric.synthesis.accounting import account
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.drafts import read_pitfalls
-from autorubric.synthesis.merging import merge_request, read_merge
 from autorubric.synthesis.relevance import read_relevance, relevance_request
+from autorubric.synthesis.rubric_merge import merge_request, read_merge
 
 EN, ZH = "Explain in at most 80 words why bread dough is slow in a cold kitchen.", "为什么天气冷的时候面团发得慢？"
 

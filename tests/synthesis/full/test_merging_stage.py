@@ -11,9 +11,9 @@ import pytest
 from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.prompts import package_prompts
-from autorubric.synthesis.merging import filter_drafts, merge_stage
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.plan import Call, Outcome
+from autorubric.synthesis.rubric_merge import filter_drafts, merge_stage
+from autorubric.synthesis.stages import Call, Outcome
 from autorubric.testing import ScriptedModel
 
 

@@ -15,7 +15,7 @@ from autorubric.synthesis.gates import (
     evolved_share,
     find_final_decisions,
 )
-from autorubric.synthesis.options import GateName
+from autorubric.synthesis.thresholds import GateName
 
 QUERY = "How much ibuprofen may I take a day, and when should I see a doctor? Answer in three sentences."
 ASKED = Relevance("implicit")

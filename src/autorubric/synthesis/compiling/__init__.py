@@ -9,7 +9,7 @@ from typing import Any
 from autorubric.checks import CheckFailure, run_check, validate_check
 from autorubric.errors import InputError, MissingPackageError
 from autorubric.synthesis.candidate import Candidate, Pool
-from autorubric.synthesis.compiling.formats import (
+from autorubric.synthesis.compiling.layouts import (
     keyword_check,
     language_check,
     layout_check,
@@ -17,7 +17,7 @@ from autorubric.synthesis.compiling.formats import (
     typography_check,
 )
 from autorubric.synthesis.compiling.quantities import Found, count_check, number_check
-from autorubric.synthesis.options import CompileSettings
+from autorubric.synthesis.thresholds import CompileSettings
 
 __all__ = ["Comparison", "CompileSettings", "Proposal", "Recognised", "compiled", "proposals", "recognise"]
 

@@ -85,7 +85,7 @@ class Bounds(NamedTuple):
         return {name: value for name, value in given.items() if value is not None}
 
 
-def bounds_of(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
+def read_bounds(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
     """The bounds in a match of `BOUND` and `AFTER`, or None where they contradict each other."""
     for low, high in (("low", "high"), ("from", "to")):
         if match[low] is not None:
@@ -150,7 +150,7 @@ def count_check(text: str, query: str) -> Found:
         match = first_match(options, text)
         if match is None:
             continue
-        bounds = bounds_of(match, _bare(check, text))
+        bounds = read_bounds(match, _bare(check, text))
         return None if bounds is None else (check, {**fixed, **bounds.parameters()})
     return None
 

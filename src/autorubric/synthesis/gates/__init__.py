@@ -9,7 +9,7 @@ from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.gates.decision import GateContext, GateDecision, Outcome, find_final_decisions, find_passed
 from autorubric.synthesis.gates.pool_gates import evolved_share, judges_agree, redundant, separates, within_share
 from autorubric.synthesis.gates.query_gates import answerable, asks_substance, licensed
-from autorubric.synthesis.options import GateName, GateSettings
+from autorubric.synthesis.thresholds import GateName, GateSettings
 
 __all__ = [
     "GATES",

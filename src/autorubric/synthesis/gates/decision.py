@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
-from autorubric.synthesis.options import GateName
+from autorubric.synthesis.thresholds import GateName
 
 Outcome: TypeAlias = Literal["kept", "rewrite", "rejected", "undecided"]
 Figures: TypeAlias = Mapping[str, float | str | None]
@@ -42,7 +42,7 @@ class GateContext:
             return self.query
         return "\n".join(str(turn.get("content", "")) for turn in self.query)
 
-    def relevance_of(self, candidate: Candidate) -> Relevance | None:
+    def find_relevance(self, candidate: Candidate) -> Relevance | None:
         """The relevance of a criterion; a rewritten one has that of its first wording, unless it was asked anew.
 
         A rewrite changes the wording and not the demand, so it needs no licence judgment of its own.

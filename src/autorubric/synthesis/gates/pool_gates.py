@@ -18,7 +18,7 @@ from autorubric.synthesis.gates.likelihood import (
     tallies,
 )
 from autorubric.synthesis.gates.wordings import alikeness
-from autorubric.synthesis.options import GateSettings, RedundantSettings
+from autorubric.synthesis.thresholds import GateSettings, RedundantSettings
 
 
 def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
@@ -137,7 +137,7 @@ def _same_chance(
 
 
 def _said_same(one: Candidate, other: Candidate, context: GateContext) -> bool:
-    relevance = context.relevance_of(one)
+    relevance = context.find_relevance(one)
     return relevance is not None and bool(relevance.same_as) and relevance.same_as in (other.id, _earlier(other))
 
 

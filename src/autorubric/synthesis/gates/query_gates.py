@@ -8,7 +8,7 @@ from autorubric.lint.rules.unseen import unseen_texts
 from autorubric.synthesis.candidate import Candidate, Relevance
 from autorubric.synthesis.gates.decision import Figures, GateContext, GateDecision
 from autorubric.synthesis.gates.wordings import find_forms, holds
-from autorubric.synthesis.options import GateSettings
+from autorubric.synthesis.thresholds import GateSettings
 
 
 def answerable(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
@@ -25,7 +25,7 @@ def _decide_answerable(one: Candidate, context: GateContext) -> GateDecision:
     if unseen:
         reason = f"it speaks of {unseen!r}, which a grader does not see"
         return GateDecision(one.id, "answerable", "rejected", {"words": unseen}, reason)
-    relevance = context.relevance_of(one)
+    relevance = context.find_relevance(one)
     if relevance is None:
         return GateDecision(one.id, "answerable", "undecided", {}, "no licence judgment")
     if not relevance.answerable:
@@ -43,7 +43,7 @@ def licensed(candidates: Sequence[Candidate], context: GateContext, settings: Ga
 
 
 def _decide_licensed(one: Candidate, context: GateContext) -> GateDecision:
-    relevance = context.relevance_of(one)
+    relevance = context.find_relevance(one)
     if relevance is None:
         return GateDecision(one.id, "licensed", "undecided", {}, "no licence judgment")
     figures: Figures = {
@@ -73,7 +73,7 @@ def asks_substance(
 
 
 def _decide_surface(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
-    kinds, relevance = settings.surface.kinds, context.relevance_of(one)
+    kinds, relevance = settings.surface.kinds, context.find_relevance(one)
     demands = [demand for demand in find_forms(one.description, context.query_text) if demand.kind in kinds]
     unasked = next((demand for demand in demands if not demand.asked), None)
     words = unasked.words if unasked else None

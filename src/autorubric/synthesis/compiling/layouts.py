@@ -17,9 +17,9 @@ from autorubric.synthesis.compiling.quantities import (
     SUBJECT,
     SUBJECT_ZH,
     Found,
-    bounds_of,
     first_match,
     patterns,
+    read_bounds,
 )
 
 _QUOTE = r"[\"“”「『'‘’《`]"
@@ -64,7 +64,7 @@ def repetition_check(text: str, query: str) -> Found:
     if match["once"]:
         times: dict[str, int] = dict.fromkeys(("at_least", "at_most"), 2 if match["once"].lower() == "twice" else 1)
     else:
-        bounds = bounds_of(match)
+        bounds = read_bounds(match)
         if bounds is None:
             return None
         times = {"at_least": 0, **bounds.parameters()}

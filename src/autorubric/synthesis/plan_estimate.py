@@ -4,55 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
-from autorubric.llm.limits import started
-from autorubric.llm.model import Model
-from autorubric.llm.request import Usage
-from autorubric.synthesis.plan import Call, Models, Outcome, Plan, Stage
-from autorubric.synthesis.queries import Query
-from autorubric.synthesis.running import Row, StageRunner, run_plan
+from autorubric.llm.call_estimate import ModelEstimate
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stage_runner import Row, StageRunner, run_plan
+from autorubric.synthesis.stages import Models, Outcome, Plan, Stage
 
-CHARS_PER_TOKEN = 4
 SAMPLED_ROWS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class SlotEstimate:
-    """The expected calls of one slot.
-
-    Attributes:
-        slot: the slot, such as `rubric_a`.
-        model: the model's name.
-        calls: calls still to make, if none has to be repeated.
-        usage: expected tokens of those calls.
-        cost: their expected price; None if the model's price is unknown.
-        ceiling_tokens: maximum tokens they can take; None if nothing limits them.
-        ceiling_cost: maximum cost.
-    """
-
-    slot: str
-    model: str
-    calls: int
-    usage: Usage
-    cost: float | None
-    ceiling_tokens: int | None
-    ceiling_cost: float | None
-
-    def __add__(self, other: SlotEstimate) -> SlotEstimate:
-        return SlotEstimate(
-            self.slot,
-            self.model,
-            self.calls + other.calls,
-            self.usage + other.usage,
-            _add(self.cost, other.cost),
-            _add(self.ceiling_tokens, other.ceiling_tokens),
-            _add(self.ceiling_cost, other.ceiling_cost),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +59,7 @@ class Estimate:
     """
 
     queries: int
-    slots: Sequence[SlotEstimate]
+    slots: Mapping[str, ModelEstimate]
     per_query: NeededCalls
     needed: NeededCalls
     judging: str = ""
@@ -104,12 +67,12 @@ class Estimate:
     @property
     def calls(self) -> int:
         """Calls to make, those under a condition left out."""
-        return sum(slot.calls for slot in self.slots)
+        return sum(slot.calls for slot in self.slots.values())
 
     @property
     def cost(self) -> float | None:
         """Expected dollars; None if a model's price is unknown."""
-        costs = [slot.cost for slot in self.slots]
+        costs = [slot.cost for slot in self.slots.values()]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
@@ -173,20 +136,23 @@ def estimate_slots(
     models: Models,
     needed: NeededCalls,
     measured: Callable[[str], float | None] = lambda role: None,
-) -> list[SlotEstimate]:
+) -> dict[str, ModelEstimate]:
     """Calls, tokens and cost of every slot, scaled up from the first rows of the input."""
     # The full profile has so many requests that a few rows are enough.
     sample = islice(queries, 8 if any(stage.work for stage in plan.stages) else SAMPLED_ROWS)
     examples = [make_example(query, plan, models, measured) for query in sample]
-    found: dict[str, SlotEstimate] = {}
+    found: dict[str, ModelEstimate] = {}
     for stage in plan.stages:
         asked = [call for fields in examples for call in stage.calls(fields, models)]
         tokens = measured(stage.role) or stage.reply_tokens
         for slot in stage.slots:
-            calls = [call for call in asked if call.slot == slot]
-            made = _estimate(slot, calls, models[slot], needed.fixed[stage.name, slot], tokens)
+            sample_of_slot = ModelEstimate(models[slot])
+            for call in asked:
+                if call.slot == slot:
+                    sample_of_slot.add(call.request, tokens)
+            made = sample_of_slot.scale(needed.fixed[stage.name, slot])
             found[slot] = found[slot] + made if slot in found else made
-    return list(found.values())
+    return found
 
 
 def _fingerprint(plan: Plan, row: Row) -> bytes:
@@ -195,29 +161,3 @@ def _fingerprint(plan: Plan, row: Row) -> bytes:
     names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)})
     read = [row.query.fields.get(name) for name in names]
     return blake2b(json.dumps([unfinished, read], default=str).encode(), digest_size=16).digest()
-
-
-def _estimate(slot: str, asked: Sequence[Call], model: Model, calls: int, reply: float) -> SlotEstimate:
-    if not asked or not calls:
-        return SlotEstimate(slot, model.name, calls, Usage(), 0.0, 0, 0.0)
-    ceilings = [model.ceiling(started(model, call.request)) for call in asked]
-    prompt = sum(len(m.content) for call in asked for m in call.request.messages) / CHARS_PER_TOKEN / len(asked)
-    known = [c for c in ceilings if c is not None]
-    most = max((c.completion_tokens for c in known), default=None)
-    usage = Usage(round(prompt * calls), round((min(reply, most) if most else reply) * calls))
-    bound = None
-    if len(known) == len(ceilings):
-        bound = Usage(round(sum(c.prompt_tokens for c in known) / len(known) * calls), (most or 0) * calls)
-    return SlotEstimate(
-        slot,
-        model.name,
-        calls,
-        usage,
-        model.cost(usage),
-        bound.total_tokens if bound else None,
-        model.cost(bound) if bound else None,
-    )
-
-
-def _add(one: Any, other: Any) -> Any:
-    return None if one is None or other is None else one + other

@@ -15,13 +15,13 @@ from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.view import LedgerView
 from autorubric.runs.status import Standing, counted
-from autorubric.synthesis.export import Exported
-from autorubric.synthesis.plan import Plan, Tally
-from autorubric.synthesis.queries import Query
+from autorubric.synthesis.final_files import Exported
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stages import Plan, Tally
 from autorubric.synthesis.steps import Replaced, RowStore
 
 if TYPE_CHECKING:
-    from autorubric.synthesis.estimate import Estimate
+    from autorubric.synthesis.plan_estimate import Estimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
 

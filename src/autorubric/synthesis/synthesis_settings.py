@@ -15,7 +15,7 @@ from autorubric.llm.http.addresses import checked_base_url, split_address
 from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
 from autorubric.synthesis.domain import merge_domain
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.options import Strict
+from autorubric.synthesis.thresholds import Strict
 
 
 def _check_printable(value: Any) -> Any:

@@ -16,15 +16,15 @@ from autorubric.llm.models import negotiated, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure
 from autorubric.runs.manifest import read_manifest, write_manifest
-from autorubric.synthesis.export import export_final, publish
+from autorubric.synthesis.final_files import export_final, publish
 from autorubric.synthesis.method import build_plan
-from autorubric.synthesis.plan import NO_CALL_MADE, STEPS, Plan
-from autorubric.synthesis.queries import InputReport, QueryFile
-from autorubric.synthesis.running import Row, StageRunner, count_refreshes, run_plan
-from autorubric.synthesis.settings import SynthesisSettings
-from autorubric.synthesis.slots import find_shape, refreshed_slots, slots_of
+from autorubric.synthesis.query_file import InputReport, QueryFile
+from autorubric.synthesis.run_summary import Summary, write_unfinished
+from autorubric.synthesis.slots import find_shape, find_slots, refreshed_slots
+from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
+from autorubric.synthesis.stages import NO_CALL_MADE, STEPS, Plan
 from autorubric.synthesis.steps import Replaced, RowStore, import_steps, write_steps
-from autorubric.synthesis.summary import Summary, write_unfinished
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.synthesis.templates import SynthesisPrompts, load_synthesis_prompts
 
 _WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
@@ -162,7 +162,7 @@ class SynthesisRun:
         if imported is None:
             imported = dict(import_steps(settings.out, plan, self.ledger))
             self.ledger.keep_note("taken_over", imported)
-        slots = [slot.name for slot in slots_of(settings)]
+        slots = [slot.name for slot in find_slots(settings)]
         return StageRunner(
             self.executor,
             self.models,

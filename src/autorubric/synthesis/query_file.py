@@ -13,7 +13,7 @@ from autorubric.errors import InputError
 from autorubric.files import nearest
 from autorubric.rows import Guess, Record, listed, read_rows
 from autorubric.rows.columns import ANSWERS, DOMAIN, ID, QUERY, folded
-from autorubric.synthesis.plan import letters
+from autorubric.synthesis.stages import letters
 
 _LIKELY = {"question": QUERY, "id": ID, "responses": ANSWERS, "domain": DOMAIN}
 _SPEAKERS = ("user", "assistant", "system")

@@ -19,7 +19,7 @@ from autorubric.synthesis.candidate import Candidate, criterion_row, example_cri
 from autorubric.synthesis.drafts import example_items, find_criterion_fault
 from autorubric.synthesis.items import read_rubric, weight_in
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.plan import (
+from autorubric.synthesis.stages import (
     PASSTHROUGH,
     Call,
     Fields,

@@ -14,8 +14,8 @@ from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
-from autorubric.synthesis.plan import DERIVED, NO_CALL_MADE, Call, Fields, Models, Outcome, Plan, Stage
-from autorubric.synthesis.queries import FROM_INPUT, Query
+from autorubric.synthesis.query_file import FROM_INPUT, Query
+from autorubric.synthesis.stages import DERIVED, NO_CALL_MADE, Call, Fields, Models, Outcome, Plan, Stage
 
 if TYPE_CHECKING:
     from autorubric.graders.judge import Ask

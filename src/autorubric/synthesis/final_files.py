@@ -14,7 +14,7 @@ from autorubric.files import atomic_writer, parquet_writer
 from autorubric.formats.record import Record
 from autorubric.formats.release_folder import write_release
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
-from autorubric.synthesis.plan import STEP_FILES
+from autorubric.synthesis.stages import STEP_FILES
 from autorubric.synthesis.steps import read_rows
 
 if TYPE_CHECKING:
