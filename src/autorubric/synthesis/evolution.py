@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.llm.room import MOST_CRITERIA, room_for
@@ -20,7 +20,6 @@ from autorubric.synthesis.candidate import (
     read_responses,
 )
 from autorubric.synthesis.drafts import find_criterion_fault
-from autorubric.synthesis.gated import Evidence
 from autorubric.synthesis.items import Item, read_additions
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.stages import (
@@ -37,6 +36,9 @@ from autorubric.synthesis.stages import (
     query_in,
 )
 from autorubric.synthesis.templates import build_request
+
+if TYPE_CHECKING:
+    from autorubric.synthesis.gated import Evidence
 
 EXAMPLE_CRITERIA = 3
 """How many evolved criteria an estimate assumes in each round."""

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.core.criterion import Criterion
 from autorubric.files import atomic_writer, parquet_writer
-from autorubric.formats.record import Record
-from autorubric.formats.release_folder import write_release
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
 from autorubric.synthesis.stages import STEP_FILES
 from autorubric.synthesis.steps import read_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from autorubric.formats.record import Record
 
 FINAL_FILES = ("final.jsonl", "final.parquet")
 FULL_FILES = ("final_full.jsonl", "final_full.parquet")
@@ -224,6 +223,7 @@ def full_schema() -> pa.Schema:
 
 def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
     """Write what goes with `final_full`: the layout of the RubricHub release, and the dataset card with its plots."""
+    from autorubric.formats.release_folder import write_release
     from autorubric.synthesis.card import write_card
     from autorubric.synthesis.card_facts import count_facts, run_facts
 
@@ -237,6 +237,9 @@ def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
 
 def release_record(row: Mapping[str, Any]) -> Record:
     """The rubric of a `final_full` row, under the release's name of its domain."""
+    from autorubric.core.criterion import Criterion
+    from autorubric.formats.record import Record
+
     criteria = tuple(
         Criterion(
             weight=one["weight"],
