@@ -24,7 +24,7 @@ demo: $(VENV)/.runtime
 	$(BIN)/autorubric synthesize examples/queries.jsonl --out demo-out --id-column id --models builtin/offline --show 1
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # Real trainers, in an environment of their own: they are large, and their pins are not ours.
 TRAINERS := .venv-trainers
@@ -75,7 +75,9 @@ soak: $(VENV)/.dev
 # atheris has wheels for some platforms only; where it cannot be had, the last line says that its part did not run.
 fuzz: $(VENV)/.dev
 	-$(PIP) -e '.[fuzz]'
-	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/prompts tests/graders tests/fuzz
+	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto -m hypothesis tests/prompts tests/graders
+	AUTORUBRIC_EXAMPLES=10000 $(BIN)/python -m pytest -n auto tests/fuzz
+	AUTORUBRIC_EXAMPLES=1000 $(BIN)/python -m pytest -n auto -m hypothesis tests
 	$(BIN)/python -m fuzz
 
 clean:

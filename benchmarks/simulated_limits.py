@@ -8,17 +8,20 @@ import itertools
 import math
 import random
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from autorubric.llm.http.allowance import Allowance
+from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.limits import Limiter
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import Backoff, Fault, Retries
 from autorubric.llm.request import Failure
 from autorubric.testing import RateWindow
+
+T = TypeVar("T")
 
 
 class Simulated(Protocol):
@@ -70,6 +73,16 @@ class AtRandom:
         return self.behind.admit(now, tokens) if self.behind else (0.0, ())
 
 
+class Charging:
+    """Charges another number of tokens for a request than its caller expects."""
+
+    def __init__(self, behind: Simulated, share: float) -> None:
+        self.behind, self.share = behind, share
+
+    def admit(self, now: float, tokens: int) -> tuple[float, tuple[tuple[str, str], ...]]:
+        return self.behind.admit(now, round(self.share * tokens))
+
+
 class Changing:
     """One endpoint until a moment, another one from then on."""
 
@@ -80,7 +93,7 @@ class Changing:
         return (self.before if now < self.at else self.after).admit(now, tokens)
 
 
-class _JumpingLoop(asyncio.SelectorEventLoop):
+class JumpingLoop(asyncio.SelectorEventLoop):
     """Instead of sleeping until the next timer, its clock jumps there."""
 
     def __init__(self) -> None:
@@ -91,7 +104,7 @@ class _JumpingLoop(asyncio.SelectorEventLoop):
             def select(self, timeout: float | None = None) -> Any:
                 assert timeout is not None, "everybody waits and no timer is set"
                 loop.now += max(timeout, 0.0)
-                return []
+                return super().select(0)
 
         super().__init__(Selector())
 
@@ -99,8 +112,17 @@ class _JumpingLoop(asyncio.SelectorEventLoop):
         return self.now
 
 
-class _Owner:
-    """Whose limits the queue keeps."""
+def on_jumping_clock(main: Callable[[JumpingLoop], Coroutine[Any, Any, T]]) -> T:
+    """Run `main` in simulated time."""
+    loop = JumpingLoop()
+    try:
+        return loop.run_until_complete(main(loop))
+    finally:
+        loop.close()
+
+
+class Owner:
+    """Whose limits a queue keeps."""
 
 
 @dataclass
@@ -120,14 +142,11 @@ class Run:
     log: list[tuple[float, bool]] = field(default_factory=list)  # when a request arrived, and whether it passed
 
     def __post_init__(self) -> None:
-        loop = _JumpingLoop()
-        try:
-            loop.run_until_complete(self._main(loop))
-        finally:
-            loop.close()
+        on_jumping_clock(self._main)
 
-    async def _main(self, loop: _JumpingLoop) -> None:
-        self.rng, self.limiter, owner = random.Random(self.seed), Limiter(loop.time), _Owner()
+    async def _main(self, loop: JumpingLoop) -> None:
+        self.rng, self.limiter, owner = random.Random(self.seed), Limiter(loop.time), Owner()
+        self.gate = Gate()
         self.limiter.join(owner, Allowance(self.callers))
         workers = [loop.create_task(self._work(loop)) for _ in range(self.callers)]
         await asyncio.sleep(self.seconds)
@@ -135,13 +154,14 @@ class Run:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _work(self, loop: _JumpingLoop) -> None:
+    async def _work(self, loop: JumpingLoop) -> None:
         while True:
             retries, tokens = Retries(10**6, Backoff(1.0, 60.0)), self.tokens(self.rng)
+            await self.gate.enter()
             while (fault := await self._attempt(loop, tokens)) is not None:
                 await asyncio.sleep(retries.wait(fault, loop.time(), self.rng) or 0.0)
 
-    async def _attempt(self, loop: _JumpingLoop, tokens: int) -> Fault | None:
+    async def _attempt(self, loop: JumpingLoop, tokens: int) -> Fault | None:
         place = await self.limiter.acquire(tokens)
         try:
             await asyncio.sleep(0.005 * self.rng.random())
@@ -149,6 +169,7 @@ class Run:
             self.log.append((loop.time(), wait == 0.0))
             slow = self.refusal * math.exp(self.rng.gauss(0, 0.4)) if wait else self._answered_in()
             await asyncio.sleep(slow)
+            self.gate.open()
             told = dict(headers)
             self.limiter.heard(place, readings(told))
             if not wait:
@@ -207,10 +228,11 @@ def endpoint_of(case: Case) -> tuple[Simulated, float]:
 
 
 def measured(case: Case) -> tuple[float, float]:
-    """Share of the limit used and share of 429s, from the second window on."""
+    """Share of the limit used and share of 429s, from a window after the second request on: the first goes alone."""
     endpoint, rate = endpoint_of(case)
-    start, end = case.window, max(60.0, 6 * case.window)
+    end = max(60.0, 6 * case.window)
     run = Run(endpoint, case.callers, end, case.latency)
+    start = run.log[1][0] + case.window
     passed, refused = run.passed(start, end), run.refused(start, end)
     return passed / rate / (end - start), refused / (passed + refused)
 

@@ -27,7 +27,7 @@ from autorubric.files.text import decode
 from autorubric.formats import FORMATS, detect
 from autorubric.formats.record import Record
 from autorubric.jobs.submissions import Submissions
-from autorubric.lint import lint_file
+from autorubric.linting import lint_file
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import price_table
 from autorubric.prompts import load_prompts

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 from hypothesis import HealthCheck, settings
 
-# How long an example takes says more about the machine than about the program.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Tests start some hundred processes. Where Python may not write bytecode, each of them would compile the package and
+# its dependencies again, which takes longer than most tests; so it goes into a folder of the tests' own.
+if sys.dont_write_bytecode:
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    sys.dont_write_bytecode = False
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# `make fuzz` widens every search. How long an example takes says more about the machine than about the program.
+settings.register_profile(
+    "untimed",
+    max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "30")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("untimed")

@@ -12,11 +12,32 @@ from pathlib import Path
 
 import pytest
 
+from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 
 ROOT = Path(__file__).parents[1]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def commands(path: Path) -> list[tuple[str, str | None]]:
+    """The blocks of commands in a guide, each with the block of output that comes next, before any other block."""
+    parts = re.split(r"^```(\w*).*\n(.*?)^```$", path.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    fenced = list(zip(parts[1::3], parts[2::3], strict=True))
+    following = [*fenced[1:], ("", "")]
+    return [
+        (script, text if kind in ("text", "json") else None)
+        for (language, script), (kind, text) in zip(fenced, following, strict=True)
+        if language == "bash"
+    ]
+
+
+def assert_shown(expected: str, printed: str) -> None:
+    """Hold a block of a guide to be in what was printed; '...' and '…' stand for anything."""
+    pattern = r".*?".join(re.escape(part) for part in re.split(r"\.\.\.|…", " ".join(expected.split())))
+    assert re.search(pattern, " ".join(printed.split())), (
+        f"the guide shows\n{expected}\nthe command printed\n{printed}"
+    )
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -62,7 +83,7 @@ def test_the_commands_of_a_guide_run_in_order(path: Path, workshop: Path) -> Non
             "OPENAI_API_KEY": "key-of-the-guides",
             "VLLM_BASE_URL": endpoint.base_url,
         }
-        for block in blocks(path, "bash"):
+        for block, shown in commands(path):
             # What make builds is what these tests run in; here it is enough that the target is there.
             script = re.sub(r"^make ", f"make -n -C {ROOT} ", block, flags=re.MULTILINE)
             done = subprocess.run(
@@ -75,3 +96,20 @@ def test_the_commands_of_a_guide_run_in_order(path: Path, workshop: Path) -> Non
                 timeout=120,
             )
             assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+            if shown is not None:
+                assert_shown(shown, done.stdout)
+
+
+def test_the_guide_shows_the_agreement_of_the_essays(workshop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    essays = ROOT / "tests" / "data" / "essay_grading_dataset.json"
+    assert run(["grade", str(essays), "--judge", "builtin/offline", "--out", "run"]) == 0
+    capsys.readouterr()
+    assert run(["agree", "run"]) == 0
+    _, _, rest = (ROOT / "docs" / "agreement.md").read_text("utf-8").partition("## The essays")
+    assert_shown(rest.split("```")[1].removeprefix("text\n"), capsys.readouterr().out)
+
+
+def test_output_that_differs_from_the_guide_is_found() -> None:
+    assert_shown("done  3 of ...\nspent … calls", "run\n done 3 of 30 rows\n spent 210 calls, $0.00")
+    with pytest.raises(AssertionError, match="the guide shows"):
+        assert_shown("done  4 of ... rows", "done 3 of 30 rows")

@@ -1,3 +1,5 @@
+import inspect
+import pydoc
 import subprocess
 import sys
 from importlib import import_module
@@ -5,12 +7,40 @@ from importlib import import_module
 import pytest
 
 import autorubric
+from autorubric import compat
 
 
-@pytest.mark.parametrize("name", autorubric.__all__)
-def test_every_public_name_is_there(name: str) -> None:
-    assert getattr(autorubric, name) is not None
-    assert name in dir(autorubric)
+def test_every_public_name_is_there() -> None:
+    names = dir(autorubric)
+    assert [name for name in names if getattr(autorubric, name, None) is None and not name.startswith("__")] == []
+    assert {"grade", "grade_async", "select", "reward", "lint", "convert", "Rubric", "EvalResult"} <= set(names)
+
+
+def test_names_of_the_published_package_are_names_of_this_one() -> None:
+    published = compat.NAMES
+    assert [name for name in published if getattr(autorubric, name) is not getattr(compat, name)] == []
+    assert set(published).isdisjoint(set(autorubric._NAMES))
+
+
+def test_help_of_the_package_fits_a_few_screens() -> None:
+    shown = pydoc.plain(pydoc.render_doc(autorubric))
+    assert shown.count("\n") <= 150
+    assert "grade(data, judge=...)" in shown
+
+
+def test_each_public_function_documents_its_settings() -> None:
+    functions = [name for name in dir(autorubric) if name.islower() and f"{name.title()}Settings" in dir(autorubric)]
+    assert {"grade", "select", "reward", "serve", "lint", "convert", "status", "drift", "doctor"} <= set(functions)
+    wrong = []
+    for name in functions:
+        model, function = getattr(autorubric, f"{name.title()}Settings"), getattr(autorubric, name)
+        if set(inspect.signature(function).parameters) != set(model.model_fields):
+            wrong.append(f"{name}: signature")
+        wrong += [
+            f"{name}: {field} has no help" for field, info in model.model_fields.items() if not info.description
+        ]
+        wrong += [f"{name} has no docstring"] if not function.__doc__ else []
+    assert wrong == []
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

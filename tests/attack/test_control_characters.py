@@ -33,19 +33,41 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def printed(folder: Path, *words: str) -> str:
-    """Everything a command prints, not decoded further than UTF-8."""
-    command = [sys.executable, "-m", "autorubric", *words]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=False)
-    return (ended.stdout + ended.stderr).decode().replace("\r\n", "\n")
+MARK = "----- the next command -----"
+SESSION = f"""
+import json, sys
+from autorubric.cli import main
+for words in json.loads(sys.argv[1]):
+    try:
+        main(words)
+    except SystemExit:
+        pass
+    sys.stderr.flush()
+    print({MARK!r}, flush=True)
+"""
+
+
+def printed(folder: Path, lines: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """Everything that each of some commands prints, one after the other in one process, decoded from UTF-8."""
+    ended = subprocess.run(
+        [sys.executable, "-c", SESSION, json.dumps(lines)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=120,
+        check=True,
+    )
+    *told, rest = ended.stdout.decode().replace("\r\n", "\n").split(f"{MARK}\n")
+    assert rest == ""
+    return dict(zip(lines, told, strict=True))
 
 
 def test_no_command_prints_a_control_character_of_the_data(folder: Path) -> None:
     offline = ("--judge", "builtin/offline")
     synthesize = ("synthesize", "rows.jsonl", "--models", "builtin/offline", "--id-column", "id", "--out", "out")
-    shown = {
-        words: printed(folder, *words)
-        for words in (
+    shown = printed(
+        folder,
+        [
             ("grade", "set.json", *offline, "-o", "run"),
             ("agree", "run"),
             ("agree", "run", "--criteria"),
@@ -59,8 +81,8 @@ def test_no_command_prints_a_control_character_of_the_data(folder: Path) -> None
             (*synthesize, "--dry-run"),
             ("status", "out"),
             ("convert", "out/final.jsonl", "--to", EVIL.replace("\x00", "")),
-        )
-    }
+        ],
+    )
     unsafe = {words: UNSAFE.findall(text) for words, text in shown.items() if UNSAFE.search(text)}
     assert not unsafe
     named = {words[0] for words, text in shown.items() if "\\u001b[2J" in text}

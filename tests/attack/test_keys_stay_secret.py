@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -46,21 +46,25 @@ def environment(url: str, key: str = KEY) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT / "src"), "OPENAI_BASE_URL": url, "OPENAI_API_KEY": key}
 
 
-def watched(words: tuple[str, ...], folder: Path, surroundings: dict[str, str]) -> tuple[int, bytes]:
-    """The status and the output of a command, whose line in the process table was read while it ran."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "autorubric", *words],
-        cwd=folder,
-        env=surroundings,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    ) as running:
-        seen = b""
-        while running.poll() is None and not seen:
-            seen = Path(f"/proc/{running.pid}/cmdline").read_bytes() if Path("/proc/self").exists() else b"-"
-            time.sleep(0.01)
-        told = running.communicate(timeout=60)[0]
-    return running.returncode, seen + told
+Typed = Callable[..., tuple[int, bytes]]
+
+
+@pytest.fixture
+def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    """Types a command in the folder, with an address and a key in the environment: its status and its output."""
+    monkeypatch.chdir(folder)
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(name)
+
+    def type_it(words: tuple[str, ...], url: str, key: str = KEY) -> tuple[int, bytes]:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        capsys.readouterr()
+        status = run(list(words))
+        told = capsys.readouterr()
+        return status, (told.out + told.err).encode()
+
+    return type_it
 
 
 def leaks(folder: Path, told: bytes) -> list[str]:
@@ -80,63 +84,71 @@ def endpoint() -> Iterator[LoopbackEndpoint]:
         yield endpoint
 
 
-def test_no_command_that_succeeds_leaves_the_key_anywhere(folder: Path, endpoint: LoopbackEndpoint) -> None:
-    for name in ("grade dry", "grade", "agree"):
-        status, told = watched(COMMANDS[name], folder, environment(endpoint.base_url))
+OF_TRAINING = ("select", "select dry", "select prompts", "status", "drift", "lint", "convert")
+
+
+@pytest.mark.parametrize("names", [("grade dry", "grade", "agree"), ("synthesize dry", "synthesize"), OF_TRAINING])
+def test_no_command_that_succeeds_leaves_the_key_anywhere(
+    folder: Path, endpoint: LoopbackEndpoint, typed: Typed, names: tuple[str, ...]
+) -> None:
+    give_rewards(folder / "rewards")
+    for name in names:
+        status, told = typed(COMMANDS[name], endpoint.base_url)
         assert status == 0, told.decode()
         assert leaks(folder, told) == []
+    assert names != OF_TRAINING or (folder / "calls.jsonl").stat().st_size > 0
     assert endpoint.counts.requests > 0  # the endpoint lets nobody in without the key: it was used
 
 
-def test_no_synthesis_leaves_the_key_anywhere(folder: Path, endpoint: LoopbackEndpoint) -> None:
-    for name in ("synthesize dry", "synthesize"):
-        status, told = watched(COMMANDS[name], folder, environment(endpoint.base_url))
-        assert status == 0, told.decode()
+def test_the_key_is_not_in_the_table_of_processes(folder: Path, endpoint: LoopbackEndpoint) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "autorubric", *COMMANDS["grade"]],
+        cwd=folder,
+        env=environment(endpoint.base_url),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as running:
+        seen = b""
+        while running.poll() is None and not seen:
+            seen = Path(f"/proc/{running.pid}/cmdline").read_bytes() if Path("/proc/self").exists() else b"-"
+            time.sleep(0.01)
+        told = running.communicate(timeout=60)[0]
+    assert running.returncode == 0, told.decode()
+    assert leaks(folder, seen + told) == []
+    assert endpoint.counts.requests > 0
+
+
+def test_a_key_that_is_refused_is_not_shown(folder: Path, typed: Typed) -> None:
+    with LoopbackEndpoint(key="another-key-entirely").in_thread() as endpoint:
+        for words in (COMMANDS["synthesize"], COMMANDS["grade"], (*COMMANDS["grade"], "--debug")):
+            status, told = typed(words, endpoint.base_url)
+            assert status == 2
+            assert b"401" in told
+            assert leaks(folder, told) == []
+
+
+def test_a_key_that_cannot_be_one_is_not_in_the_traceback_either(folder: Path, typed: Typed) -> None:
+    for name in ("synthesize", "grade"):
+        status, told = typed((*COMMANDS[name], "--debug"), "http://127.0.0.1:9/v1", f"{KEY} with blanks")
+        assert status == 2
+        assert b"Traceback" in told
+        assert b"OPENAI_API_KEY holds characters that no key has" in told
         assert leaks(folder, told) == []
 
 
-@pytest.mark.parametrize("name", ["synthesize", "grade"])
-@pytest.mark.parametrize("debug", [(), ("--debug",)], ids=["plain", "debug"])
-def test_a_key_that_is_refused_is_not_shown(folder: Path, name: str, debug: tuple[str, ...]) -> None:
-    with LoopbackEndpoint(key="another-key-entirely").in_thread() as endpoint:
-        status, told = watched((*COMMANDS[name], *debug), folder, environment(endpoint.base_url))
-    assert status == 2
-    assert b"401" in told
-    assert leaks(folder, told) == []
-
-
-@pytest.mark.parametrize("name", ["synthesize", "grade"])
-def test_a_key_that_cannot_be_one_is_not_in_the_traceback_either(folder: Path, name: str) -> None:
-    surroundings = environment("http://127.0.0.1:9/v1", f"{KEY} with blanks")
-    status, told = watched((*COMMANDS[name], "--debug"), folder, surroundings)
-    assert status == 2
-    assert b"Traceback" in told
-    assert b"OPENAI_API_KEY holds characters that no key has" in told
-    assert leaks(folder, told) == []
-
-
-def test_a_key_in_an_address_is_refused_and_not_repeated(folder: Path) -> None:
-    surroundings = environment(f"http://user:{KEY}@127.0.0.1:9/v1")
+def test_a_key_in_an_address_is_refused_and_not_repeated(folder: Path, typed: Typed) -> None:
     for debug in ((), ("--debug",)):
-        _, told = watched((*COMMANDS["grade"], *debug), folder, surroundings)
+        _, told = typed((*COMMANDS["grade"], *debug), f"http://user:{KEY}@127.0.0.1:9/v1")
         assert b"has credentials in it" in told
         assert leaks(folder, told) == []
 
 
-def test_no_command_of_training_leaves_the_key_anywhere(folder: Path, endpoint: LoopbackEndpoint) -> None:
-    give_rewards(folder / "rewards")
-    for name in ("select", "select dry", "select prompts", "status", "drift", "lint", "convert"):
-        status, told = watched(COMMANDS[name], folder, environment(endpoint.base_url))
-        assert status == 0, told.decode()
-        assert leaks(folder, told) == []
-    assert (folder / "calls.jsonl").stat().st_size > 0
-    assert endpoint.counts.requests > 0
-
-
-def test_doctor_says_which_keys_are_set_and_not_what_they_are(folder: Path, endpoint: LoopbackEndpoint) -> None:
+def test_doctor_says_which_keys_are_set_and_not_what_they_are(
+    folder: Path, endpoint: LoopbackEndpoint, typed: Typed
+) -> None:
     words = ("doctor", "--base-url", endpoint.base_url, "--key-env", "OPENAI_API_KEY", "--debug")
     for more in ((), ("--json",)):
-        _, told = watched((*words, *more), folder, environment(endpoint.base_url))
+        _, told = typed((*words, *more), endpoint.base_url)
         assert b"OPENAI_API_KEY" in told
         assert leaks(folder, told) == []
 

@@ -21,6 +21,7 @@ from autorubric.llm.request import Message, Request
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import rewarder_of
 from autorubric.training.adapters.http import HttpRewards
+from tests.offenders import offenders
 
 
 class _Leading(AbstractResolver):
@@ -114,18 +115,19 @@ HOSTS = {
 }
 
 
-@pytest.mark.parametrize(("host", "private"), HOSTS.items(), ids=HOSTS)
-def test_a_key_crosses_no_public_network_in_the_clear(host: str, private: bool) -> None:
-    plain = f"m@http://{host}:8000/v1"
-    if private:
-        assert resolve(LLMConfig(plain, api_key="planted-key")).key is not None
-    else:
-        with pytest.raises(
-            ConfigError, match=r"over plain HTTP.*--allow-plain-http \(LLMConfig\(allow_plain_http=True\)"
-        ):
-            resolve(LLMConfig(plain, api_key="planted-key"))
-    assert resolve(LLMConfig(plain, api_key="planted-key", allow_plain_http=True)).key is not None
-    assert resolve(LLMConfig(f"m@https://{host}:8000/v1", api_key="planted-key")).key is not None
+def test_a_key_crosses_no_public_network_in_the_clear() -> None:
+    allowed = r"over plain HTTP.*--allow-plain-http \(LLMConfig\(allow_plain_http=True\)"
+    with offenders() as case:
+        for host, private in HOSTS.items():
+            with case(host):
+                plain = f"m@http://{host}:8000/v1"
+                if private:
+                    assert resolve(LLMConfig(plain, api_key="planted-key")).key is not None
+                else:
+                    with pytest.raises(ConfigError, match=allowed):
+                        resolve(LLMConfig(plain, api_key="planted-key"))
+                assert resolve(LLMConfig(plain, api_key="planted-key", allow_plain_http=True)).key is not None
+                assert resolve(LLMConfig(f"m@https://{host}:8000/v1", api_key="planted-key")).key is not None
 
 
 def test_what_carries_no_key_needs_no_leave_and_a_header_with_one_does() -> None:
@@ -198,22 +200,19 @@ KEY_FLAGS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "flag"), KEY_FLAGS)
-@pytest.mark.parametrize("pasted", [PASTED, "0123456789abcdef0123456789abcdef", "AKIAIOSFODNN7EXAMPLE"])
 def test_a_key_pasted_where_its_variable_is_named_is_not_repeated(
-    command: str,
-    flag: str,
-    pasted: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for debug in ((), ("--debug",)):
-        assert run([*FLAGS[command], flag, pasted, *debug]) == 2
-        told = capsys.readouterr()
-        assert pasted not in told.out + told.err
-        assert list(tmp_path.rglob("*")) == []
+    with offenders() as case:
+        for command, flag in KEY_FLAGS:
+            for pasted in (PASTED, "0123456789abcdef0123456789abcdef", "AKIAIOSFODNN7EXAMPLE"):
+                for debug in ((), ("--debug",)):
+                    with case(f"{command} {flag} {pasted} {debug}"):
+                        assert run([*FLAGS[command], flag, pasted, *debug]) == 2
+                        told = capsys.readouterr()
+                        assert pasted not in told.out + told.err
+                        assert list(tmp_path.rglob("*")) == []
 
 
 @pytest.mark.parametrize(

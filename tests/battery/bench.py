@@ -10,6 +10,7 @@ import asyncio
 import json
 import shutil
 import signal
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -155,7 +156,7 @@ def lay_out(folder: Path) -> None:
     """Sound files of every type that the commands read."""
     from autorubric.files.strict_yaml import dump_yaml
 
-    queries = [{"id": f"q{n}", "question": f"Query {n}?", "turns": [f"Query {n}?"]} for n in range(3)]
+    queries = [{"id": f"q{n}", "question": f"Query {n}?", "asked": [f"Query {n}?"]} for n in range(3)]
     (folder / "queries.jsonl").write_bytes(as_jsonl(queries))
     for name, value in (("rubric", RUBRIC), ("essays", DATASET), ("prices", PRICES)):
         (folder / f"{name}.json").write_text(json.dumps(value))
@@ -257,6 +258,22 @@ class Bench:
     folder: Path
     endpoint: LoopbackEndpoint
     capture: pytest.CaptureFixture[str]
+    sound: Path
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """A context after which the folder holds its sound files again, and nothing else."""
+        try:
+            yield
+        finally:
+            sound, now = _states(self.sound), _states(self.folder)
+            for name in [name for name in now if name not in sound or now[name] != sound[name]]:
+                _remove(self.folder / name)
+            for name in [name for name in sound if name not in now or now[name] != sound[name]]:
+                if sound[name] is None:
+                    (self.folder / name).mkdir(exist_ok=True)
+                else:
+                    shutil.copy2(self.sound / name, self.folder / name)
 
     def type(self, *words: str) -> Ended:
         """The end of a command, typed in the folder."""
@@ -295,6 +312,23 @@ def inventory(folder: Path) -> Mapping[str, tuple[int, int]]:
         state = path.lstat()
         found[str(path.relative_to(folder))] = (state.st_mode, state.st_size)
     return found
+
+
+def _states(folder: Path) -> dict[str, tuple[int, ...] | None]:
+    """Every path under a folder, parents first: None for a folder, else what a change of the file would change."""
+    found: dict[str, tuple[int, ...] | None] = {}
+    for path in sorted(folder.rglob("*")):
+        state = path.lstat()
+        kept = (state.st_mode, state.st_size, state.st_mtime_ns)
+        found[str(path.relative_to(folder))] = None if stat.S_ISDIR(state.st_mode) else kept
+    return found
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -45,4 +45,4 @@ def bench(
         monkeypatch.delenv(name)
     monkeypatch.setenv("OPENAI_BASE_URL", counting_endpoint.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    return Bench(tmp_path / "here", counting_endpoint, capsys)
+    return Bench(tmp_path / "here", counting_endpoint, capsys, sound_folder)

@@ -7,6 +7,8 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import TypeAlias
 
@@ -47,8 +49,8 @@ def _socket(path: Path) -> None:
     os.chdir(here)
 
 
-def columns(values: Mapping[str, list[object]], *, text: bool = False, spread: bool = False) -> Spoil:
-    """A Parquet file with these columns; `text` says of bytes that they are text, `spread` stores each one anew."""
+def columns(values: Mapping[str, list[object]], *, text: bool = False) -> Spoil:
+    """A Parquet file with these columns; `text` says of bytes that they are text."""
 
     def spoil(path: Path) -> None:
         import pyarrow as pa
@@ -58,9 +60,25 @@ def columns(values: Mapping[str, list[object]], *, text: bool = False, spread: b
         if text:
             arrays = [pa.Array.from_buffers(pa.string(), len(c), c.chunk(0).buffers()) for c in table.columns]
             table = pa.table(arrays, names=table.column_names)
-        pq.write_table(table, path, compression="zstd", use_dictionary=not spread)
+        pq.write_table(table, path, compression="zstd")
 
     return spoil
+
+
+def _unpacks_without_measure(path: Path) -> None:
+    path.write_bytes(_column_bomb())
+
+
+@cache
+def _column_bomb() -> bytes:
+    """A small Parquet file with a column of 600 MiB."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with BytesIO() as sink:
+        # Without a dictionary each text is stored for itself, all of them in one row group.
+        pq.write_table(pa.table({"question": ["x" * 2**20] * 600}), sink, compression="zstd", use_dictionary=False)
+        return sink.getvalue()
 
 
 def _alias_bomb() -> bytes:
@@ -113,7 +131,7 @@ NO_COLUMNS: Mapping[str, Spoil] = {
     "a rubric that is null": columns({"id": ["q0"], "question": ["Why?"], "rubrics": [None]}),
     "moments for texts": columns({"id": ["q0"], "question": [_LATE], "rubrics": [[{"criterion": _LATE}]]}),
     "NaN for points": columns({"id": ["q0"], "question": ["Why?"], "rubrics": [[{"criterion": "x", "points": NAN}]]}),
-    "a column that unpacks without measure": columns({"question": ["x" * 2**20] * 600}, spread=True),
+    "a column that unpacks without measure": _unpacks_without_measure,
 }
 """What no Parquet file may be."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,6 +12,7 @@ from threading import Thread
 import pytest
 
 from tests.battery.bench import COMMANDS, KEY, Bench, inventory
+from tests.offenders import offenders
 
 ENDING = ("synthesize", "grade", "select")
 RUNS = (*ENDING, "serve")
@@ -37,37 +38,46 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize(("command", "name"), [(command, name) for command in RUNS for name in WRITTEN[command]])
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["a folder", "a pipe"])
-def test_what_stands_where_a_file_will_be_written_is_named(
-    bench: Bench, command: str, name: str, make: Callable[[Path], None]
-) -> None:
-    path = bench.folder / "out" / name
-    path.parent.mkdir(parents=True)
-    make(path)
+@pytest.mark.parametrize("command", RUNS)
+def test_what_stands_where_a_file_will_be_written_is_named(bench: Bench, command: str) -> None:
     more = ["--format", "csv"] if command == "grade" else []
-    bench.refuses([*COMMANDS[command], *more], f"out/{name}: cannot be read", "move it away, or pass another --out")
+    with offenders() as case:
+        for name in WRITTEN[command]:
+            for make in (Path.mkdir, os.mkfifo):
+                with case(f"{name} {make.__name__}"), bench.restored():
+                    path = bench.folder / "out" / name
+                    path.parent.mkdir(parents=True)
+                    make(path)
+                    said = f"out/{name}: cannot be read"
+                    bench.refuses([*COMMANDS[command], *more], said, "move it away, or pass another --out")
 
 
-@pytest.mark.parametrize("command", RUNS)
-@pytest.mark.parametrize("name", ["out/ledger", "out/ledger/ledger.sqlite"])
-def test_a_file_that_is_no_ledger_is_not_written_over(bench: Bench, command: str, name: str) -> None:
-    path = bench.folder / name
-    path.parent.mkdir(parents=True)
-    path.write_text("my shopping list, which is longer than the head of a database")
-    bench.refuses(COMMANDS[command], "out/ledger")
+def test_a_file_that_is_no_ledger_is_not_written_over(bench: Bench) -> None:
+    with offenders() as case:
+        for command in RUNS:
+            for name in ("out/ledger", "out/ledger/ledger.sqlite"):
+                with case(f"{command} {name}"), bench.restored():
+                    path = bench.folder / name
+                    path.parent.mkdir(parents=True)
+                    path.write_text("my shopping list, which is longer than the head of a database")
+                    bench.refuses(COMMANDS[command], "out/ledger")
 
 
-@pytest.mark.parametrize("command", RUNS)
-@pytest.mark.parametrize("target", ["nowhere/else", "out"])
-def test_a_broken_link_is_no_run_directory(bench: Bench, command: str, target: str) -> None:
-    (bench.folder / "out").symlink_to(target)
-    bench.refuses(COMMANDS[command], "out")
+def test_a_broken_link_is_no_run_directory(bench: Bench) -> None:
+    with offenders() as case:
+        for command in RUNS:
+            for target in ("nowhere/else", "out"):
+                with case(f"{command} {target}"), bench.restored():
+                    (bench.folder / "out").symlink_to(target)
+                    bench.refuses(COMMANDS[command], "out")
 
 
-@pytest.mark.parametrize("command", RUNS)
-def test_the_folders_above_a_name_that_is_too_long_are_not_made(bench: Bench, command: str) -> None:
-    bench.refuses([*COMMANDS[command], "--out", f"new/{'x' * 300}"], "cannot be made or written: File name too long")
+def test_the_folders_above_a_name_that_is_too_long_are_not_made(bench: Bench) -> None:
+    with offenders() as case:
+        for command in RUNS:
+            with case(command):
+                words = [*COMMANDS[command], "--out", f"new/{'x' * 300}"]
+                bench.refuses(words, "cannot be made or written: File name too long")
 
 
 @pytest.mark.parametrize("name", ["final.jsonl", "step0_reference.jsonl", "manifest.json"])
@@ -125,30 +135,48 @@ URLS = (
 )
 
 
-@pytest.mark.parametrize("url", URLS)
-@pytest.mark.parametrize("command", RUNS)
-def test_an_address_that_is_none_or_forbidden_is_refused(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, command: str, url: str
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", url)
-    words = [word.replace("@{url}", "") for word in COMMANDS[command]]
-    bench.refuses(words, "OPENAI_BASE_URL")
-    monkeypatch.setenv("OPENAI_BASE_URL", bench.endpoint.base_url)
-    if command == "synthesize" and url:
-        bench.refuses([*words, "--merge-base-url", url], "merge: ")
+def without_address(command: str) -> list[str]:
+    return [word.replace("@{url}", "") for word in COMMANDS[command]]
 
 
-@pytest.mark.parametrize("command", ENDING)
-def test_an_address_where_nobody_answers_leaves_nothing_behind(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+def test_an_address_that_is_none_or_forbidden_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with offenders() as case:
+        for url in URLS:
+            with case(f"grade {url}"):
+                monkeypatch.setenv("OPENAI_BASE_URL", url)
+                bench.refuses(without_address("grade"), "OPENAI_BASE_URL")
+            with case(f"synthesize {url}"):
+                monkeypatch.setenv("OPENAI_BASE_URL", bench.endpoint.base_url)
+                bench.refuses([*without_address("synthesize"), "--merge-base-url", url], "merge: ")
+        # All addresses are checked in one place: one of each kind shows that every command comes by there.
+        for command in RUNS:
+            for url in ("not a url", "http://user:password@host/v1", "http://169.254.169.254/v1"):
+                with case(f"{command} {url}"):
+                    monkeypatch.setenv("OPENAI_BASE_URL", url)
+                    bench.refuses(without_address(command), "OPENAI_BASE_URL")
+
+
+def test_a_proxy_that_is_none_is_named_before_a_call(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("grade", "essays.json", "--judge", "judge@http://host.invalid/v1", "--allow-plain-http", "--out", "out")
+    with offenders() as case:
+        for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            for proxy in ("proxy", "socks5://host:1", "http://host:99999", "http://169.254.169.254"):
+                with case(f"{variable} {proxy}"), monkeypatch.context() as patch:
+                    patch.setenv(variable, proxy)
+                    bench.refuses(words, f"{variable.upper()} {proxy!r}")
+
+
+def test_an_address_where_nobody_answers_leaves_nothing_behind(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     before = inventory(bench.folder)
-    ended = bench.type(*[word.replace("@{url}", "") for word in COMMANDS[command]])
-    assert ended.status == 2
-    assert "cannot connect to 127.0.0.1:1" in ended.err
-    assert "Traceback" not in ended.err
-    assert inventory(bench.folder) == before
+    with offenders() as case:
+        for command in ENDING:
+            with case(command):
+                ended = bench.type(*without_address(command))
+                assert ended.status == 2
+                assert "cannot connect to 127.0.0.1:1" in ended.err
+                assert "Traceback" not in ended.err
+                assert inventory(bench.folder) == before
 
 
 class _Website(BaseHTTPRequestHandler):
@@ -174,31 +202,32 @@ def website() -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("command", ENDING)
-def test_a_website_is_told_from_an_endpoint(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, website: str, command: str
-) -> None:
+def test_a_website_is_told_from_an_endpoint(bench: Bench, monkeypatch: pytest.MonkeyPatch, website: str) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", website)
     before = inventory(bench.folder)
-    ended = bench.type(*[word.replace("@{url}", "") for word in COMMANDS[command]])
-    assert ended.status == 2
-    assert "the answer is a web page" in ended.err
-    assert "is the base URL right?" in ended.err
-    assert inventory(bench.folder) == before
+    with offenders() as case:
+        for command in ENDING:
+            with case(command):
+                ended = bench.type(*without_address(command))
+                assert ended.status == 2
+                assert "the answer is a web page" in ended.err
+                assert "is the base URL right?" in ended.err
+                assert inventory(bench.folder) == before
 
 
-@pytest.mark.parametrize("key", ["", " ", "sk two words", "sk\nline", "sk-é", "\udcff", "sk\x7f", None])
-@pytest.mark.parametrize("command", RUNS)
-def test_a_key_that_is_none_is_refused_and_not_shown(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, command: str, key: str | None
-) -> None:
+def test_a_key_that_is_none_is_refused_and_not_shown(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL")
     monkeypatch.delenv("OPENAI_API_KEY")
-    if key is not None:
-        monkeypatch.setenv("OPENAI_API_KEY", key)
-    words = [{"judge@{url}": "openai/m", "some-model": "openai/m"}.get(word, word) for word in COMMANDS[command]]
-    bench.refuses(words, "OPENAI_API_KEY")
-    assert key is None or len(key) < 2 or key not in bench.type(*words).err
+    named = {"judge@{url}": "openai/m", "some-model": "openai/m"}
+    with offenders() as case:
+        for key in (None, "", " ", "sk two words", "sk\nline", "sk-é", "\udcff", "sk\x7f"):
+            if key is not None:
+                monkeypatch.setenv("OPENAI_API_KEY", key)
+            for command in RUNS:
+                with case(f"{command} {key!r}"):
+                    words = [named.get(word, word) for word in COMMANDS[command]]
+                    bench.refuses(words, "OPENAI_API_KEY")
+                    assert key is None or len(key) < 2 or key not in bench.type(*words).err
 
 
 def test_a_finished_run_stays_when_a_later_command_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,14 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.battery.bench import COMMANDS, Bench, inventory
+from tests.offenders import offenders
 
 LEDGER = "rewards/ledger/ledger.sqlite"
 
@@ -54,11 +56,13 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("command", ["status", "drift"])
-@pytest.mark.parametrize("way", DAMAGE)
-def test_a_ledger_that_is_none_is_named_and_left_alone(bench: Bench, command: str, way: str) -> None:
-    DAMAGE[way](bench.folder / LEDGER)
-    bench.refuses((command, "rewards"), "rewards/ledger/ledger.sqlite")
+def test_a_ledger_that_is_none_is_named_and_left_alone(bench: Bench) -> None:
+    with offenders() as case:
+        for way, damage in DAMAGE.items():
+            for command in ("status", "drift"):
+                with case(f"{command} {way}"), bench.restored():
+                    damage(bench.folder / LEDGER)
+                    bench.refuses((command, "rewards"), "rewards/ledger/ledger.sqlite")
 
 
 @pytest.mark.parametrize("command", ["status", "drift"])
@@ -100,17 +104,19 @@ def test_a_run_of_another_kind_is_named_as_what_it_is(bench: Bench) -> None:
 WRONG: tuple[Any, ...] = (None, True, -1, 10**400, 1.5, "text", [], [[]], ["merge"], {"a": 1}, {"rows": "many"})
 
 
-@pytest.mark.parametrize("kind", ["service", "synthesis", "evaluation"])
-@pytest.mark.parametrize(
-    "key", ["kind", "status", "counts", "models", "steps", "total_items", "error", "eval_config"]
-)
-def test_a_manifest_of_wrong_values_is_no_fault_of_the_program(bench: Bench, kind: str, key: str) -> None:
-    sound = {"kind": kind, "status": "unfinished", "counts": {"rows": 3, "finished": 1, "failed": 0}}
-    for value in (*WRONG, {"rows": 3, "finished": [], "failed": {}}, {"rows": -3, "finished": 1e300, "failed": True}):
-        (bench.folder / "rewards" / "manifest.json").write_text(json.dumps({**sound, key: value}))
-        ended = bench.type("status", "rewards")
-        assert ended.status in (0, 2), (key, value, ended)
-        assert "Traceback" not in ended.err
+def test_a_manifest_of_wrong_values_is_no_fault_of_the_program(bench: Bench) -> None:
+    keys = ("kind", "status", "counts", "models", "steps", "total_items", "error", "eval_config")
+    values = (*WRONG, {"rows": 3, "finished": [], "failed": {}}, {"rows": -3, "finished": 1e300, "failed": True})
+    with offenders() as case:
+        for turn, (key, value) in enumerate(product(keys, values)):
+            # Thirteen values: each key and each value meets every kind.
+            kind = ("service", "synthesis", "evaluation")[turn % 3]
+            with case(f"{kind} {key} {value!r:.40}"):
+                sound = {"kind": kind, "status": "unfinished", "counts": {"rows": 3, "finished": 1, "failed": 0}}
+                (bench.folder / "rewards" / "manifest.json").write_text(json.dumps({**sound, key: value}))
+                ended = bench.type("status", "rewards")
+                assert ended.status in (0, 2), ended
+                assert "Traceback" not in ended.err
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.write_bytes(b"\xff\0{")])

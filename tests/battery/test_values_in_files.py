@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.battery.bench import COMMANDS, DATASET, READS, RUBRIC, Bench, as_jsonl
+from tests.offenders import offenders
 
 NO_NUMBER: tuple[Any, ...] = (True, "abc", "", [], {}, [1], 10**400)
 NO_TEXT: tuple[Any, ...] = (True, [], {}, [[]], {"a": 1})
@@ -20,7 +20,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "out": NO_PATH,
     "prices": (*NO_PATH, "no-such.yaml"),
     "prompts": (*NO_PATH, "no-such-folder", "x" * 5000),
-    "question_column": (*NO_TEXT, "", "no_such_column", "turns[9]", f"turns[{'9' * 5000}]"),
+    "question_column": (*NO_TEXT, "", "no_such_column", "asked[9]", f"asked[{'9' * 5000}]"),
     "id_column": (*NO_TEXT, "no_such_column"),
     "roles": (None, True, "m", [], {}, {"reference": "m"}),
     "concurrency": (*NO_NUMBER, None, 0, -1, 1.5, 10_001),
@@ -95,10 +95,9 @@ TEMPLATE = (
 )
 
 
-def each(table: dict[str, tuple[Any, ...]]) -> Iterator[object]:
-    for key, values in table.items():
-        for value in values:
-            yield pytest.param(key, value, id=f"{key} {str(value)[:12]!r}")
+def each(table: dict[str, tuple[Any, ...]]) -> Iterator[tuple[str, str, Any]]:
+    """The cases of a table: a name to tell it by, the key, the value."""
+    return ((f"{key} {str(value)[:12]!r}", key, value) for key, values in table.items() for value in values)
 
 
 def settings(bench: Bench) -> dict[str, Any]:
@@ -106,57 +105,74 @@ def settings(bench: Bench) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("key", "value"), list(each(SETTINGS)))
-def test_a_setting_that_cannot_be_is_named(bench: Bench, key: str, value: Any) -> None:
-    (bench.folder / "synth.json").write_text(json.dumps({**settings(bench), key: value}))
-    bench.refuses(READS["synth.json"])
+def test_a_setting_that_cannot_be_is_named(bench: Bench) -> None:
+    sound = settings(bench)
+    with offenders() as case:
+        for name, key, value in each(SETTINGS):
+            with case(name):
+                (bench.folder / "synth.json").write_text(json.dumps({**sound, key: value}))
+                bench.refuses(READS["synth.json"])
 
 
-@pytest.mark.parametrize(("key", "value"), list(each(ROLE)))
-def test_a_setting_of_a_role_that_cannot_be_is_named(bench: Bench, key: str, value: Any) -> None:
+def test_a_setting_of_a_role_that_cannot_be_is_named(bench: Bench) -> None:
     whole = settings(bench)
-    whole["roles"]["merge"] = {"model": "m", key: value}
-    (bench.folder / "synth.json").write_text(json.dumps(whole))
-    bench.refuses(READS["synth.json"], "merge")
+    with offenders() as case:
+        for name, key, value in each(ROLE):
+            with case(name):
+                whole["roles"]["merge"] = {"model": "m", key: value}
+                (bench.folder / "synth.json").write_text(json.dumps(whole))
+                bench.refuses(READS["synth.json"], "merge")
 
 
-@pytest.mark.parametrize(("key", "value"), list(each(CRITERION)))
-def test_a_criterion_that_cannot_be_is_named(bench: Bench, key: str, value: Any) -> None:
-    rubric = [*copy.deepcopy(RUBRIC)]
-    rubric[1][key] = value
-    (bench.folder / "rubric.json").write_text(json.dumps(rubric))
-    bench.refuses(READS["rubric.json"], "rubric.json", "1")
+def test_a_criterion_that_cannot_be_is_named(bench: Bench) -> None:
+    with offenders() as case:
+        for name, key, value in each(CRITERION):
+            with case(name):
+                (bench.folder / "rubric.json").write_text(json.dumps([RUBRIC[0], {**RUBRIC[1], key: value}]))
+                bench.refuses(READS["rubric.json"], "rubric.json", "1")
 
 
-@pytest.mark.parametrize(("key", "value"), list(each(ITEM)))
-@pytest.mark.parametrize("name", ["essays.json", "essays.jsonl"])
-def test_an_item_that_cannot_be_is_named(bench: Bench, name: str, key: str, value: Any) -> None:
-    whole: dict[str, Any] = copy.deepcopy(DATASET)
-    whole["items"][1][key] = value
-    (bench.folder / "essays.json").write_text(json.dumps(whole))
-    head = {"dataset": {key: value for key, value in whole.items() if key != "items"}}
-    (bench.folder / "essays.jsonl").write_bytes(as_jsonl([head, *whole["items"]]))
-    bench.refuses(READS[name], name, "tem 1")
+@pytest.mark.parametrize("file", ["essays.json", "essays.jsonl"])
+def test_an_item_that_cannot_be_is_named(bench: Bench, file: str) -> None:
+    head = {key: value for key, value in DATASET.items() if key != "items"}
+    first, second, *rest = DATASET["items"]
+    with offenders() as case:
+        for name, key, value in each(ITEM):
+            with case(name):
+                items = [first, {**second, key: value}, *rest]
+                written = (
+                    as_jsonl([{"dataset": head}, *items])
+                    if file.endswith("l")
+                    else as_jsonl([{**head, "items": items}])
+                )
+                (bench.folder / file).write_bytes(written)
+                bench.refuses(READS[file], file, "tem 1")
 
 
-@pytest.mark.parametrize(("key", "value"), list(each(QUERY)))
-def test_a_query_that_cannot_be_is_named_by_its_row(bench: Bench, key: str, value: Any) -> None:
-    rows = [{"id": "q0", "question": "Why?"}, {"id": "q1", "question": "How?", key: value}]
-    (bench.folder / "queries.jsonl").write_bytes(as_jsonl(rows))
-    bench.refuses([*COMMANDS["synthesize"], "--id-column", "id"], "queries.jsonl:2: ")
+def test_a_query_that_cannot_be_is_named_by_its_row(bench: Bench) -> None:
+    with offenders() as case:
+        for name, key, value in each(QUERY):
+            with case(name):
+                rows = [{"id": "q0", "question": "Why?"}, {"id": "q1", "question": "How?", key: value}]
+                (bench.folder / "queries.jsonl").write_bytes(as_jsonl(rows))
+                bench.refuses([*COMMANDS["synthesize"], "--id-column", "id"], "queries.jsonl:2: ")
 
 
-@pytest.mark.parametrize("value", PRICE, ids=lambda value: str(value)[:30])
-@pytest.mark.parametrize("name", ["prices.json", "prices.yaml"])
-def test_a_price_that_cannot_be_is_named(bench: Bench, name: str, value: Any) -> None:
-    (bench.folder / name).write_text(json.dumps({"judge": value}))
-    bench.refuses(READS[name], name)
+def test_a_price_that_cannot_be_is_named(bench: Bench) -> None:
+    with offenders() as case:
+        for file in ("prices.json", "prices.yaml"):
+            for value in PRICE:
+                with case(f"{file} {str(value)[:30]}"):
+                    (bench.folder / file).write_text(json.dumps({"judge": value}))
+                    bench.refuses(READS[file], file)
 
 
-@pytest.mark.parametrize("text", TEMPLATE, ids=lambda text: text[:40])
-def test_a_template_that_cannot_be_filled_in_or_does_more_than_that_is_refused(bench: Bench, text: str) -> None:
-    (bench.folder / "prompts" / "reference.jinja").write_text(text)
-    bench.refuses(READS["prompts/reference.jinja"], "reference.jinja")
+def test_a_template_that_cannot_be_filled_in_or_does_more_than_that_is_refused(bench: Bench) -> None:
+    with offenders() as case:
+        for text in TEMPLATE:
+            with case(text[:40]):
+                (bench.folder / "prompts" / "reference.jinja").write_text(text)
+                bench.refuses(READS["prompts/reference.jinja"], "reference.jinja")
 
 
 def test_ids_with_parts_of_a_path_name_no_files(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import random
@@ -20,7 +21,7 @@ from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint, LoopbackProcess
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT.parent / "shared" / "data"
+DATA = ROOT / "tests" / "data"
 
 
 def dataset(folder: Path, items: int = 3) -> Path:
@@ -36,10 +37,7 @@ def dataset(folder: Path, items: int = 3) -> Path:
 
 
 def essay_data() -> Path:
-    path = DATA / "essay_grading_dataset.json"
-    if not path.exists():
-        pytest.skip("the essays are not beside this checkout (essay_grading_dataset.json)")
-    return path
+    return DATA / "essay_grading_dataset.json"
 
 
 def test_real_essays_are_graded_end_to_end_and_the_same_command_asks_nothing_again(
@@ -133,7 +131,7 @@ def test_every_wrong_row_of_submissions_is_named(tmp_path: Path, capsys: pytest.
         assert line in told
     path.write_text('{"submission": "Two words.", "ground_truth": ["UNMET", "MET"]}\n')
     assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 2
-    assert f"{path}: Item 0: Ground truth has 2 values, but rubric has 1 criteria" in capsys.readouterr().err
+    assert f"{path}:1: Ground truth has 2 values, but rubric has 1 criteria" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
@@ -275,20 +273,15 @@ def test_a_long_submission_loses_points(tmp_path: Path) -> None:
 
 def ifeval(folder: Path) -> Path:
     """IFEval as a dataset: one rubric a prompt, whose criteria carry the instructions as checks."""
-    names = ("ifeval_prompts.jsonl", "ifeval_verdicts_strict.jsonl")
-    if not all((DATA / name).exists() for name in names):
-        pytest.skip("the data of IFEval is not beside this checkout")
-    rows = [[json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()] for name in names]
-    prompts = {row["prompt"]: row for row in rows[0]}
     made = RubricDataset(name="ifeval")
-    for row in rows[1]:
-        prompt = prompts[row["prompt"]]
+    for line in gzip.decompress((DATA / "ifeval.jsonl.gz").read_bytes()).splitlines():
+        row = json.loads(line)
         criteria = [
             Criterion(name=f"{number} {name}", weight=1, requirement=name, check={"name": name, "parameters": found})
-            for number, (name, found) in enumerate(zip(row["instruction_id_list"], prompt["kwargs"], strict=True))
+            for number, (name, found) in enumerate(zip(row["instruction_id_list"], row["kwargs"], strict=True))
         ]
         truth: Any = ["MET" if followed else "UNMET" for followed in row["follow_instruction_list"]]
-        made.add_item(row["response"], "", truth, Rubric(criteria), prompt=row["prompt"], id=str(prompt["key"]))
+        made.add_item(row["response"], "", truth, Rubric(criteria), prompt=row["prompt"], id=str(row["key"]))
     path = folder / "ifeval.json"
     made.to_file(path)
     return path

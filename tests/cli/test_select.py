@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -18,7 +19,7 @@ from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint, LoopbackProcess
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT.parent / "shared" / "data"
+DATA = ROOT / "tests" / "data"
 GOOD = "A good answer."
 BAD = "A bad one."
 RUBRICS = [{"criterion": "Is right.", "points": 6}, {"criterion": "Is good.", "points": 4}]
@@ -348,10 +349,8 @@ def test_a_killed_selection_goes_on_and_pays_twice_for_nothing_recorded(tmp_path
 
 
 def test_real_answers_of_three_models_are_selected_by_the_offline_judge(tmp_path: Path) -> None:
-    arena = DATA / "arena_hard_150_with_answers.jsonl"
-    if not arena.exists():
-        pytest.skip("the answers are not beside this checkout (arena_hard_150_with_answers.jsonl)")
-    first = rows(arena)[:12]
+    packed = (DATA / "arena_hard.jsonl.gz").read_bytes()
+    first = [json.loads(line) for line in gzip.decompress(packed).splitlines()[:12]]
     rubric = [{"criterion": "Contains at most 200 words.", "points": 5}, {"criterion": "Is polite.", "points": 1}]
     made = lines(tmp_path / "rows.jsonl", [{**row, "rubrics": rubric} for row in first])
     own = lines(tmp_path / "answers.jsonl", first)

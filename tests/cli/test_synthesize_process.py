@@ -122,9 +122,9 @@ def test_a_killed_run_goes_on_and_pays_again_for_nothing_that_was_recorded(
     assert kills >= 2
     assert finish(command(source, out, endpoint.base_url)).returncode == 0
     stats = endpoint.stats()
-    # Each kill can cost the calls in flight (8), and those answered within the 50 ms before their commit.
+    # Each kill can cost the 8 calls in flight; a reply that had arrived is found though it was not committed.
     assert stats["distinct_bodies"] == 280
-    assert stats["repeated_calls"] <= kills * 2 * 8
+    assert stats["repeated_calls"] <= kills * 8
     ids = [row["id"] for row in lines(out / "final.jsonl")]
     assert ids == [f"q{i}" for i in range(40)]
 

@@ -3,7 +3,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
@@ -57,7 +57,6 @@ def inside(criterion: Criterion) -> Any:
 
 
 @given(st.lists(st.one_of(ENTRIES, ANYTHING), min_size=1, max_size=4))
-@settings(max_examples=200)
 @example([{}])
 @example([FULL, {**FULL, "weight": True}])
 def test_criteria_are_those_of_the_model_and_so_is_every_error(entries: list[Any]) -> None:

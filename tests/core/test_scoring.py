@@ -26,6 +26,9 @@ def rubric(*weights: float) -> Rubric:
         ((10, 5), ["MET", "CANNOT_ASSESS"], 1.0),  # 10 / 10
         ((-4, -6), ["UNMET", "UNMET"], 1.0),  # 1 + 0 / 10
         ((-4, -6), ["MET", "UNMET"], 0.6),  # 1 - 4 / 10
+        ((0.5, 0.25), ["MET", "UNMET"], 2 / 3),  # weights that sum to less than 1 are weights too
+        ((0.5, -0.25), ["MET", "MET"], 0.5),  # (0.5 - 0.25) / 0.5
+        ((-0.5, -0.25), ["MET", "UNMET"], 1 / 3),  # 1 - 0.5 / 0.75
         ((0, 0), ["MET", "MET"], 0.0),
         ((10, 5), ["CANNOT_ASSESS"] * 2, None),
     ],
@@ -78,6 +81,13 @@ def test_bad_verdicts_and_credits_have_their_messages() -> None:
         made.compute_score(["MET", "Fine"])
     with pytest.raises(ValueError, match="partial_credit"):
         made.compute_score(["MET", "Good"], partial_credit=5)
+
+
+def test_partial_credit_is_for_positive_weights_however_small() -> None:
+    verdicts: list[CriterionVerdict | str] = ["MET", "CANNOT_ASSESS", "CANNOT_ASSESS"]
+    # 0.5 for MET, half of 0.5 for the first abstention, nothing off for the second.
+    found = rubric(0.5, 0.5, -0.5).compute_score(verdicts, cannot_assess_strategy=PARTIAL, normalize=False)
+    assert found == pytest.approx(0.75)
 
 
 cells = st.lists(

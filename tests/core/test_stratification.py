@@ -41,6 +41,16 @@ def test_one_rare_item_of_two_goes_to_the_small_side_of_a_large_set() -> None:
     assert sum(index in (17, 4_000) for index in chosen) == 1
 
 
+def test_rare_labels_of_a_large_set_are_all_on_both_sides() -> None:
+    labels = [["common"] for _ in range(3_000)]
+    for number in range(8):
+        labels[300 * number].append(f"rare{number}")
+        labels[300 * number + 150].append(f"rare{number}")
+    for seed in range(3):
+        chosen = set(balanced_sample(labels, 12, random.Random(seed)))
+        assert [len(chosen & {300 * number, 300 * number + 150}) for number in range(8)] == [1] * 8
+
+
 @given(
     st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=3, unique=True), min_size=1, max_size=40),
     st.integers(0, 40),

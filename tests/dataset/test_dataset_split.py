@@ -83,6 +83,16 @@ def test_criteria_of_own_rubrics_are_matched_by_name() -> None:
     assert sum(item.rubric is first for item in train) == 5
 
 
+def test_a_criterion_of_an_own_rubric_is_that_of_the_dataset_with_its_name() -> None:
+    named = [Criterion(name="A", requirement="a")]
+    items = [DataItem(f"{n}", "d", [verdict]) for n, verdict in enumerate(["MET", "UNMET"] * 5)]
+    items += [DataItem(f"x{n}", "d", [verdict], Rubric(named)) for n, verdict in enumerate(["MET", "UNMET"] * 5)]
+    for seed in range(20):
+        train, _ = RubricDataset("P", Rubric(named), items).split_train_test(2, seed=seed)
+        # A=MET has 10 of all 20 items, wherever their rubric stands: one of two is wanted.
+        assert sorted(item.ground_truth or [] for item in train) == [["MET"], ["UNMET"]]
+
+
 def test_the_published_messages() -> None:
     with pytest.raises(ValueError, match="n_train must be non-negative, got -1"):
         UNIQUE.split_train_test(-1)

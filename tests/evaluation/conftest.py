@@ -8,7 +8,7 @@ import pytest
 from autorubric import Criterion, CriterionGrader, DataItem, Rubric, RubricDataset
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
-from autorubric.testing import ScriptedModel
+from autorubric.testing import PromptSections, ScriptedModel
 
 MET = '{"explanation": "It is there.", "criterion_status": "MET"}'
 UNMET = '{"explanation": "It is missing.", "criterion_status": "UNMET"}'
@@ -27,7 +27,7 @@ def essays(count: int = 4) -> RubricDataset:
 
 def says(request: Request) -> str | Failure:
     """MET on the first criterion, UNMET on the other."""
-    return MET if request.inputs["criterion"].name == "Causes" else UNMET
+    return MET if PromptSections(request)["criterion"] == "Names a cause" else UNMET
 
 
 class Bench:
@@ -40,7 +40,7 @@ class Bench:
     @property
     def asked(self) -> list[tuple[str, str]]:
         """Item and requirement of every call, sorted."""
-        return sorted((r.item, r.inputs["criterion"].requirement) for r in self.model.requests)
+        return sorted((r.item, PromptSections(r)["criterion"]) for r in self.model.requests)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from autorubric import Criterion, EvalResult, EvaluationReport, Grader, Rubric, 
 from autorubric.errors import RunLockedError
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Failure, Request
+from autorubric.testing.prompt_sections import PromptSections
 
 from .conftest import Bench, essays, says
 
@@ -81,7 +82,7 @@ async def test_what_every_prompt_shows_and_who_judges_are_asked_about_anew(
 
 async def test_only_what_failed_is_asked_again(tmp_path: Path) -> None:
     def breaks(request: Request) -> str | Failure:
-        broken = request.item == "e1" and request.inputs["criterion"].name == "Causes"
+        broken = request.item == "e1" and PromptSections(request)["criterion"] == "Names a cause"
         return Failure("server", "HTTP 503: overloaded") if broken else says(request)
 
     first = await run(essays(), Bench(breaks).grader, tmp_path)

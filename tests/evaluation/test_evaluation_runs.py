@@ -30,6 +30,7 @@ from autorubric import (
 )
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.request import Failure, Request
+from autorubric.testing.prompt_sections import PromptSections
 
 from .conftest import Bench, essays, says
 
@@ -114,7 +115,7 @@ async def test_no_more_items_are_open_than_allowed(tmp_path: Path) -> None:
         open_now.add(request.item)
         most, tasks = max(most, len(open_now)), max(tasks, len(asyncio.all_tasks()))
         await asyncio.sleep(0.001)
-        if request.inputs["criterion"].name is None:
+        if PromptSections(request)["criterion"] != "Names a cause":
             open_now.discard(request.item)
         return says(request)
 
@@ -253,7 +254,7 @@ async def test_an_item_whose_label_is_no_option_is_left_out_of_the_filled_and_th
     dataset = RubricDataset("Explain.", rubric, [DataItem("Essay 0.", ""), DataItem("Essay 1.", "")])
 
     def chooses(request: Request) -> str:
-        label = "Cannot assess / not applicable" if request.inputs["submission"] == "Essay 0." else "Yes"
+        label = "Cannot assess / not applicable" if PromptSections(request)["submission"] == "Essay 0." else "Yes"
         return f'{{"explanation": "So.", "selected_option": "{label}"}}'
 
     with pytest.warns(

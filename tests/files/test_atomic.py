@@ -1,3 +1,4 @@
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,5 +61,14 @@ def test_a_missing_folder_and_a_folder_in_the_place_of_the_file_are_input_errors
         write_atomically(tmp_path, ["x"])
 
 
-def test_a_device_is_written_to_directly() -> None:
-    write_atomically("/dev/null", ["x"])
+def test_a_pipe_is_written_to_directly_and_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(pipe, ["one\n", b"two\n"])
+        assert os.read(reader, 100) == b"one\ntwo\n"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert [file.name for file in tmp_path.iterdir()] == ["pipe"]

@@ -57,7 +57,7 @@ def test_the_first_words_say_what_meeting_means(text: str, said: str) -> None:
     assert wording(text) == said
 
 
-def rar(path: Path, *entries: tuple[int, str]) -> Path:
+def rar(path: Path, *entries: tuple[float, str]) -> Path:
     row: dict[str, Any] = {"question": "Why?", "reference_answer": "So."}
     row["rubric"] = [{"title": "t", "description": text, "weight": weight} for weight, text in entries]
     path.write_text(json.dumps(row), encoding="utf-8")
@@ -85,6 +85,17 @@ def test_where_met_is_good_pitfalls_become_demands_but_for_plain_faults(tmp_path
     done = convert(source, tmp_path / "out.jsonl", "healthbench", Options(polarity="met-is-good"))
     assert weights(tmp_path / "out.jsonl") == [5, 2, 1, -1]
     assert (done.polarity.turned, done.polarity.kept) == (2, 1)
+
+
+@pytest.mark.parametrize("weight", [-1, -0.5])
+def test_a_small_negative_weight_alone_is_a_pitfall_too(weight: float, tmp_path: Path) -> None:
+    source = rar(tmp_path / "rar.jsonl", (1, "Fails to cite."), (weight, "Avoids jargon."), (0, "Avoids haste."))
+    audit = convert(source, tmp_path / "out.jsonl", "healthbench", Options(polarity="as-is")).polarity
+    assert dict(audit.counts) == {("positive", "fault"): 1, ("negative", "good"): 1, ("zero", "good"): 1}
+    assert [text for _, _, text in audit.examples] == ["Fails to cite.", "Avoids jargon."]
+    done = convert(source, tmp_path / "out.jsonl", "healthbench", Options(polarity="met-is-good", force=True))
+    assert weights(tmp_path / "out.jsonl") == [1, -weight, 0]
+    assert (done.polarity.turned, done.polarity.kept) == (1, 0)
 
 
 def test_an_audit_writes_nothing(tmp_path: Path) -> None:

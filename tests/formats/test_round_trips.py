@@ -16,7 +16,7 @@ from autorubric.formats.extras import left_out, names_of
 from autorubric.formats.format import Format
 
 # AUTORUBRIC_EXAMPLES=1000 widens the search.
-EXAMPLES = int(os.environ.get("AUTORUBRIC_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("AUTORUBRIC_EXAMPLES", "10"))
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=20).filter(str.strip)
 TURN = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "system"]), "content": TEXT})
 # One user message alone is the text itself.

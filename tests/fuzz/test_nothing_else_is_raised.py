@@ -35,7 +35,7 @@ from autorubric.synthesis.synthesis_settings import settings_from
 
 # AUTORUBRIC_EXAMPLES=10000 widens the search.
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "15")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -19,7 +19,7 @@ from fuzz.target import Target, of_bytes
 from fuzz.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = int(os.environ.get("AUTORUBRIC_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("AUTORUBRIC_EXAMPLES", "20"))
 
 
 def changed(target: Target, random: Random) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 from typing import Any
 
@@ -67,7 +68,7 @@ def ran(coroutine: Any) -> Any:
     return asyncio.run(coroutine)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "60")), deadline=None)
 @given(gradings())
 def test_every_report_keeps_its_promises(grading: tuple[Case, Judge, Scoring]) -> None:
     case, judge, scoring = grading

@@ -35,7 +35,7 @@ from autorubric.graders.scripted import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Request
-from autorubric.testing import LoopbackEndpoint, ScriptedModel
+from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
 
 KIND = Rubric([Criterion(name="Kind", weight=2, requirement="Is kind")])
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1.0}]
@@ -129,10 +129,10 @@ async def asked_by(judge: Judge, criteria: Sequence[Criterion], model: ScriptedM
 
 
 def reply_to(request: Request) -> str:
-    if "criteria" in request.inputs:
-        ids = [part["id"] for part in request.inputs["criteria"]]
+    shown = PromptSections(request)
+    if ids := [name for name, _, _ in shown.criteria]:
         return json.dumps({"judgments": [{"criterion_id": name, **json.loads(said("MET"))} for name in ids]})
-    if request.inputs["criterion"].options is not None:
+    if "options" in shown:
         return json.dumps({"explanation": "So it is.", "selected_option": "Yes"})
     return said("MET")
 

@@ -115,7 +115,7 @@ def test_a_dry_run_makes_no_request_and_writes_nothing(tmp_path: Path) -> None:
 def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Path) -> None:
     table: list[tuple[dict[str, Any], str]] = [
         ({"judg": "m"}, "unknown setting 'judg'; did you mean 'judge'?"),
-        ({"concurrency": 0}, "concurrency is 0; input should be greater than or equal to 1"),
+        ({"concurrency": 0}, "concurrency is 0; must be greater than or equal to 1"),
         ({"concurrency": True}, "concurrency is True; expected a number, not true or false"),
         ({"aggregation": "majorty"}, "aggregation 'majorty' is unknown; did you mean 'majority'?"),
         ({"api_key_env": "sk-planted-0123456789abcdef"}, "api_key_env is not the name of an environment variable"),
@@ -171,7 +171,7 @@ def test_a_command_line_wins_over_the_config_file_and_both_over_the_defaults(
     assert "conf/bad.toml: unknown key 'judg'; did you mean 'judge'?" in told
     assert "conf/bad.toml: concurrency is 0; " in told
     assert run(["grade", "--config", "conf/grade.yaml", "--temperature", "nan"]) == 2
-    assert "--temperature is nan; input should be a finite number" in capsys.readouterr().err
+    assert "--temperature is nan; must be a finite number" in capsys.readouterr().err
 
 
 def test_the_function_is_a_name_of_the_package() -> None:

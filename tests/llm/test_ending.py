@@ -11,6 +11,7 @@ from autorubric.llm.ending import no_call_left_behind
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Message, Reply, Request, Usage
+from autorubric.testing import ScriptedModel
 
 
 class SleepingModel:
@@ -60,9 +61,16 @@ def test_an_error_gives_up_calls_in_flight_and_comes_out_without_its_group(tmp_p
     asyncio.run(run())
 
 
-def test_a_block_that_ends_well_leaves_the_executor_as_it_was() -> None:
+def test_a_block_that_ends_well_leaves_calls_in_flight_alone_and_new_ones_are_made() -> None:
     async def run() -> None:
-        async with no_call_left_behind(None):
-            pass
+        model = ScriptedModel(lambda request: request.item.upper())
+        with Ledger.in_memory() as ledger:
+            executor = Executor(ledger)
+            async with no_call_left_behind(executor):
+                question = Request((Message("user", "Why?"),), "judge", item="q")
+                waiting = asyncio.create_task(executor.ask(model, question))
+            later = await executor.ask(model, Request((Message("user", "How?"),), "judge", item="r"))
+            first = await waiting
+            assert [one.text for one in (first, later) if isinstance(one, Reply)] == ["Q", "R"]
 
     asyncio.run(run())

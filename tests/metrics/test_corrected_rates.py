@@ -217,3 +217,29 @@ def test_prediction_powered_rates_hold_the_truth_by_enumeration(rate: float, jud
 def test_rogan_gladens_interval_holds_the_truth_by_enumeration(rate: float, judge: str) -> None:
     for tables in (by_class, at_random):
         assert 93.5 <= covered(rogan, tables(rate, JUDGES[judge]), rate, JUDGES[judge], 300).held <= 96.5
+
+
+@pytest.mark.parametrize("verdict", [1, 0])
+def test_where_the_judge_gave_all_labelled_items_one_verdict_the_labels_stand_alone(verdict: int) -> None:
+    # 10 labels, 7 of them MET, all judged alike: the verdicts say nothing, so the rate is 7 / 10.
+    found = correct_rate([1] * 7 + [0] * 3, [verdict] * 10, [1] * 30 + [0] * 60)
+    assert found.ppi.value == pytest.approx(0.7)
+    assert found.ppi.interval is not None and found.ppi.interval.low < 0.7 < found.ppi.interval.high
+    assert found.labels_only.value == pytest.approx(0.7)
+    # As judged: 30 of the rest, and all or none of the 10.
+    assert found.raw.value == pytest.approx((30 + 10 * verdict) / 100)
+    assert (found.ppi.n, found.labelled, found.unlabelled) == (100, 10, 90)
+
+
+def test_labels_of_all_items_or_of_one_are_no_correction() -> None:
+    everything = correct_rate([1, 1, 0], [1, 1, 1], [])
+    assert (
+        everything.ppi.value is None
+        and everything.ppi.reason
+        and everything.labels_only.value == pytest.approx(2 / 3)
+    )
+    one = correct_rate([1], [1], [1, 0])
+    assert one.ppi.value is None and one.ppi.reason == "1 label; a correction needs 2"
+    two = correct_rate([1, 0], [1, 0], [1, 0])
+    # Half of the verdicts are MET, and each verdict was right: 1/2 · 1 + 1/2 · 0.
+    assert two.ppi.value == pytest.approx(0.5)

@@ -11,13 +11,11 @@ from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.label_choice import label_next
 from autorubric.metrics.worth import criteria_worth, rubric_worth
 
-ESSAYS = Path(__file__).parents[3] / "shared" / "data" / "essay_grading_dataset.json"
+ESSAYS = Path(__file__).parents[1] / "data" / "essay_grading_dataset.json"
 
 
 @pytest.fixture
 def essays() -> RubricDataset:
-    if not ESSAYS.exists():
-        pytest.skip("../shared/data/essay_grading_dataset.json is not there")
     return RubricDataset.from_file(ESSAYS)
 
 

@@ -15,7 +15,7 @@ from autorubric.prompts.fences import CODE_LENGTH, MARKER, fence, is_clear, sect
 from autorubric.prompts.template import Template
 
 # AUTORUBRIC_EXAMPLES=10000 widens the search.
-EXAMPLES = settings(max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "150")), deadline=None)
+EXAMPLES = settings(max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "40")), deadline=None)
 
 RUBRIC = Template.from_package("rubric")
 QUERY, REFERENCE = "Which dose is safe?", "At most 4 g a day."

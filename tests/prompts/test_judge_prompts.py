@@ -18,7 +18,7 @@ from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package
 from autorubric.prompts.template import Template, Turn
 
 # AUTORUBRIC_EXAMPLES=10000 widens the search.
-EXAMPLES = settings(max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "150")), deadline=None)
+EXAMPLES = settings(max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "40")), deadline=None)
 
 QUERY = "Why did the industrial revolution begin in Britain?"
 TURNS = [{"role": "user", "content": "My leg cramps."}, {"role": "assistant", "content": "Since when?"}]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autorubric.cli.judge_flags import typed
+from autorubric.cli.command import is_typed
 from autorubric.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def agree(
     from autorubric.jobs.submissions import label_table, labelled
 
     table = label_table(labels, annotator, column)
-    given = typed(context) - ({"labels"} if table else set())
+    given = frozenset(name for name in context.params if is_typed(context, name)) - ({"labels"} if table else set())
     _refuse_silent_flags(_question(given), given)
     from autorubric.cli import labelling
     from autorubric.cli.agreement_report import Shown, agreement, comparison, worth

@@ -22,9 +22,14 @@ _GROUPS = (
     "Input",
     "Models",
     "Full profile",
+    "Selection",
+    "Sampling",
     "Judges",
     "Panel",
     "Scoring",
+    "Reward",
+    "Service",
+    "Rules",
     "Endpoint",
     "Budget",
     "Run",
@@ -57,7 +62,7 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
 
     def built(carry_out: Callable[[S], int]) -> Callable[..., int]:
         def called(context: typer.Context, config: Path | None = None, **values: Any) -> int:
-            typed = {name: values[name] for name in values if _is_typed(context, name)}
+            typed = {name: values[name] for name in values if is_typed(context, name)}
             held = config_values(config, model) if config is not None else {}
 
             def named(name: str) -> str:
@@ -84,7 +89,8 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
     return built
 
 
-def _is_typed(context: typer.Context, name: str) -> bool:
+def is_typed(context: typer.Context, name: str) -> bool:
+    """Whether the command line names a parameter, also with its default value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -131,7 +137,7 @@ def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
     for plain in (bool, int, float):
         if plain in kinds and str not in kinds and Path not in kinds:
             return plain, False
-    return str, not flag.argument and _takes_several(annotation)
+    return str, flag.many or (not flag.argument and _takes_several(annotation))
 
 
 def _takes_several(annotation: Any) -> bool:

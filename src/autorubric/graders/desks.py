@@ -79,7 +79,6 @@ class Desks:
     Args:
         recipe: how judges are made from models.
         limits: what may be spent.
-    from autorubric.llm.records.nothing import NoRecords
         run_dir: where replies are recorded, other graders and processes included; None keeps the last ones in memory.
         ledger: an open ledger instead of `run_dir`.
     """

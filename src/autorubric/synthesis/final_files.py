@@ -267,10 +267,10 @@ class Remarks:
         if not rubric:
             return
         # The linter is needed at the end of a run only.
-        from autorubric.lint.records import drafts, query_of
-        from autorubric.lint.rules.counts import MOST
-        from autorubric.lint.rules.languages import LANGUAGE
-        from autorubric.lint.sheet import Sheet
+        from autorubric.linting.records import drafts, query_of
+        from autorubric.linting.rules.counts import MOST
+        from autorubric.linting.rules.languages import LANGUAGE
+        from autorubric.linting.sheet import Sheet
 
         sheet = Sheet(drafts(rubric), query_of({"question": question}))
         if next(LANGUAGE.find(sheet), None) is not None:
@@ -284,7 +284,7 @@ class Remarks:
 
     def sentences(self) -> Iterator[str]:
         """What was found, a sentence each."""
-        from autorubric.lint.rules.counts import MOST
+        from autorubric.linting.rules.counts import MOST
 
         for names, one, several in (
             (self._languages, _IN_ANOTHER, _IN_OTHERS),

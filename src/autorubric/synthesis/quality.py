@@ -9,20 +9,20 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from autorubric.lint.records import query_of
-from autorubric.lint.rules import Rule
-from autorubric.lint.rules.comparatives import COMPARATIVE
-from autorubric.lint.rules.demands import SEVERAL_DEMANDS
-from autorubric.lint.rules.duplicates import DUPLICATE, NEAR_DUPLICATE
-from autorubric.lint.rules.languages import LANGUAGE
-from autorubric.lint.rules.length import LENGTH
-from autorubric.lint.rules.signs import SIGN
-from autorubric.lint.rules.unseen import UNSEEN_REFERENCE, points_at_criteria
-from autorubric.lint.rules.vague import VAGUE_WORDS
-from autorubric.lint.rules.weights import DOMINANT_WEIGHT, EQUAL_WEIGHTS
-from autorubric.lint.sameness import Gist
-from autorubric.lint.sheet import Draft, Sheet
-from autorubric.lint.wording import Wording
+from autorubric.linting.records import query_of
+from autorubric.linting.rules import Rule
+from autorubric.linting.rules.comparatives import COMPARATIVE
+from autorubric.linting.rules.demands import SEVERAL_DEMANDS
+from autorubric.linting.rules.duplicates import DUPLICATE, NEAR_DUPLICATE
+from autorubric.linting.rules.languages import LANGUAGE
+from autorubric.linting.rules.length import LENGTH
+from autorubric.linting.rules.signs import SIGN
+from autorubric.linting.rules.unseen import UNSEEN_REFERENCE, points_at_criteria
+from autorubric.linting.rules.vague import VAGUE_WORDS
+from autorubric.linting.rules.weights import DOMINANT_WEIGHT, EQUAL_WEIGHTS
+from autorubric.linting.sameness import Gist
+from autorubric.linting.sheet import Draft, Sheet
+from autorubric.linting.wording import Wording
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 
 Query: TypeAlias = str | Sequence[Mapping[str, Any]]

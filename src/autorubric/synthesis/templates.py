@@ -86,7 +86,7 @@ def build_request(
     messages = tuple(Message(speaker, text) for speaker, text in template.render(**inputs))
     shape = load_reply_schema(schema) if schema else None
     constrained = not template.wants_list
-    return Request(messages, role, shape, draw, inputs=inputs, room=room, constrained=constrained)
+    return Request(messages, role, shape, draw, room=room, constrained=constrained)
 
 
 # The names that endpoints are shown and that ledger keys contain.

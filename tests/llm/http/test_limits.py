@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 
@@ -14,44 +11,14 @@ from autorubric.llm.http.allowance import Allowance, Bucket
 from autorubric.llm.http.gate import Gate
 from autorubric.llm.http.limits import Limiter, Slots
 from autorubric.llm.request import CallError, Failure
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    """Instead of sleeping until the next timer, its clock jumps there."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        loop = self
-
-        class Selector(selectors.SelectSelector):
-            def select(self, timeout: float | None = None) -> Any:
-                assert timeout is not None, "everybody waits and no timer is set"
-                loop.now += max(timeout, 0.0)
-                return super().select(0)
-
-        super().__init__(Selector())
-
-    def time(self) -> float:
-        return self.now
-
-
-def run(main: Callable[[JumpingLoop], Coroutine[Any, Any, Any]]) -> Any:
-    loop = JumpingLoop()
-    try:
-        return loop.run_until_complete(main(loop))
-    finally:
-        loop.close()
+from benchmarks.simulated_limits import JumpingLoop, Owner, on_jumping_clock
 
 
 def limiter_on(loop: JumpingLoop, allowance: Allowance) -> Limiter:
     limiter = Limiter(loop.time)
-    limiter.owner = object.__new__(_Owner)  # type: ignore[attr-defined]
+    limiter.owner = Owner()  # type: ignore[attr-defined]
     limiter.join(limiter.owner, allowance)  # type: ignore[attr-defined]
     return limiter
-
-
-class _Owner:
-    """Somebody with limits."""
 
 
 def test_places_are_given_in_the_order_of_asking() -> None:
@@ -68,14 +35,14 @@ def test_places_are_given_in_the_order_of_asking() -> None:
         assert limiter.in_flight == 0
         return order
 
-    assert run(main) == list(range(30))
+    assert on_jumping_clock(main) == list(range(30))
 
 
 def test_queues_that_share_places_take_turns_and_count_nothing_as_sent_while_they_wait() -> None:
     async def main(loop: JumpingLoop) -> list[tuple[float, int]]:
         slots, sent = Slots(1), []
         queues = [Limiter(loop.time, slots) for _ in range(2)]
-        owner = _Owner()
+        owner = Owner()
         for queue in queues:
             queue.join(owner, Allowance(5))
 
@@ -90,7 +57,7 @@ def test_queues_that_share_places_take_turns_and_count_nothing_as_sent_while_the
         assert slots.free == 1
         return sent
 
-    assert run(main) == [(0.0, 0), (1.0, 0), (2.0, 1), (3.0, 0), (4.0, 1), (5.0, 1)]
+    assert on_jumping_clock(main) == [(0.0, 0), (1.0, 0), (2.0, 1), (3.0, 0), (4.0, 1), (5.0, 1)]
 
 
 def test_a_cancelled_waiter_leaves_no_trace() -> None:
@@ -107,7 +74,7 @@ def test_a_cancelled_waiter_leaves_no_trace() -> None:
         limiter.release()
         assert limiter.in_flight == 0
 
-    run(main)
+    on_jumping_clock(main)
 
 
 def test_no_minute_holds_more_requests_than_allowed() -> None:
@@ -119,7 +86,7 @@ def test_no_minute_holds_more_requests_than_allowed() -> None:
             limiter.release()
         return times
 
-    times = run(main)
+    times = on_jumping_clock(main)
     busiest = max(sum(1 for t in times if start <= t < start + 60) for start in times)
     assert busiest <= 120
     # 400 requests at 120 a minute need about 200 s; a tenth more is tolerated.
@@ -128,7 +95,7 @@ def test_no_minute_holds_more_requests_than_allowed() -> None:
 
 def test_waits_below_a_millisecond_hold_on_the_loop_of_commands_too() -> None:
     async def main() -> int:
-        limiter, owner = Limiter(), _Owner()
+        limiter, owner = Limiter(), Owner()
         limiter.join(
             owner, Allowance(8, requests_per_minute=120_000)
         )  # 2,000 at once, then one in half a millisecond
@@ -155,7 +122,7 @@ def test_tokens_that_were_not_used_are_given_back() -> None:
             times.append(loop.time() - start)
         return times[0], times[1]
 
-    full, mostly_returned = run(main)
+    full, mostly_returned = on_jumping_clock(main)
     # 20 x 1000 tokens at 6000 a minute: near 200 s. A tenth of it when 900 of 1000 come back.
     assert 170 <= full <= 210
     assert mostly_returned <= 30
@@ -169,7 +136,7 @@ def test_a_request_larger_than_the_limit_is_late_and_not_stuck() -> None:
 
 
 def test_the_strictest_limit_counts_until_its_owner_leaves() -> None:
-    limiter, one, two = Limiter(lambda: 0.0), _Owner(), _Owner()
+    limiter, one, two = Limiter(lambda: 0.0), Owner(), Owner()
     limiter.join(one, Allowance(64))
     limiter.join(two, Allowance(4))
     assert limiter.limit == 4
@@ -178,7 +145,7 @@ def test_the_strictest_limit_counts_until_its_owner_leaves() -> None:
 
 
 def test_waiters_of_a_dead_event_loop_are_forgotten() -> None:
-    limiter, owner = Limiter(), _Owner()
+    limiter, owner = Limiter(), Owner()
     limiter.join(owner, Allowance(1))
 
     async def leave_things_behind() -> None:
@@ -206,7 +173,7 @@ def test_a_gate_lets_one_ahead_and_hands_over_when_it_leaves() -> None:
         gate.open()
         assert not await gate.enter()
 
-    run(main)
+    on_jumping_clock(main)
 
 
 def test_a_gate_turns_those_who_wait_away_with_the_failure() -> None:
@@ -221,4 +188,4 @@ def test_a_gate_turns_those_who_wait_away_with_the_failure() -> None:
         assert await gate.enter()
         gate.leave()
 
-    run(main)
+    on_jumping_clock(main)

@@ -8,7 +8,7 @@ import pytest
 
 from autorubric.llm.http.pace import Pace
 from autorubric.testing import RateWindow
-from benchmarks.simulated_limits import AtRandom, Case, Changing, Run, endpoint_of
+from benchmarks.simulated_limits import AtRandom, Case, Changing, Charging, Run, endpoint_of
 
 # Kind, window, what a 429 tells, callers, latency. Short windows are run for longer than ten of them.
 CASES = [
@@ -52,6 +52,16 @@ def test_a_limit_on_tokens_is_kept_though_requests_differ(headers: bool, most_re
     assert refused <= most_refused * (passed + refused)
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3, 1.0, 5.0])
+def test_a_limit_on_tokens_is_used_though_the_endpoint_charges_another_number(share: float) -> None:
+    # The endpoint's headers show what it charges: a tenth to five times what callers expect; 600 requests in 10 s.
+    window = RateWindow(tokens=round(600 * 320 * share), seconds=10.0, ratelimit_headers=True)
+    run = Run(Charging(window.opened(), share), 256, 60, 0.3, tokens=lambda rng: 320)
+    passed, refused = run.passed(10, 60), run.refused(10, 60)
+    assert passed >= 0.9 * 600 * 5
+    assert refused <= 0.03 * (passed + refused)
+
+
 def test_900_calls_at_300_in_30_seconds_take_little_more_than_three_windows() -> None:
     run = Run(RateWindow(300, seconds=30.0).opened(), callers=64, seconds=95)
     assert run.passed(0, 95) >= 900
@@ -87,7 +97,7 @@ def test_a_changed_limit_is_found_within_a_window(limit: int, window: float, fac
 
 def test_a_withdrawn_request_does_not_open_a_closed_endpoint() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(6)]:
+    for sent in [pace.sent(0.0) for _ in range(8)]:
         pace.refused(sent, 0.01)
     now = 0.01 + pace.delay(0.01)
     pace.withdrawn(pace.sent(now))
@@ -115,7 +125,7 @@ def test_one_refusal_holds_nobody_else() -> None:
 
 def test_a_retry_after_stops_everything_at_an_endpoint_that_is_closed() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(6)]:
+    for sent in [pace.sent(0.0) for _ in range(8)]:
         pace.refused(sent, 0.0, retry_after=30.0)
     assert pace.delay(10.0) == 19.0  # the last second may be rounding
     assert pace.delay(29.0) == 0.0
@@ -123,7 +133,7 @@ def test_a_retry_after_stops_everything_at_an_endpoint_that_is_closed() -> None:
 
 def test_a_closed_endpoint_is_tried_with_one_request_at_a_time() -> None:
     pace, now, tried = Pace(), 0.1, 0
-    for sent in [pace.sent(0.0) for _ in range(6)]:
+    for sent in [pace.sent(0.0) for _ in range(8)]:
         pace.refused(sent, now)
     while now < 60.0:
         now += pace.delay(now)
@@ -138,7 +148,7 @@ def test_a_closed_endpoint_is_tried_with_one_request_at_a_time() -> None:
 
 def test_a_refusal_that_comes_late_closes_the_endpoint_again() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(6)]:
+    for sent in [pace.sent(0.0) for _ in range(8)]:
         pace.refused(sent, 0.01)
     now = 0.01 + pace.delay(0.01)
     tried = pace.sent(now)

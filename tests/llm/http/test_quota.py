@@ -97,62 +97,58 @@ def test_resets_are_read(text: str | None, seconds: float | None) -> None:
     assert reset_seconds(text, NOW) == (None if seconds is None else pytest.approx(seconds))
 
 
-def test_requests_in_flight_count_against_what_is_left() -> None:
+# A reset of 20 s at 0 s is taken for one at 20.42 s: 2 % and 0.02 s are added for rounding and travel times.
+
+
+def test_what_is_left_is_spread_over_the_time_to_the_reset_less_what_is_in_flight() -> None:
     quota = Quota()
-    first = quota.take(1)
-    quota.take(1)
-    quota.take(1)
+    first = quota.take(1, now=0.0)
+    quota.take(1, now=0.0)
+    quota.take(1, now=0.0)
     quota.hear(Reading("requests", 10, 4, 20.0), first, sent_at=0.0)  # 4 left after the first; two more left since
-    quota.take(1)
-    assert quota.delay(1, now=0.0) == 0.0
-    quota.take(1)
-    assert quota.delay(1, now=0.0) == pytest.approx(20.4)  # a fiftieth is added for travel times and rounding
+    assert quota.delay(1, now=0.0) == pytest.approx(10.21)
+    quota.take(1, now=10.21)
+    assert quota.delay(1, now=10.21) == pytest.approx(10.21 - 0.02)  # lateness is made up for
+    quota.take(1, now=15.0)
+    assert quota.delay(1, now=15.0) == pytest.approx(5.42)  # nothing is left
 
 
-def test_of_two_responses_about_one_window_the_one_that_leaves_least_counts() -> None:
+def test_the_response_to_the_newest_request_counts() -> None:
     for order in (0, 1), (1, 0):
         quota = Quota()
-        # The second request overtook the first, so that its response has not counted it.
-        heard = [(Reading("requests", 10, 0, 20.0), quota.take(1)), (Reading("requests", 10, 1, 20.0), quota.take(1))]
+        heard = [(Reading("requests", 10, left, 20.0), quota.take(1, now=0.0)) for left in (1, 5)]
         for one in order:
             quota.hear(*heard[one], sent_at=0.0)
-        assert quota.delay(1, now=1.0) == pytest.approx(19.4)
-
-
-def test_a_response_about_an_earlier_window_is_old() -> None:
-    quota = Quota()
-    first, second = quota.take(1), quota.take(1)
-    quota.hear(Reading("requests", 10, 9, 10.0), second, sent_at=10.0)
-    quota.hear(Reading("requests", 10, 0, 1.0), first, sent_at=9.0)
-    assert quota.delay(1, now=10.5) == 0.0
+        assert quota.delay(1, now=0.0) == pytest.approx(20.42 / 5)
 
 
 def test_when_a_window_ends_its_units_come_back_steadily_until_a_response_tells() -> None:
     quota = Quota()
-    quota.hear(Reading("tokens", 100, 0, 20.0), quota.take(100), sent_at=0.0)
-    assert quota.delay(60, now=5.0) == pytest.approx(15.4)
-    # One request goes when the window ends; 100 tokens in 20 s are 60 in 12 s.
-    assert quota.delay(60, now=20.4) == pytest.approx(0.0)
-    taken = quota.take(60)
-    assert quota.delay(40, now=20.4) == pytest.approx(12.0)
-    quota.hear(Reading("tokens", 100, 40, 19.6), taken, sent_at=20.4)
-    assert quota.delay(40, now=21.0) == 0.0
-    quota.take(40)
-    assert quota.delay(60, now=21.0) == pytest.approx(19.4)
+    quota.hear(Reading("tokens", 100, 0, 20.0), quota.take(100, now=0.0), sent_at=0.0)
+    assert quota.delay(60, now=5.0) == pytest.approx(15.42)
+    assert quota.delay(60, now=20.42) == 0.0
+    taken = quota.take(60, now=20.42)
+    assert quota.delay(49, now=20.42) == pytest.approx(10.0 - 0.02)  # 98 of 100 tokens in 20 s
+    quota.hear(Reading("tokens", 100, 40, 19.0), taken, sent_at=21.0)  # until 40.4 s
+    assert quota.delay(20, now=20.4) == pytest.approx(10.0)
 
 
-def test_a_sliding_window_gives_back_what_it_has_waited_for() -> None:
+def test_what_comes_back_at_once_is_used_at_twice_the_rate_of_the_limit() -> None:
     quota = Quota()
-    quota.hear(Reading("requests", 60, 59, 60.0), quota.take(1), sent_at=0.0)
-    # At its limit the window says that the next request is back in two seconds: one, not sixty.
-    quota.hear(Reading("requests", 60, 0, 2.0), quota.take(1), sent_at=62.0)
-    assert quota.delay(1, now=65.2) <= 0.0
-    quota.take(1)
-    assert quota.delay(1, now=65.2) == pytest.approx(1.0)
+    quota.hear(Reading("requests", 60, 59, 60.0), quota.take(1, now=0.0), sent_at=0.0)
+    quota.hear(Reading("requests", 60, 50, 1.0), quota.take(1, now=60.0), sent_at=60.0)
+    assert quota.delay(1, now=60.0) == pytest.approx(0.5, abs=0.021)
+
+
+def test_tokens_are_counted_as_the_endpoint_charges_them() -> None:
+    quota = Quota()
+    quota.hear(Reading("tokens", 1000, 1000, 20.0), quota.take(100, now=0.0), sent_at=0.0)
+    quota.hear(Reading("tokens", 1000, 600, 20.0), quota.take(100, now=0.0), sent_at=0.0)  # 400 for our 100
+    assert quota.delay(100, now=0.0) == pytest.approx(20.42 * 400 / 600)
 
 
 def test_a_request_larger_than_the_window_is_late_and_not_stuck() -> None:
     quota = Quota()
-    quota.hear(Reading("tokens", 100, 100, 10.0), quota.take(0), sent_at=0.0)
-    assert quota.delay(500, now=0.0) == pytest.approx(10.2)
-    assert quota.delay(500, now=10.2) == pytest.approx(0.0)
+    quota.hear(Reading("tokens", 100, 99, 20.0), quota.take(0.1, now=0.0), sent_at=0.0)
+    assert quota.delay(500, now=0.0) == pytest.approx(20.42)
+    assert quota.delay(500, now=20.42) == 0.0

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from autorubric.llm.http.retry import LONGEST_RETRY_AFTER, Backoff, error_fault, http_fault, retry_after_seconds
+from autorubric.llm.http.retry import (
+    LONGEST_RETRY_AFTER,
+    REFUSED_WAIT,
+    Backoff,
+    Retries,
+    error_fault,
+    http_fault,
+    retry_after_seconds,
+)
 from autorubric.llm.http.transport import HttpReply
 
 
@@ -175,3 +183,44 @@ def test_a_wait_is_never_below_what_the_endpoint_asks_for() -> None:
 
 def test_no_wait_at_all_is_possible() -> None:
     assert Backoff(0.0, 0.0).wait(5, None, random.Random(1)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ([], "HTTP 500: []"),
+        ([{"error": {"message": "busy"}}, 7], "HTTP 500: busy"),
+        ([7], "HTTP 500: 7"),
+        ({}, "HTTP 500: {}"),
+        ({"error": []}, "HTTP 500: []"),
+        ({"error": {"metadata": []}}, 'HTTP 500: {"metadata": []}'),
+        (None, "HTTP 500: None"),
+        ("", "HTTP 500"),
+    ],
+)
+def test_an_error_body_of_any_shape_is_quoted(body: Any, message: str) -> None:
+    found = fault(500, body)
+    assert (found.message, found.kind, found.again) == (message, "server", True)
+
+
+class Highest(random.Random):
+    """Draws the upper end."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+def test_waits_double_from_the_least_one_and_end_after_the_retries_that_are_allowed() -> None:
+    retries, broken = Retries(3, Backoff(1.0, 60.0)), fault(500, "")
+    assert [retries.wait(broken, 0.0, Highest()) for _ in range(4)] == [2.0, 4.0, 8.0, None]
+
+
+def test_waits_for_a_rate_limit_start_small_and_double() -> None:
+    retries, refused = Retries(1, Backoff(1.0, 60.0)), fault(429, {"error": {"message": "slow down"}})
+    found = [retries.wait(refused, 0.0, Highest()) for _ in range(4)]
+    assert found == pytest.approx([REFUSED_WAIT * 2**n for n in (1, 2, 3, 4)])
+
+
+@pytest.mark.parametrize(("status", "is_fault"), [(199, True), (200, False), (299, False), (300, True)])
+def test_every_status_but_2xx_is_a_fault(status: int, is_fault: bool) -> None:
+    assert (fault(status) is not None) == is_fault

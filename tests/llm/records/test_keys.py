@@ -107,7 +107,7 @@ def test_endpoint_model_and_parameters_change_the_key(other: Named) -> None:
 
 
 def test_where_a_request_belongs_does_not_change_the_key() -> None:
-    elsewhere = replace(REQUEST, role="augment", item="q9", inputs={"query": "Is it so?"})
+    elsewhere = replace(REQUEST, role="augment", item="q9")
     assert request_key(MODEL, elsewhere) == request_key(MODEL, REQUEST)
 
 
@@ -156,3 +156,9 @@ def test_the_key_of_a_request_stays_what_it_is() -> None:
     wire = b"".join(bytes([len(part)]) + bytes(7) + part for part in parts)
     expected = blake2b(wire, digest_size=16).digest()
     assert request_key(Named("e"), Request((Message("user", "hi"),), "judge")) == expected
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_parameter_that_is_no_number_has_no_key(value: float) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        request_key(Named("http://localhost/v1", "tiny", {"temperature": value}), REQUEST)

@@ -7,6 +7,7 @@ import stat
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from autorubric.errors import InputError, LedgerError
 from autorubric.llm.records import key_index
 from autorubric.llm.records.ledger import ImportRow, Ledger
-from autorubric.llm.records.rows import CallRow, unseal
+from autorubric.llm.records.rows import CallRow, digest_of, unseal
 from autorubric.llm.request import Failure, FailureKind, Reply, Usage
 
 REPLY = Reply(
@@ -42,6 +43,32 @@ ITS_DIGEST = "8d01927636b4b9b494cc7d52d480f5ce"
 def test_a_row_of_an_earlier_version_is_read() -> None:
     value = unseal(b"q1", bytes.fromhex(SEALED_WITH_ZSTD), bytes.fromhex(ITS_DIGEST))
     assert value == {"verdict": "满足", "reason": "The answer names density, and density again."}
+
+
+def test_the_digest_of_a_row_covers_its_key_with_the_length_in_front() -> None:
+    # blake2b over 8 bytes of length, least significant first, then key and data; by hand for a key of 2 bytes.
+    by_hand = blake2b(b"\x02" + b"\x00" * 7 + b"q1" + b"data", digest_size=16).digest()
+    assert digest_of(b"q1", b"data") == by_hand == bytes.fromhex("c21b9f89667c40f1b2e13275bb864d6d")
+
+
+async def test_the_columns_of_a_call_hold_what_their_names_say(tmp_path: Path) -> None:
+    usage = Usage(10, 20, 3, 4, 5)
+    reply = Reply("MET", usage=usage, cost=0.25, latency=1.5, attempts=2)
+    good = CallRow(a_key(1), "q1", "judge", "local/tiny", 3, 5, reply, cost_bound=0.5, token_bound=90, at=7.0)
+    failed = CallRow(a_key(2), "q2", "merge", "local/big", 1, 0, Failure("server", "busy", 503, 4), at=8.0)
+    with Ledger.open(tmp_path) as ledger:
+        await ledger.record(good)
+        await ledger.record(failed)
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
+        connection.row_factory = sqlite3.Row
+        first, second = [dict(row) for row in connection.execute("SELECT * FROM calls ORDER BY id")]
+    asked = {"key": a_key(1), "item": "q1", "role": "judge", "model": "local/tiny", "draw": 3, "reask": 5}
+    tokens = {"prompt_tokens": 10, "completion_tokens": 20, "cached_tokens": 3, "reasoning_tokens": 4}
+    spent = {"cost": 0.25, "cost_bound": 0.5, "token_bound": 90, "latency": 1.5, "at": 7.0}
+    assert first == {"id": 1, **asked, "status": "ok", "http_status": None, "attempts": 2, **tokens, **spent}
+    failed_with = {"status": "server", "http_status": 503, "attempts": 4, "draw": 1, "reask": 0, "model": "local/big"}
+    nothing = dict.fromkeys([*tokens, "cost", "cost_bound", "token_bound", "latency"])
+    assert second == {"id": 2, "key": a_key(2), "item": "q2", "role": "merge", **failed_with, **nothing, "at": 8.0}
 
 
 def a_row(number: int, outcome: Reply | Failure = REPLY, **changes: Any) -> CallRow:
@@ -88,7 +115,7 @@ async def test_a_failed_call_is_counted_but_is_never_a_hit(tmp_path: Path) -> No
         assert (failed.item, failed.role, failed.model) == ("q1", "judge", "local/tiny")
         assert failed.failure.reply is not None
         assert replace(failed.failure, reply=None) == replace(failure, reply=None)
-        assert failed.failure.reply.text == "I cannot"
+        assert (failed.failure.reply.text, failed.failure.reply.fresh) == ("I cannot", False)
 
 
 async def test_keys_are_found_on_both_sides_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,14 +15,12 @@ from autorubric.prompts import package_prompts
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.rubric_merge import filter_drafts, merge_stage
 from autorubric.synthesis.stages import Call, Outcome
-from autorubric.testing import ScriptedModel
+from autorubric.testing import PromptSections, ScriptedModel
 
 
 def merges(request: Request) -> str:
     """Joins the first criteria of the sets it is given, drops what is called Off, and keeps the rest."""
-    import json
-
-    sets = request.inputs["sets"]
+    sets = [json.loads(text) for text in PromptSections(request).numbered("set")]
     firsts = [some[0] for some in sets]
     joined = {
         "sources": [one["id"] for one in firsts],
@@ -110,7 +109,7 @@ def test_the_fold_of_a_record_is_drawn_from_its_own_seed() -> None:
 
     def first_pair(item: str) -> list[str]:
         _, asked, _ = merged(rows, settings, item=item)
-        return [some[0]["id"] for some in asked[0].inputs["sets"]]
+        return [json.loads(text)[0]["id"] for text in PromptSections(asked[0]).numbered("set")]
 
     assert first_pair("q1") == first_pair("q1")
     assert len({tuple(first_pair(f"q{n}")) for n in range(8)}) > 1

@@ -208,8 +208,8 @@ class Limiter:
     def _admit(self, tokens: int, now: float) -> Place:
         self.in_flight += 1
         self._slots.take()
-        self._quotas["requests"].take(1)
-        place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens))
+        self._quotas["requests"].take(1, now)
+        place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens, now))
         if self._requests is not None:
             self._requests.take(1, now)
         if self._tokens is not None:

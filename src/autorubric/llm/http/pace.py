@@ -4,11 +4,12 @@ Providers limit requests by fixed windows (3,600 in each minute), by sliding win
 steadily. A steady rate of the limit divided by its window suits all three, and one measurement finds it: what the
 endpoint accepts from one moment at which it opens again to the next, divided by the time between them. So:
 
-- A limit closes the endpoint: `IN_A_ROW` requests that were sent in a row are refused. Then all requests wait but
-  one at a time, which is sent at growing intervals, or when a `Retry-After` says so. A request that is not refused
+- A limit closes the endpoint: `IN_A_ROW` requests that were sent in a row are refused. Then one request at a time
+  is sent, at growing intervals or when a `Retry-After` ends; all others wait. A request that is not refused
   as quickly as the others were opens the endpoint again, and gives the rate.
 - Requests then leave evenly, slightly below the measured rate. The rate is raised in growing steps while the share
-  of refused requests stays below `SPENDS`: that is the price of noticing a higher limit. Refusals above that share
+  of refused requests stays below `SPENDS`, which is the price of noticing a higher limit, and after every run of
+  requests without a refusal that is long enough for that share. Refusals above that share
   lower the rate to what was accepted, for limits that refuse a few requests rather than close.
 - Refusals between requests that are accepted do not slow others down as long as cuts do not make them fewer: an
   endpoint that refuses one request in ten at random does so at any rate. That share becomes the background.
@@ -40,7 +41,10 @@ OWED = 4.0
 """Refusals that are owed when an endpoint has closed and opened again."""
 
 FIRST_STEP = 0.02
-"""First raise of the rate; each further one is twice as large, up to doubling the rate."""
+"""First raise of the rate; each further one is twice as large, up to `LARGEST_STEP`."""
+
+LARGEST_STEP = 0.3
+"""Largest raise. Refusals come late in a window, after several raises: larger ones overshoot."""
 
 ROUGH_STEP = 0.08
 """The same after the first measurement, which may come from requests that waited for their retries."""
@@ -51,8 +55,11 @@ STEPS = 6
 IN_A_ROW = 3
 """Requests sent in a row that are all refused where an endpoint is closed; more where many are refused by chance."""
 
-FIRST_IN_A_ROW = 6
-"""The same while no limit has shown: one refusal in ten at random must not look like one."""
+FIRST_RUN = 8, 12
+"""Refused requests, and requests that hold so many, while no limit has shown.
+
+A burst may arrive in another order than it was sent in, and one refusal in ten at random must not look like a limit.
+"""
 
 CHANCE = 1e-4
 """How likely so many in a row may be where refusals come by chance."""
@@ -151,8 +158,8 @@ class Pace:
         """One request leaves."""
         if not self._marks or now - self._marks[-1].at >= (self._window or LONGEST_WINDOW) / _MARKS:
             self._marks.append(self._mark(now))
-            if self._so_far.sent == 0:
-                self._opened = self._changed = self._marks[0]
+        if self._so_far.sent <= 1:  # the first request goes ahead alone
+            self._opened = self._changed = self._mark(now)
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
         self._purse = min(self._purse + SPENDS + self._background, PURSE)
@@ -217,22 +224,19 @@ class Pace:
 
     def _is_one_of_many(self, number: int) -> bool:
         """Whether requests before and after it were refused too, more of them than by chance."""
-        needed = FIRST_IN_A_ROW if self.rate == math.inf else IN_A_ROW
-        if self._background:
-            needed = max(needed, math.ceil(math.log(CHANCE) / math.log(self._background)))
         if self._passed > number:  # it is open
             return False
-        first = last = number
-        while first - 1 in self._refusals and last - first < needed:
-            first -= 1
-        while last + 1 in self._refusals and last - first < needed:
-            last += 1
-        return last - first + 1 >= needed
+        needed, of = FIRST_RUN if self.rate == math.inf else (IN_A_ROW, IN_A_ROW)
+        if self._background:
+            needed = max(needed, math.ceil(math.log(CHANCE) / math.log(self._background)))
+            of = max(needed, of)
+        near = [n for n in self._refusals if abs(n - number) < of]
+        return any(sum(first <= n < first + of for n in near) >= needed for first in near)
 
     def _close(self, now: float) -> None:
         self._closed, self._confirmed, self._tried = True, False, None
         self._closed_at, self._stop = now, -math.inf
-        self._gap = max(FIRST_GAP, self._window / 50, 1 / self.rate)
+        self._gap = max(FIRST_GAP, (self._window or min(now - self._opened.at, LONGEST_WINDOW)) / 50, 1 / self.rate)
         self._try_at = now + self._gap
 
     def _still_closed(self, now: float) -> None:
@@ -278,12 +282,13 @@ class Pace:
     # Open
 
     def _raise(self, now: float) -> None:
-        if self.rate == math.inf or self._purse < 0 or not self._held:
+        clean = self._so_far.refused == self._changed.refused and SPENDS * self._sent_at_this_rate() >= 1
+        if self.rate == math.inf or not self._held or (self._purse < 0 and not clean):
             return
         if now - self._changed.at >= max(EVIDENCE, self._window / STEPS) and self._sent_at_this_rate() >= LEAST:
             step, before = self._step, self.rate
             self._change(before * (1 + step), now)
-            self._raised_from, self._step = before, min(2 * step, 1.0)
+            self._raised_from, self._step = before, min(2 * step, LARGEST_STEP)
             self._cut_share, self._in_vain = 0.0, 0
 
     def _weigh(self, now: float) -> None:
@@ -306,7 +311,9 @@ class Pace:
         if not self._cut_share:  # the first cut since the rate could be raised
             self._uncut = self.rate
         if self._in_vain < (1 if self._background else 2):
-            self._cut_share, self._purse = share, 0.0 if self.rate == math.inf else -1.0
+            self._cut_share = share
+            if self.rate == math.inf:
+                self._purse = 0.0
             self._change(MARGIN * self._accepted_rate(self._changed, now), now)
         else:
             self._background, self._cut_share, self._purse, self._in_vain = share, 0.0, 0.0, 0

@@ -14,7 +14,19 @@ LONGEST_RESET = 120.0
 """Seconds; a reset that is further away is not waited for longer."""
 
 TOLERANCE = 0.02
-"""Share of a window by which a reset may be off, for travel times and rounding; requests wait that much longer."""
+"""Share by which a reset may be off, for travel times and rounding; requests wait that much longer."""
+
+SOON = 0.02
+"""Seconds that make no difference: timers are late, and requests travel, by less."""
+
+STEADY = 0.98
+"""Share of the limit that is used while no response has told of the present window."""
+
+FASTEST = 2.0
+"""Most times the limit's own rate, so that what a sliding window gives back in a burst is not used in a burst."""
+
+CHARGED = 0.02
+"""Share of a limit on tokens that must be used to tell how many tokens the endpoint charges for each of ours."""
 
 Unit: TypeAlias = Literal["requests", "tokens"]
 
@@ -26,6 +38,14 @@ class Reading(NamedTuple):
     limit: float
     left: float
     reset: float
+
+
+class _Heard(NamedTuple):
+    """What a response said: units left once `taken` were taken, until a moment."""
+
+    taken: float
+    left: float
+    until: float
 
 
 _PATTERNS: tuple[tuple[Unit, str], ...] = (
@@ -115,50 +135,60 @@ def _number(text: str | None) -> float | None:
 
 
 class Quota:
-    """Units left in an endpoint's window: what it said last, less what was taken since.
+    """How fast an endpoint's own headers allow requests to leave.
 
-    From the reset on, units come back at a steady rate, the limit divided by the longest reset that was heard, until
-    a response says how many there are: all of a window that begins anew, or the few of one that slides.
+    What is left is spread evenly over the time until the reset. That uses up a fixed window, keeps a bucket half full
+    (its reset is the time until it is full), and keeps a sliding window just below its limit. Past a reset the rate
+    is the limit divided by the longest reset, until a response about the new window arrives.
 
     Example:
         >>> quota = Quota()
-        >>> taken = quota.take(1)
-        >>> quota.hear(Reading("requests", 60, 1, 30.0), taken, sent_at=0.0)
-        >>> quota.delay(1, now=0.0), quota.take(1), quota.delay(1, now=10.0)
-        (0.0, 2.0, 20.6)
+        >>> taken = quota.take(1, now=0.0)
+        >>> quota.hear(Reading("requests", 60, 10, 30.0), taken, sent_at=0.0)
+        >>> round(quota.delay(1, now=0.0), 1)  # 10 in 30 s, and a little for travel times
+        3.1
     """
 
     def __init__(self) -> None:
         self._taken = 0.0
-        self._left = math.inf  # of what was ever taken: the sum up to which requests may go
-        self._until = math.inf
-        self._ended = False
-        self._limit = self._longest_reset = 0.0
+        self._last = -math.inf  # when units were last taken, or should have been
+        self._newest: _Heard | None = None
+        self._first: _Heard | None = None  # about the same window as the newest
+        self._charge = 1.0  # the endpoint's units for one of ours
+        self._limit = 1.0
+        self._longest = SOON
 
     def delay(self, units: float, now: float) -> float:
         """Seconds until `units` can be taken; where they exceed a whole window, until it is empty."""
-        if now >= self._until and not self._ended:
-            self._ended, self._left = True, self._taken
-        if self._ended:
-            back_at = self._until + (self._taken - self._left) * self._longest_reset / self._limit
-            return max(0.0, back_at - now)
-        return 0.0 if self._taken + units <= self._left else self._until - now
+        return max(0.0, self._due(units, now) - now)
 
-    def take(self, units: float) -> float:
+    def take(self, units: float, now: float) -> float:
         """Take `units`, and return all that were ever taken."""
+        self._last = max(now - SOON, min(now, self._due(units, now)))
         self._taken += units
         return self._taken
 
     def hear(self, said: Reading, taken: float, sent_at: float) -> None:
-        """Believe the response to the request after which `taken` units were taken.
+        """Believe the response to the request with which `taken` units had been taken; an older one is no news."""
+        if self._newest is not None and taken <= self._newest.taken:
+            return
+        self._limit, self._longest = max(said.limit, 1.0), max(said.reset, self._longest)
+        until = sent_at + said.reset * (1 + TOLERANCE) + SOON
+        self._newest = newest = _Heard(taken, said.left, until)
+        first = self._first
+        if first is None or abs(until - first.until) > 2 * TOLERANCE * self._longest + SOON:
+            self._first = newest
+        elif said.unit == "tokens" and first.left - said.left > CHARGED * said.limit:
+            self._charge = (first.left - said.left) / (taken - first.taken)
 
-        Requests overtake each other. A reset only ever moves forward, so an earlier one is old news. Of responses
-        with the same reset, the one that leaves least has counted most requests.
-        """
-        self._limit, self._longest_reset = max(said.limit, 1.0), max(said.reset, self._longest_reset)
-        same = TOLERANCE * self._longest_reset
-        left, until = taken + said.left, sent_at + said.reset + same
-        if self._left == math.inf or until > self._until + same or sent_at >= self._until:
-            self._left, self._until, self._ended = left, until, False
-        elif until > self._until - same:
-            self._left, self._until, self._ended = min(left, self._left), max(until, self._until), False
+    def _due(self, units: float, now: float) -> float:
+        newest, cost = self._newest, min(units * self._charge, self._limit)
+        if newest is None:
+            return now
+        steadily = self._longest / self._limit  # seconds for a unit
+        if now >= newest.until:
+            return self._last + cost * steadily / STEADY
+        left = newest.left - (self._taken - newest.taken) * self._charge
+        if left < cost:
+            return newest.until
+        return self._last + cost * max((newest.until - now) / left, steadily / FASTEST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autorubric.lint.rules.unseen import unseen_texts
+from autorubric.linting.rules.unseen import unseen_texts
 from autorubric.synthesis.candidate import Candidate, Relevance
 from autorubric.synthesis.gates.decision import Figures, GateContext, GateDecision
 from autorubric.synthesis.gates.wordings import find_forms, holds
