@@ -46,8 +46,8 @@ _API = """
 import asyncio
 from pathlib import Path
 from autorubric import LLMConfig, RubricDataset, evaluate
-from autorubric.evaluation.config import EvalConfig
-from autorubric.evaluation.runner import EvalRunner
+from autorubric.runs.config import EvalConfig
+from autorubric.runs.runner import EvalRunner
 from autorubric.graders import CriterionGrader
 how, source, out, base_url = sys.argv[1:]
 out = Path(out)

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from autorubric.errors import AutorubricError as AutorubricError
     from autorubric.errors import ConfigError as ConfigError
     from autorubric.errors import InputError as InputError
-    from autorubric.evaluation import EvalResult as EvalResult
-    from autorubric.evaluation import ItemResult as ItemResult
     from autorubric.graders.criterion_grader import CriterionGrader as CriterionGrader
     from autorubric.graders.judge_spec import JudgeSpec as JudgeSpec
     from autorubric.jobs.convert import ConvertSettings as ConvertSettings
@@ -81,6 +79,8 @@ if TYPE_CHECKING:
     from autorubric.llm.config import LLMConfig as LLMConfig
     from autorubric.runs.progress import RunState as RunState
     from autorubric.runs.progress import Stop as Stop
+    from autorubric.runs.result import EvalResult as EvalResult
+    from autorubric.runs.result import ItemResult as ItemResult
     from autorubric.synthesis.run_summary import SynthesisResult as SynthesisResult
     from autorubric.training.reward import Reward as Reward
     from autorubric.training.reward import RewardRule as RewardRule
@@ -96,7 +96,7 @@ _HOMES = {
     "autorubric.core.verdict": "CriterionVerdict",
     "autorubric.dataset": "DataItem RubricDataset",
     "autorubric.errors": "AutorubricError ConfigError InputError",
-    "autorubric.evaluation": "EvalResult ItemResult",
+    "autorubric.runs.result": "EvalResult ItemResult",
     "autorubric.graders.criterion_grader": "CriterionGrader",
     "autorubric.graders.judge_spec": "JudgeSpec",
     "autorubric.jobs.convert": "ConvertSettings convert",

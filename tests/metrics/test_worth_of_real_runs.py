@@ -6,10 +6,10 @@ import pytest
 from autorubric import CriterionVerdict, RubricDataset
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.errors import InputError
-from autorubric.evaluation.result import EvalResult, EvalTimingStats, ItemResult
 from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.label_choice import label_next
 from autorubric.metrics.worth import criteria_worth, rubric_worth
+from autorubric.runs.result import EvalResult, EvalTimingStats, ItemResult
 
 ESSAYS = Path(__file__).parents[1] / "data" / "essay_grading_dataset.json"
 

@@ -162,8 +162,8 @@ def _form(json: bool, csv: bool, md: bool) -> str:
 def _read(run: Path) -> tuple[Any, RubricDataset]:
     """The run, and its own copy of the dataset."""
     from autorubric.dataset import RubricDataset
-    from autorubric.evaluation import EvalResult
-    from autorubric.evaluation.experiment import DATASET_FILE
+    from autorubric.runs.experiment import DATASET_FILE
+    from autorubric.runs.result import EvalResult
 
     result = EvalResult.from_experiment(run)
     if not result.item_results:

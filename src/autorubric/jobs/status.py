@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeAlias
 
-from autorubric.evaluation.standing import grading_standing
 from autorubric.jobs.job import job
-from autorubric.runs.status import RunStatus, run_status
+from autorubric.runs.status import RunStatus, grading_standing, run_status
 from autorubric.settings import FileName, Settings, setting
 
 RunDirectory: TypeAlias = Path | str

@@ -30,7 +30,7 @@ Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 
 
 class GradedRun(Protocol):
-    """A graded run: what `autorubric.evaluation.EvalResult` is."""
+    """A graded run: what `autorubric.runs.EvalResult` is."""
 
     @property
     def item_results(self) -> Sequence[GradedItem]:

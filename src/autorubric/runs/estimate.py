@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from autorubric.dataset import RubricDataset
-from autorubric.evaluation.copies import copies_in
-from autorubric.evaluation.run import DRAWS_A_GENERATION
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.call_estimate import ModelEstimate
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.records.keys import request_key
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+from autorubric.runs.plan import copies_in
+from autorubric.runs.run import DRAWS_A_GENERATION
 
 REPLY_TOKENS = 120
 """Assumed length of a verdict with its explanation, where nothing is on record to measure."""

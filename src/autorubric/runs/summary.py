@@ -13,8 +13,8 @@ from autorubric.core.self_consistency import SelfConsistency, add_repeats
 from autorubric.llm.failure_groups import FailureGroups
 
 if TYPE_CHECKING:
-    from autorubric.evaluation.result import ItemResult
     from autorubric.llm.records.accounts import Totals
+    from autorubric.runs.result import ItemResult
 
 _Z95 = 1.959964  # the 97.5th percentile of the normal distribution
 

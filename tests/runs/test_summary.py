@@ -8,8 +8,8 @@ import pytest
 
 from autorubric import Criterion, CriterionReport, DataItem, EvaluationReport, ItemResult, Rubric, RubricDataset
 from autorubric.cli.grading_report import print_grades
-from autorubric.evaluation.summary import EvaluationSummary, Moments
-from autorubric.evaluation.tables import COLUMNS, result_rows
+from autorubric.runs.summary import EvaluationSummary, Moments
+from autorubric.runs.tables import COLUMNS, result_rows
 
 
 @pytest.mark.parametrize(

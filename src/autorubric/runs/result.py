@@ -15,17 +15,16 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError
-from autorubric.evaluation.display import item_text, result_text, score_rows, verdict_rows
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
-from autorubric.evaluation.items_file import read_items
-from autorubric.evaluation.report_json import report_from, report_json
+from autorubric.runs.display import item_text, result_text, score_rows, verdict_rows
+from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
+from autorubric.runs.items_file import read_items, report_from, report_json
 
 if TYPE_CHECKING:
-    from autorubric.evaluation.summary import EvaluationSummary
     from autorubric.llm.call_estimate import ModelEstimate
     from autorubric.llm.records.accounts import Totals
     from autorubric.metrics import CannotAssessMode, MetricsResult, NAMode
     from autorubric.metrics.labelled_run import PerItemMetrics
+    from autorubric.runs.summary import EvaluationSummary
 
 
 @dataclass

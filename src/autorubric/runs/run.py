@@ -13,9 +13,6 @@ from typing import Any
 from autorubric.core.report import EvaluationReport
 from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError, LedgerError
-from autorubric.evaluation.items_file import ItemsFile
-from autorubric.evaluation.report_json import Report
-from autorubric.evaluation.result import ItemResult
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask
@@ -25,6 +22,8 @@ from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+from autorubric.runs.items_file import ItemsFile, Report
+from autorubric.runs.result import ItemResult
 
 DRAWS_A_GENERATION = 1000
 """Draws that one generation of replies may use; asking everything anew starts the next one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -15,19 +16,20 @@ from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.evaluation.config import dataset_hash
-from autorubric.evaluation.copies import copies_in
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest
-from autorubric.evaluation.items_file import ItemsFile, read_lines
-from autorubric.evaluation.run import EvaluationRun
 from autorubric.files import write_atomically
+from autorubric.graders.case import Case
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
+from autorubric.graders.occurrences import Occurrences
 from autorubric.llm.model import Model
 from autorubric.llm.models import negotiated
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
+from autorubric.runs.config import dataset_hash
+from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest
+from autorubric.runs.items_file import ItemsFile, read_lines
 from autorubric.runs.manifest import read_manifest
+from autorubric.runs.run import EvaluationRun
 from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
 
 WINDOW = 64
@@ -218,3 +220,34 @@ def _generation(ledger: Ledger | None, *, start_over: bool) -> int:
     if start_over:
         ledger.keep_note("generation", generation)
     return generation
+
+
+def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
+    """`Case.copies` of the items whose submission, prompt, reference and guidelines another item has as well.
+
+    The numbers follow the order of the dataset. Where items are added, removed or moved, only equal items exchange
+    their replies, and no other item's requests change.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> from autorubric.core.rubric import Rubric
+        >>> dataset = RubricDataset("Agree?", Rubric([Criterion(requirement="Is brief")]))
+        >>> for text in ("Yes.", "No.", "Yes."):
+        ...     dataset.add_item(text, "")
+        >>> copies_in(dataset)
+        {0: (0,), 2: (1,)}
+    """
+    keys = [hash(_told(dataset, index)) for index in range(len(dataset))]
+    count, met, found = Counter(keys), Occurrences(), {}
+    for index, key in enumerate(keys):
+        if count[key] > 1:
+            submission, query, reference, guidelines = _told(dataset, index)
+            criteria = tuple(dataset.get_item_rubric(index))
+            found[index] = met.numbered(Case(submission, criteria, query, reference, guidelines)).copies
+    return found
+
+
+def _told(dataset: RubricDataset, index: int) -> tuple[str, str, str | None, str | None]:
+    """What judges are told of an item, apart from its criteria."""
+    prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
+    return dataset[index].submission, prompt, reference, dataset.get_item_rubric(index).guidelines

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from autorubric.evaluation.config import EvalConfig
+from autorubric.runs.config import EvalConfig
 
 LINE_SECONDS = 10.0
 """Between two lines where standard error is not a terminal; a shorter run prints nothing."""

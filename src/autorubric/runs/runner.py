@@ -10,15 +10,15 @@ from typing import Any, Literal
 from autorubric.background import wait_for
 from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError
-from autorubric.evaluation.config import EvalConfig, experiment_name
-from autorubric.evaluation.experiment import ITEMS_FILE
-from autorubric.evaluation.plan import ExperimentPlan, experiment
-from autorubric.evaluation.progress import item_progress
-from autorubric.evaluation.result import EvalResult, EvalTimingStats, ItemResult, StoredItems, paid, result_of
-from autorubric.evaluation.run import EvaluationRun
-from autorubric.evaluation.summary import EvaluationSummary
 from autorubric.graders.grader import Grader
+from autorubric.runs.config import EvalConfig, experiment_name
+from autorubric.runs.experiment import ITEMS_FILE
+from autorubric.runs.item_progress import item_progress
+from autorubric.runs.plan import ExperimentPlan, experiment
 from autorubric.runs.progress import Progress, RunState, StageState, Stop, reported
+from autorubric.runs.result import EvalResult, EvalTimingStats, ItemResult, StoredItems, paid, result_of
+from autorubric.runs.run import EvaluationRun
+from autorubric.runs.summary import EvaluationSummary
 
 
 class FailedFast(AutorubricError, RuntimeError):

@@ -19,9 +19,9 @@ from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import AutorubricError, InputError
-from autorubric.evaluation.config import EvalConfig
-from autorubric.evaluation.progress import item_progress
 from autorubric.graders.grader import Grader
+from autorubric.runs.config import EvalConfig
+from autorubric.runs.item_progress import item_progress
 
 _MOST_OPEN = 64
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 CODE = """
 import sys
 from autorubric import Criterion, CriterionGrader, Rubric, RubricDataset, evaluate_sync
-from autorubric.evaluation import progress
+from autorubric.runs import item_progress as progress
 progress.LINE_SECONDS = float(sys.argv[1])
 check = {"name": "word_count", "parameters": {"at_most": 5}}
 dataset = RubricDataset("Why?", Rubric([Criterion(requirement="Short", check=check)]))

@@ -10,12 +10,12 @@ import pytest
 
 from autorubric import Criterion, CriterionGrader, DataItem, Rubric, RubricDataset, evaluate
 from autorubric.core.report import EnsembleEvaluationReport
-from autorubric.evaluation.estimate import estimate
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Request
+from autorubric.runs.estimate import estimate
 from autorubric.testing import ScriptedModel
 
 from .conftest import MET, UNMET

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from autorubric import RubricDataset, evaluate
-from autorubric.evaluation.items_file import ItemsFile, read_items
-from autorubric.evaluation.plan import ExperimentPlan, experiment
+from autorubric.runs.items_file import ItemsFile, read_items
+from autorubric.runs.plan import ExperimentPlan, experiment
 
 from .conftest import Bench, essays
 

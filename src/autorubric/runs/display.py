@@ -9,7 +9,7 @@ from autorubric.core.counted import counted
 from autorubric.core.display import clipped
 
 if TYPE_CHECKING:
-    from autorubric.evaluation.result import EvalResult, ItemResult
+    from autorubric.runs.result import EvalResult, ItemResult
 
 
 def result_text(result: EvalResult) -> str:
@@ -52,8 +52,7 @@ def score_rows(result: EvalResult) -> Iterator[dict[str, Any]]:
 
 def verdict_rows(result: EvalResult) -> Iterator[dict[str, Any]]:
     """A row for each criterion of each item, as the tables of `autorubric grade -f` have it."""
-    from autorubric.evaluation.tables import record_rows
-    from autorubric.evaluation.vote_columns import VoteColumns
+    from autorubric.runs.tables import VoteColumns, record_rows
 
     judges = (result.grader_config or {}).get("judges") or ()
     votes = VoteColumns.of({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})

@@ -70,6 +70,7 @@ async def test_a_result_read_back_is_the_result(bench: Bench, tmp_path: Path) ->
         "items.jsonl",
         "ledger",
         "manifest.json",
+        "spent.json",
     ]
 
 
