@@ -22,6 +22,8 @@ _GROUPS = (
     "Input",
     "Models",
     "Full profile",
+    "Mode",
+    "Statistics",
     "Selection",
     "Sampling",
     "Judges",

@@ -213,7 +213,7 @@ def _score(criteria: Sequence[Candidate], pool: Pool, judge: int) -> list[float]
 
 
 def _rank_agreement(one: Sequence[float], other: Sequence[float]) -> float | None:
-    from autorubric.metrics.kendall import kendall
+    from autorubric.metrics.correlation import kendall
 
     found = kendall(one, other)
     return None if found is None else found[0]

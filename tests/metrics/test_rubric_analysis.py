@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,16 +16,18 @@ from autorubric.core.report import (
 )
 from autorubric.core.votes import JudgeVote
 from autorubric.errors import InputError
-from autorubric.metrics.criterion_structure import (
+from autorubric.metrics import CriterionAnalysis, analyze_rubric
+from autorubric.metrics.example_run import example_run
+from autorubric.metrics.item_analysis import (
     correlation_estimate,
     correlations,
     effective_criteria,
+    expected_group_variance,
     item_rest_correlations,
     score_shares,
 )
-from autorubric.metrics.group_variance import expected_group_variance
-from autorubric.metrics.judged_table import Report, example_run, judged_table
-from autorubric.metrics.worth import criteria_worth, rubric_worth
+from autorubric.metrics.reading_runs import read_table
+from autorubric.metrics.table import Report
 
 RNG = np.random.default_rng(6)
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
@@ -43,6 +46,10 @@ def run_of(table: npt.NDArray[np.bool_], weights: list[float]) -> tuple[RubricDa
         ]
         reports.append(EvaluationReport(score=rubric.compute_score(said), report=entries))
     return dataset, reports
+
+
+def criteria_of(reports: Sequence[Report | None], dataset: RubricDataset) -> list[CriterionAnalysis]:
+    return analyze_rubric(reports, dataset).criteria
 
 
 def labelled(dataset: RubricDataset, table: npt.NDArray[np.bool_]) -> RubricDataset:
@@ -129,7 +136,7 @@ def test_a_criterion_that_all_meet_is_to_be_dropped_and_comes_first() -> None:
     table = RNG.random((200, 4)) < 0.5
     table[:, 2] = True
     dataset, reports = run_of(table, [1, 1, 1, 1])
-    rows = criteria_worth(reports, dataset)
+    rows = criteria_of(reports, dataset)
     assert (rows[0].name, rows[0].advice, rows[0].saturated) == ("c2", "drop", True)
     assert rows[0].discrimination.value is None and rows[0].partner is None
     assert {row.advice for row in rows[1:]} == {"keep"}
@@ -140,7 +147,7 @@ def test_of_two_criteria_that_say_the_same_the_lighter_is_to_be_merged() -> None
     table[:, 3] = table[:, 0]
     table[0, 3] = ~table[0, 3]
     dataset, reports = run_of(table, [5, 1, 1, 2])
-    rows = {row.name: row for row in criteria_worth(reports, dataset)}
+    rows = {row.name: row for row in criteria_of(reports, dataset)}
     assert rows["c3"].advice == "merge" and rows["c3"].partner == "c0"
     assert rows["c3"].same_verdicts.value == pytest.approx(199 / 200)
     assert rows["c0"].advice == "keep"
@@ -151,9 +158,9 @@ def test_a_criterion_that_goes_against_the_rest_is_to_be_sharpened() -> None:
     table = RNG.random((300, 4)) < ability
     table[:, 1] = RNG.random(300) < 1 - ability[:, 0]
     dataset, reports = run_of(table, [1, 1, 1, 1])
-    rows = criteria_worth(reports, dataset)
+    rows = criteria_of(reports, dataset)
     assert (rows[0].name, rows[0].advice) == ("c1", "sharpen")
-    assert "goes against" in rows[0].reason
+    assert "contradicts" in rows[0].reason
     assert rows[0].slope is not None and rows[0].slope < 0
 
 
@@ -162,7 +169,7 @@ def test_a_judge_that_misses_the_labels_asks_for_new_labels() -> None:
     dataset, reports = run_of(table, [1, 1, 1])
     truth = table.copy()
     truth[:, 0] ^= RNG.random(100) < 0.4
-    rows = criteria_worth(reports, labelled(dataset, truth))
+    rows = criteria_of(reports, labelled(dataset, truth))
     assert (rows[0].name, rows[0].advice) == ("c0", "relabel")
     assert rows[1].label_agreement.value == 1.0
 
@@ -184,7 +191,7 @@ def test_judges_that_differ_ask_for_sharper_words() -> None:
             )
         # Of three pairs of votes, two differ.
         reports.append(EnsembleEvaluationReport(score=0.5, report=entries))
-    rows = {row.name: row for row in criteria_worth(reports, dataset)}
+    rows = {row.name: row for row in criteria_of(reports, dataset)}
     assert rows["vague"].disagreement == pytest.approx(2 / 3) and rows["clear"].disagreement == 0.0
     # All 40 are MET: the interval reaches from 0.94 and does not lie beyond 0.95.
     assert rows["vague"].advice == "sharpen"
@@ -194,7 +201,7 @@ def test_a_criterion_that_all_meet_has_no_difficulty() -> None:
     table = RNG.random((40, 4)) < 0.5
     table[:, 2] = True
     dataset, reports = run_of(table, [1.0] * 4)
-    rows = {row.name: row for row in criteria_worth(reports, dataset)}
+    rows = {row.name: row for row in criteria_of(reports, dataset)}
     assert (rows["c2"].slope, rows["c2"].difficulty) == (None, None)
     assert None not in (rows["c0"].slope, rows["c1"].slope, rows["c3"].slope)
 
@@ -208,43 +215,39 @@ def test_failures_and_abstentions_are_no_verdicts() -> None:
         first.report[1].model_copy(update={"verdict": CriterionVerdict.CANNOT_ASSESS}),
         first.report[2],
     ]
-    table = judged_table([EvaluationReport(score=None, report=entries), *reports[1:]], dataset)
-    assert np.isnan(table.values[0]).tolist() == [True, True, False]
+    table = read_table([EvaluationReport(score=None, report=entries), *reports[1:]], dataset)
+    assert np.isnan(table.values[:3]).tolist() == [True, True, False]
     rows = {
-        row.name: row.n
-        for row in criteria_worth([EvaluationReport(score=None, report=entries), *reports[1:]], dataset)
+        row.name: row.n for row in criteria_of([EvaluationReport(score=None, report=entries), *reports[1:]], dataset)
     }
     assert rows == {"Causes": 5, "Style": 5, "Errors": 6}
 
 
 def test_a_row_is_json_values_with_the_ends_of_its_intervals() -> None:
     dataset, reports = example_run()
-    row = next(row for row in criteria_worth(reports, dataset) if row.name == "Style").to_row()
+    row = next(row for row in criteria_of(reports, dataset) if row.name == "Style").to_row()
     low, high = proportion_confint(3, 6, method="wilson")
     assert row["pass_rate"] == pytest.approx({"value": 0.5, "low": low, "high": high, "n": 6})
 
 
 def test_the_rubric_as_a_whole_comes_with_its_criteria() -> None:
     dataset, reports = example_run()
-    worth = rubric_worth(reports, dataset, rollouts=6)
-    assert len(worth.criteria) == 3 and worth.group.queries == 1
-    assert worth.group.silent == 0.0
+    found = analyze_rubric(reports, dataset, rollouts=6)
+    assert len(found.criteria) == 3 and found.group.queries == 1
+    assert found.group.silent == 0.0
 
 
 def test_a_run_that_does_not_fit_its_dataset_is_refused() -> None:
     dataset, reports = example_run()
     with pytest.raises(InputError, match="5 reports for 6 items"):
-        criteria_worth(reports[:5], dataset)
+        criteria_of(reports[:5], dataset)
     with pytest.raises(InputError, match="no report with criteria"):
-        criteria_worth([None] * 6, dataset)
-    short = [reports[0].model_copy(update={"report": []}) if reports[0] else None, *reports[1:]]
-    with pytest.raises(InputError, match="item 0: the report has 0 criteria, its rubric 3"):
-        criteria_worth(short, dataset)
+        criteria_of([None] * 6, dataset)
     own = Rubric([Criterion(requirement=f"own {n}") for n in range(3)])
     other = replace(dataset, items=[replace(item, rubric=own if n == 2 else None) for n, item in enumerate(dataset)])
     with pytest.raises(InputError, match="item 2: the report judges 'Causes', which its rubric in the dataset"):
-        criteria_worth(reports, other)
+        criteria_of(reports, other)
     entries = [CriterionReport(**criterion.model_dump(), verdict=MET, reason=None) for criterion in own]
     of_own = [*reports[:2], EvaluationReport(score=1.0, report=entries), *reports[3:]]
     with pytest.raises(InputError, match="items 2 have other criteria than item 0"):
-        criteria_worth(of_own, other)
+        criteria_of(of_own, other)

@@ -6,9 +6,9 @@ import pytest
 from autorubric import CriterionVerdict, RubricDataset
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.errors import InputError
+from autorubric.metrics import analyze_rubric
 from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.label_choice import label_next
-from autorubric.metrics.worth import criteria_worth, rubric_worth
 from autorubric.runs.result import EvalResult, EvalTimingStats, ItemResult
 
 ESSAYS = Path(__file__).parents[1] / "data" / "essay_grading_dataset.json"
@@ -39,13 +39,13 @@ def graded(dataset: RubricDataset) -> EvalResult:
     return EvalResult(results, len(results), len(results), 0, None, None, timing, now, now)
 
 
-def test_graded_essays_have_figures_for_each_criterion(essays: RubricDataset) -> None:
-    rows = {row.name: row for row in criteria_worth(graded(essays), essays)}
+def test_graded_essays_have_statistics_for_each_criterion(essays: RubricDataset) -> None:
+    rows = {row.name: row for row in analyze_rubric(graded(essays), essays).criteria}
     assert set(rows) == {"Causes", "Effects", "Structure", "Britain", "Errors"}
     assert rows["Structure"].pass_rate.value == 1.0 and rows["Structure"].discrimination.value is None
     assert rows["Causes"].label_agreement.value == 1.0
     # Eleven submissions of one prompt.
-    assert rubric_worth(graded(essays), essays, rollouts=4).group.queries == 1
+    assert analyze_rubric(graded(essays), essays, rollouts=4).group.queries == 1
 
 
 def test_graded_essays_are_all_labelled_so_nothing_is_to_correct_or_to_ask_for(essays: RubricDataset) -> None:

@@ -2,7 +2,7 @@
 
 In this order, the first that holds:
 
-* drop: the pass rate lies beyond `saturated` with its whole interval, so that it tells no submissions apart (a
+* drop: the pass rate lies beyond `saturated` with its whole interval, so that it does not separate submissions (a
   guard against something rare may stay, outside the reward);
 * relabel: the judges agree with each other (or there is one) but not with the labels, with the whole interval
   below `agreement`: either they share an error or the labels are wrong; look at those labels first;
@@ -17,20 +17,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from autorubric.metrics.interval import Estimate
+from autorubric.metrics.intervals import Estimate
 
 Advice: TypeAlias = Literal["drop", "relabel", "sharpen", "merge", "keep"]
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where the advice draws its lines.
+    """The thresholds of the advice.
 
     Attributes:
-        saturated: a pass rate above this, or below 1 minus this, tells too little.
+        saturated: a criterion with a pass rate above this, or below 1 minus this, is saturated.
         agreement: the least share of labels that a judge should meet.
-        disagreement: the largest share of pairs of votes that should differ.
-        redundant: the correlation beyond which two criteria say the same.
+        disagreement: the largest acceptable share of pairs of votes that differ.
+        redundant: the correlation beyond which two criteria are redundant.
     """
 
     saturated: float = 0.95
@@ -40,8 +40,8 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Signs:
-    """What the advice on one criterion rests on; the fields are those of `CriterionWorth`.
+class Evidence:
+    """What the advice on one criterion rests on; the fields are those of `CriterionAnalysis`.
 
     Attributes:
         pass_rate: the share of submissions that meet it.
@@ -71,56 +71,58 @@ class Signs:
         )
 
 
-def advise(signs: Signs, thresholds: Thresholds) -> tuple[Advice, str]:
-    """What to do about a criterion, and why in one sentence with the figures.
+def advise(evidence: Evidence, thresholds: Thresholds) -> tuple[Advice, str]:
+    """What to do about a criterion, and why in one sentence with the numbers.
 
     Example:
-        >>> from autorubric.metrics.interval import Interval
+        >>> from autorubric.metrics.intervals import Interval
         >>> met, unknown = Estimate(0.99, Interval(0.97, 1.0), 200), Estimate(None)
-        >>> advise(Signs(met, unknown, unknown, unknown, None, False, None, unknown), Thresholds())
-        ('drop', 'pass rate 0.99 [0.97, 1.00] over 200 submissions: it tells none apart')
+        >>> advise(Evidence(met, unknown, unknown, unknown, None, False, None, unknown), Thresholds())
+        ('drop', 'pass rate 0.99 [0.97, 1.00] over 200 submissions: it does not separate them')
     """
     for rule in (_saturated, _unlike_labels, _unclear, _against, _redundant):
-        found = rule(signs, thresholds)
+        found = rule(evidence, thresholds)
         if found is not None:
             return found
     return "keep", ""
 
 
-def _saturated(signs: Signs, thresholds: Thresholds) -> tuple[Advice, str] | None:
-    if not signs.saturated(thresholds):
+def _saturated(evidence: Evidence, thresholds: Thresholds) -> tuple[Advice, str] | None:
+    if not evidence.saturated(thresholds):
         return None
-    return "drop", f"pass rate {_shown(signs.pass_rate)} over {signs.pass_rate.n} submissions: it tells none apart"
+    rate = f"pass rate {_shown(evidence.pass_rate)} over {evidence.pass_rate.n} submissions"
+    return "drop", f"{rate}: it does not separate them"
 
 
-def _unlike_labels(signs: Signs, thresholds: Thresholds) -> tuple[Advice, str] | None:
-    interval = signs.label_agreement.interval
-    united = signs.disagreement is None or signs.disagreement <= thresholds.disagreement
+def _unlike_labels(evidence: Evidence, thresholds: Thresholds) -> tuple[Advice, str] | None:
+    interval = evidence.label_agreement.interval
+    united = evidence.disagreement is None or evidence.disagreement <= thresholds.disagreement
     if interval is None or interval.high >= thresholds.agreement or not united:
         return None
-    return "relabel", f"agreement with {signs.label_agreement.n} labels is {_shown(signs.label_agreement)}"
+    return "relabel", f"agreement with {evidence.label_agreement.n} labels is {_shown(evidence.label_agreement)}"
 
 
-def _unclear(signs: Signs, thresholds: Thresholds) -> tuple[Advice, str] | None:
-    if signs.disagreement is None or signs.disagreement <= thresholds.disagreement:
+def _unclear(evidence: Evidence, thresholds: Thresholds) -> tuple[Advice, str] | None:
+    if evidence.disagreement is None or evidence.disagreement <= thresholds.disagreement:
         return None
-    return "sharpen", f"{signs.disagreement:.0%} of the pairs of votes differ"
+    return "sharpen", f"{evidence.disagreement:.0%} of the pairs of votes differ"
 
 
-def _against(signs: Signs, thresholds: Thresholds) -> tuple[Advice, str] | None:
-    interval = signs.discrimination.interval
+def _against(evidence: Evidence, thresholds: Thresholds) -> tuple[Advice, str] | None:
+    interval = evidence.discrimination.interval
     if interval is None or interval.high >= 0.0:
         return None
-    return "sharpen", f"correlation with the other criteria is {_shown(signs.discrimination)}: it goes against them"
+    found = _shown(evidence.discrimination)
+    return "sharpen", f"correlation with the other criteria is {found}: it contradicts them"
 
 
-def _redundant(signs: Signs, thresholds: Thresholds) -> tuple[Advice, str] | None:
-    interval = signs.redundancy.interval
-    if interval is None or not signs.lighter:
+def _redundant(evidence: Evidence, thresholds: Thresholds) -> tuple[Advice, str] | None:
+    interval = evidence.redundancy.interval
+    if interval is None or not evidence.lighter:
         return None
     if interval.low <= thresholds.redundant and interval.high >= -thresholds.redundant:
         return None
-    return "merge", f"correlation with {signs.partner!r} is {_shown(signs.redundancy)}"
+    return "merge", f"correlation with {evidence.partner!r} is {_shown(evidence.redundancy)}"
 
 
 def _shown(estimate: Estimate) -> str:

@@ -1,4 +1,4 @@
-"""What guessing reaches, beside every accuracy and over the same pairs."""
+"""The majority-class baseline of every accuracy, over the same pairs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from autorubric import Criterion, Rubric
 from autorubric.metrics import MetricsResult, compute_metrics
 from autorubric.metrics.abstentions import CannotAssessMode
-from autorubric.metrics.base_rate import base_rate
-from autorubric.metrics.column import Column
+from autorubric.metrics.columns import Column
+from autorubric.metrics.per_criterion import majority_baseline
 from autorubric.metrics.table import Points
 
 Make = Callable[..., Any]
@@ -46,27 +46,27 @@ def mixed(graded: Make) -> MetricsResult:
 def test_the_whole_is_guessed_criterion_by_criterion_over_all_its_pairs(graded: Make) -> None:
     found = mixed(graded)
     # Brief: MET, 3 of 4; Kind: UNMET, 3 of 3; Style: Plain, 3 of 4.
-    assert (found.n_samples, found.base_rate) == pytest.approx((11, 9 / 11))
-    assert [figures.base_rate for figures in found.per_criterion] == [0.75, 1.0, 0.75]
+    assert (found.n_samples, found.majority_baseline) == pytest.approx((11, 9 / 11))
+    assert [figures.majority_baseline for figures in found.per_criterion] == [0.75, 1.0, 0.75]
 
 
 def test_a_judge_and_a_tag_are_guessed_over_their_own_pairs(graded: Make) -> None:
     found = mixed(graded)
     assert found.per_judge is not None
     # b says nothing of the first two: of the labels left on "Brief", MET and UNMET, guessing gets one.
-    assert (found.per_judge["b"].n_pairs, found.per_judge["b"].base_rate) == pytest.approx((9, 7 / 9))
-    assert found.per_judge["a"].base_rate == pytest.approx(9 / 11)
-    assert [(tag.tag, tag.n_samples, tag.base_rate) for tag in found.per_tag] == [
+    assert (found.per_judge["b"].n_pairs, found.per_judge["b"].majority_baseline) == pytest.approx((9, 7 / 9))
+    assert found.per_judge["a"].majority_baseline == pytest.approx(9 / 11)
+    assert [(tag.tag, tag.n_samples, tag.majority_baseline) for tag in found.per_tag] == [
         ("form", 8, 0.75),
         ("style", 4, 0.75),
     ]
 
 
-def test_options_alone_have_a_base_rate(graded: Make) -> None:
+def test_options_alone_have_a_majority_baseline(graded: Make) -> None:
     made = graded([STYLE]).add(["Plain"], ["Plain"]).add(["Rich"], ["Rich"]).add(["Rich"], ["Plain"])
     found = compute_metrics(made.run, made.dataset)
-    assert found.base_rate == pytest.approx(2 / 3)
-    assert "accuracy        0.667 [0.208, 0.939]; guessing 0.667" in found.summary()
+    assert found.majority_baseline == pytest.approx(2 / 3)
+    assert "accuracy        0.667 [0.208, 0.939]; majority-class baseline 0.667" in found.summary()
 
 
 def test_an_abstention_that_is_a_category_may_be_the_commonest(graded: Make) -> None:
@@ -75,7 +75,7 @@ def test_an_abstention_that_is_a_category_may_be_the_commonest(graded: Make) -> 
     expected: dict[CannotAssessMode, float] = {"exclude": 1.0, "as_unmet": 2 / 3, "as_category": 2 / 3}
     for mode, share in expected.items():
         found = compute_metrics(made.run, made.dataset, cannot_assess=mode)
-        assert found.base_rate == pytest.approx(share)
+        assert found.majority_baseline == pytest.approx(share)
 
 
 def own(number: int, options: Any = None, kind: Any = "nominal") -> Criterion:
@@ -91,11 +91,11 @@ def test_pooled_criteria_of_the_same_categories_have_one_guess(graded: Make) -> 
     found = compute_metrics(made.run, made.dataset, per_judge=True)
     assert found.pooled_by_scale is not None and found.per_judge is not None
     # MET 2 of 3; Plain or Rich 1 of 2 and Low 1 of 1.
-    assert [scale.base_rate for scale in found.pooled_by_scale] == pytest.approx([2 / 3, 2 / 3])
-    assert (found.base_rate, found.per_judge["a"].base_rate) == pytest.approx((4 / 6, 4 / 6))
-    assert found.per_tag[0].base_rate == pytest.approx(4 / 6)
+    assert [scale.majority_baseline for scale in found.pooled_by_scale] == pytest.approx([2 / 3, 2 / 3])
+    assert (found.majority_baseline, found.per_judge["a"].majority_baseline) == pytest.approx((4 / 6, 4 / 6))
+    assert found.per_tag[0].majority_baseline == pytest.approx(4 / 6)
     none = np.empty(0, np.int64)
-    assert base_rate([Column.of(own(0), 0)], Points(none, none, none, none, none[None])) is None
+    assert majority_baseline([Column.of(own(0), 0)], Points(none, none, none, none, none[None])) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcd")), min_size=1))
@@ -106,15 +106,15 @@ def test_the_guess_is_the_best_constant_word_of_each_criterion(pairs: list[tuple
     truth = np.array(["abcd".index(label) for _, label in pairs])
     hits = sum(max(sum(pair == (place, label) for pair in pairs) for label in "abcd") for place in range(3))
     points = Points(column, column, truth, truth, truth[None])
-    assert base_rate(columns, points) == pytest.approx(hits / len(pairs))
+    assert majority_baseline(columns, points) == pytest.approx(hits / len(pairs))
     alike = max(sum(label == other for _, label in pairs) for other in "abcd")
-    assert base_rate(columns, points, pooled=True) == pytest.approx(alike / len(pairs))
+    assert majority_baseline(columns, points, pooled=True) == pytest.approx(alike / len(pairs))
 
 
 def test_every_accuracy_of_the_summary_stands_beside_its_guess(graded: Make) -> None:
     lines = mixed(graded).summary(verbose=True).splitlines()
-    assert [line for line in lines if "accuracy" in line and "guessing" not in line] == [
+    assert [line for line in lines if "accuracy" in line and "baseline" not in line] == [
         line for line in lines if "balanced accuracy" in line or "panel without" in line
     ]
-    assert any("Style" in line and "(guessing 0.750)" in line for line in lines)
-    assert any("judge b" in line and "(guessing 0.778)" in line for line in lines)
+    assert any("Style" in line and "(baseline 0.750)" in line for line in lines)
+    assert any("judge b" in line and "(baseline 0.778)" in line for line in lines)

@@ -1,17 +1,56 @@
-"""The scores that the labels would have given, by the rule of the run itself."""
+"""Scores and the scores that the labels would have given, by the scoring rule of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.metrics.arrays import Floats, Ints
-from autorubric.metrics.column import ABSTAINED, FAILED, Column
-from autorubric.metrics.score_rule import ScoreRule, recorded_rule
+from autorubric.metrics.columns import ABSTAINED, FAILED, Column, value_table
+from autorubric.metrics.correlation import correlation, mae, rmse
+from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.table import Table
+
+
+class ScoreRule(NamedTuple):
+    """How a run makes scores of verdicts.
+
+    Attributes:
+        cannot_assess: what an abstention does.
+        normalize: scores in [0, 1]; False for bare sums.
+    """
+
+    cannot_assess: CannotAssessConfig = CannotAssessConfig()
+    normalize: bool = True
+
+
+def describe_rule(rule: ScoreRule) -> str:
+    """A rule in words: what an abstention does, and the unit of the scores.
+
+    Example:
+        >>> describe_rule(ScoreRule())
+        'skip, normalized'
+    """
+    config = rule.cannot_assess
+    credit = f" {config.partial_credit:g}" if config.strategy is CannotAssessStrategy.PARTIAL else ""
+    return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
+
+
+def recorded_rule(settings: Mapping[str, Any] | None) -> ScoreRule | None:
+    """The rule that a grader's settings state; None where they state none.
+
+    Example:
+        >>> recorded_rule({"normalize": False}).normalize, recorded_rule({"judges": []})
+        (False, None)
+    """
+    if settings is None or "normalize" not in settings:
+        return None
+    config = CannotAssessConfig.model_validate(settings.get("cannot_assess") or {})
+    return ScoreRule(config, bool(settings["normalize"]))
+
 
 _CLOSE = 1e-9
 
@@ -34,8 +73,8 @@ class ScorePairs(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
-    """The score of every row by the rule of `autorubric.core.scoring`, all at once; NaN for nothing to score.
+def counted_values(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
+    """What each point adds to the score per point of weight; NaN for what the score leaves out.
 
     Args:
         table: which item and criterion each code belongs to.
@@ -43,14 +82,21 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
         rule: how verdicts become scores.
         means: of each point, what counts in the place of its category's value; NaN for nothing.
     """
-    values, weights = _worths(table.columns, rule.cannot_assess)
-    column, row = table.points.column, table.points.row
-    # The last place of a row of `values` is the abstention's, which code −1 finds.
-    value = np.where(codes >= ABSTAINED, values[column, codes], np.nan)
-    if means is not None:
-        value = np.where((codes >= 0) & ~np.isnan(means), means, value)
+    abstentions = [_abstention(column, rule.cannot_assess) for column in table.columns]
+    # The last place of a row is the abstention's, which code −1 finds.
+    values = np.column_stack([value_table(table.columns), abstentions]) if abstentions else np.empty((0, 1))
+    value = np.where(codes >= ABSTAINED, values[table.points.column, codes], np.nan)
+    return value if means is None else np.where((codes >= 0) & ~np.isnan(means), means, value)
+
+
+def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
+    """The score of every row by the rule of `autorubric.core.scoring`; NaN for nothing to score.
+
+    The arguments are those of `counted_values`.
+    """
+    value = counted_values(table, codes, rule, means)
     scored = ~np.isnan(value)
-    row, value, weight = row[scored], value[scored], weights[column[scored]]
+    row, value, weight = table.points.row[scored], value[scored], table.weights[table.points.column[scored]]
     points = np.bincount(row, value * weight, table.rows)
     counted = np.bincount(row, minlength=table.rows)
     if not rule.normalize:
@@ -62,16 +108,6 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
     only_negative = (positive == 0) & (negative > 0)
     score[only_negative] = 1.0 + points[only_negative] / negative[only_negative]
     return np.where(counted > 0, np.clip(score, 0.0, 1.0), np.nan)
-
-
-def _worths(columns: Sequence[Column], config: CannotAssessConfig) -> tuple[Floats, Floats]:
-    """The value of each code in each column, the abstention's last; and the columns' weights."""
-    most = max((len(column.values) for column in columns), default=0)
-    values = np.full((len(columns), most + 1), np.nan)
-    for place, column in enumerate(columns):
-        values[place, : len(column.values)] = column.values
-        values[place, -1] = _abstention(column, config)
-    return values, np.array([column.criterion.weight for column in columns])
 
 
 def _abstention(column: Column, config: CannotAssessConfig) -> float:
@@ -87,7 +123,6 @@ def score_pairs(
     table: Table,
     scores: Floats,
     codes: Ints,
-    settings: Mapping[str, Any] | None,
     means: Floats | None = None,
     penalties: Floats | None = None,
 ) -> ScorePairs:
@@ -99,14 +134,13 @@ def score_pairs(
     its text loses if that explains every score, else (a length of the user's own) by as much as its score was.
 
     Args:
-        table: the labelled items.
+        table: the labelled items, with the settings of the grader.
         scores: of each row; NaN for none.
         codes: the verdicts that these scores were made of.
-        settings: the grader's, as an experiment's manifest has them; None where they are not known.
-        means: see `score_rows`.
+        means: see `counted_values`.
         penalties: what the length of each row's text takes by the grader's settings; None where it takes nothing.
     """
-    rule, plain = _rule(scores, settings, lambda rule: score_rows(table, codes, rule, means))
+    rule, plain = _rule(scores, table.settings, lambda rule: score_rows(table, codes, rule, means))
     unjudged = codes < ABSTAINED
     true = score_rows(table, np.where(unjudged, FAILED, table.points.truth), rule)
     warnings = []
@@ -150,3 +184,21 @@ def _rule(
             if np.allclose(by_rule[~np.isnan(scores)], scores[~np.isnan(scores)], rtol=0.0, atol=_CLOSE):
                 return rule, by_rule
     return default, made
+
+
+_PLACES = 12
+
+
+def score_agreement(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:
+    """The fields of a result that are about scores, by name."""
+    judged, true = pairs.judged, pairs.true
+    # Sums in another order differ in their last digits: scores that are equal on paper are ties.
+    ranked = np.round(judged, _PLACES), np.round(true, _PLACES)
+    return {
+        "score_rmse": rmse(judged, true),
+        "score_mae": mae(judged, true),
+        "score_spearman": correlation(*ranked, "spearman", confidence),
+        "score_kendall": correlation(*ranked, "kendall", confidence),
+        "score_pearson": correlation(judged, true, "pearson", confidence),
+        "bias": systematic_bias(judged, true, confidence=confidence),
+    }
