@@ -33,8 +33,8 @@ from autorubric.llm.http.prices import price_table
 from autorubric.prompts import load_prompts
 from autorubric.rows import read_rows
 from autorubric.synthesis.compiling import recognise
-from autorubric.synthesis.queries import QueryFile
-from autorubric.synthesis.settings import settings_from
+from autorubric.synthesis.query_file import QueryFile
+from autorubric.synthesis.synthesis_settings import settings_from
 from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import read_queries
 from autorubric.training.rubric_rows import rubric_from

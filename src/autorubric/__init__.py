@@ -2,6 +2,7 @@
 
 Functions, each with a command of the same name:
 
+    synthesize(queries, models=...)  queries -> rubrics (SynthesisResult)
     grade(data, judge=...)         submissions -> scores and reports (EvalResult)
     agree(run, labels=...)         judge-human agreement of a run (MetricsResult)
     compare(run, against=...)      the agreement of two runs with the same labels
@@ -80,12 +81,16 @@ if TYPE_CHECKING:
     from autorubric.jobs.serve import serve_async as serve_async
     from autorubric.jobs.status import StatusSettings as StatusSettings
     from autorubric.jobs.status import status as status
+    from autorubric.jobs.synthesize import SynthesizeSettings as SynthesizeSettings
+    from autorubric.jobs.synthesize import synthesize as synthesize
+    from autorubric.jobs.synthesize import synthesize_async as synthesize_async
     from autorubric.linting.finding import Finding as Finding
     from autorubric.llm.config import LLMConfig as LLMConfig
     from autorubric.runs.progress import RunState as RunState
     from autorubric.runs.progress import Stop as Stop
     from autorubric.runs.result import EvalResult as EvalResult
     from autorubric.runs.result import ItemResult as ItemResult
+    from autorubric.synthesis.run_summary import SynthesisResult as SynthesisResult
     from autorubric.training.reward import Reward as Reward
     from autorubric.training.reward import RewardRule as RewardRule
     from autorubric.training.rewarder import Sample as Sample
@@ -115,9 +120,11 @@ _HOMES = {
     "autorubric.jobs.selection_run": "SelectionResult",
     "autorubric.jobs.serve": "ServeSettings serve serve_async",
     "autorubric.jobs.status": "StatusSettings status",
+    "autorubric.jobs.synthesize": "SynthesizeSettings synthesize synthesize_async",
     "autorubric.linting.finding": "Finding",
     "autorubric.llm.config": "LLMConfig",
     "autorubric.runs.progress": "RunState Stop",
+    "autorubric.synthesis.run_summary": "SynthesisResult",
     "autorubric.training.reward": "Reward RewardRule",
     "autorubric.training.rewarder": "Sample",
 }
