@@ -90,8 +90,8 @@ def test_a_judge_that_was_away_at_the_start_is_asked_again_in_time(ask_again: fl
 def test_a_rubric_that_cannot_be_rewarded_is_refused_before_the_judge_is_asked() -> None:
     model = ScriptedModel(says)
     source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")))
-    bad = rubric_from([{"criterion": "Lies.", "points": -1}], "here")
-    with pytest.raises(InputError, match="positive weight"):
+    bad = rubric_from([{"criterion": "Lies.", "points": 0}], "here")
+    with pytest.raises(InputError, match="weight 0"):
         rewards_now(source, [Sample("right", rubric_from(RUBRIC, "here")), Sample("right", bad)])
     assert model.requests == []
 

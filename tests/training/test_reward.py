@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationReport, Rubric
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import ConfigError, InputError
 from autorubric.training.overlong import SoftOverlong
@@ -31,7 +31,9 @@ def report(*entries: EnsembleCriterionReport) -> EnsembleEvaluationReport:
 
 def test_the_paper_s_form_is_the_met_share_of_positive_weight() -> None:
     # Met: 3 + 2 of 3 + 5 + 2; the pitfall of weight -4 is left out.
-    found = reward_of(report(entry(3, "MET"), entry(5, "UNMET"), entry(2, "MET"), entry(-4, "MET")))
+    found = reward_of(
+        report(entry(3, "MET"), entry(5, "UNMET"), entry(2, "MET"), entry(-4, "MET")), RewardRule("positive")
+    )
     assert found.value == 0.5
     assert list(found.criteria.values()) == [1.0, 0.0, 1.0, 1.0]
     assert found.coverage == 1.0
@@ -80,7 +82,8 @@ def test_a_failed_judgment_is_no_reward_and_never_zero() -> None:
 
 def test_a_failure_that_cannot_change_the_reward_does_not_take_it() -> None:
     failed_pitfall = report(entry(3, "MET"), entry(-1, None))
-    assert reward_of(failed_pitfall).value == 1.0
+    assert reward_of(failed_pitfall, RewardRule(formula="positive")).value == 1.0
+    assert reward_of(failed_pitfall).value is None
     assert reward_of(failed_pitfall, RewardRule(formula="signed")).value is None
 
 
@@ -139,7 +142,7 @@ def test_a_penalty_without_a_length_is_refused() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"formula": "mean"}, "formula='mean' is not one of positive, signed, clipped"),
+        ({"formula": "mean"}, "formula='mean' is not one of clipped, positive, signed"),
         ({"on_failure": "zero"}, "on_failure='zero' is not one of raise, none, nan, neutral"),
         ({"on_failure": "neutral"}, "needs the neutral value"),
         ({"neutral": 0.5}, "neutral=0.5 is given, but on_failure='none'"),
@@ -161,8 +164,26 @@ def test_an_overlong_buffer_beyond_the_limit_is_refused() -> None:
 
 def test_a_rubric_that_lacks_a_gate_or_a_positive_weight_is_refused_beforehand() -> None:
     with pytest.raises(InputError) as caught:
-        RewardRule(gates=("Safe",)).check([Criterion(weight=-1, requirement="Lies")])
+        RewardRule("signed", gates=("Safe",)).check([Criterion(weight=-1, requirement="Lies")])
     assert len(caught.value.problems) == 2
+    with pytest.raises(InputError, match="every criterion has weight 0"):
+        RewardRule().check([Criterion(weight=0, requirement="Is brief")])
+
+
+@pytest.mark.parametrize(
+    ("judged", "expected"),
+    [
+        # (10 - 5) / 20, clipped; pitfalls only: 1 - 4/4, 1 - 0/4; options count with their value
+        ([(10, "MET"), (10, "UNMET"), (-5, "MET")], 0.25),
+        ([(3, "MET"), (-9, "MET")], 0.0),
+        ([(-4, "MET")], 0.0),
+        ([(-4, "UNMET")], 1.0),
+    ],
+)
+def test_the_default_reward_is_the_score_of_the_rubric(judged: list[tuple[float, str]], expected: float) -> None:
+    rubric = Rubric([Criterion(weight=weight, requirement=f"R{n}") for n, (weight, _) in enumerate(judged)])
+    assert rubric.compute_score([word for _, word in judged]) == pytest.approx(expected)
+    assert reward_of(report(*(entry(*one) for one in judged))).value == pytest.approx(expected)
 
 
 @given(st.lists(st.tuples(st.integers(1, 10), st.booleans()), min_size=1), st.integers(1, 10))

@@ -39,8 +39,8 @@ def _check_samples(value: Any) -> Any:
 class RewardRuleSettings(JudgeSettings):
     """Who judges, and how a report becomes a reward."""
 
-    formula: Literal["positive", "signed", "clipped"] = setting(
-        "positive", "positive (RubricHub), signed (HealthBench) or clipped to [0, 1].", group="Reward"
+    formula: Literal["clipped", "positive", "signed"] = setting(
+        "clipped", "clipped (the score of grade), positive (RubricHub) or signed (HealthBench).", group="Reward"
     )
     gate: Names = setting((), "Criterion that must be met, else the reward is 0; repeatable.", group="Reward")
     overlong: bool = setting(False, "Soft penalty for long submissions (DAPO), by 'length'.", group="Reward")

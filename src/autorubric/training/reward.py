@@ -2,9 +2,10 @@
 
 With the weight w and the value b of each criterion (MET is 1, UNMET is 0, an option its value):
 
+* `clipped`, the default: the score that `grade` gives the same verdicts (`core/scoring.py`), the sum of w · b over
+  the sum of the positive weights, clipped to [0, 1];
 * `positive`: sum of w · b over sum of w, both over the criteria of positive weight (RubricHub, RuRL);
-* `signed`: sum of w · b over all criteria, over the sum of the positive weights (HealthBench); may be below 0;
-* `clipped`: the same, cut off to [0, 1].
+* `signed`: `clipped` without clipping (HealthBench); may be below 0.
 
 A failed judgment has no b. Where the reward depends on one there is no reward, and the trainer gets what the
 rule's policy says, which is never 0 unless the caller gave 0 as the neutral value.
@@ -26,13 +27,13 @@ from autorubric.core.report import (
     EvaluationReport,
 )
 from autorubric.core.report_scoring import worst_value
-from autorubric.core.scoring import Cell, totals
+from autorubric.core.scoring import Cell, score, totals
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import AutorubricError, ConfigError, InputError
 from autorubric.files.numbers import is_finite
 from autorubric.training.overlong import SoftOverlong
 
-Formula: TypeAlias = Literal["positive", "signed", "clipped"]
+Formula: TypeAlias = Literal["clipped", "positive", "signed"]
 FailurePolicy: TypeAlias = Literal["raise", "none", "nan", "neutral"]
 Judged: TypeAlias = CriterionReport | EnsembleCriterionReport
 
@@ -49,7 +50,7 @@ class RewardRule:
     """How a report becomes a reward.
 
     Attributes:
-        formula: `positive` (RubricHub), `signed` (HealthBench) or `clipped` (HealthBench, in [0, 1]).
+        formula: `clipped` (the score of `grade`), `positive` (RubricHub) or `signed` (HealthBench).
         on_failure: what a trainer gets where a judgment failed: `raise` an error, `none`, `nan`, or `neutral`.
         neutral: the value of `neutral`; there is no default.
         cannot_assess: what an abstention does; by default its criterion is left out.
@@ -66,7 +67,7 @@ class RewardRule:
         autorubric.errors.ConfigError: on_failure='neutral' needs the neutral value: give neutral=...
     """
 
-    formula: Formula = "positive"
+    formula: Formula = "clipped"
     on_failure: FailurePolicy = "none"
     neutral: float | None = None
     cannot_assess: CannotAssessConfig = field(default_factory=CannotAssessConfig)
@@ -98,18 +99,21 @@ class RewardRule:
         """Refuse a rubric that no reward can be made of, before anything is spent.
 
         Raises:
-            InputError: no criterion has a positive weight, or a gate is not in the rubric.
+            InputError: a gate is not in the rubric, or the formula needs a positive weight and there is none.
 
         Example:
-            >>> RewardRule().check([Criterion(weight=-2, requirement="Invents a source")])
+            >>> RewardRule("signed").check([Criterion(weight=-2, requirement="Invents a source")])
             Traceback (most recent call last):
-            autorubric.errors.InputError: no criterion has a positive weight; a reward is a share of positive weights
+            autorubric.errors.InputError: no criterion has a positive weight, ...
         """
         known = list(criteria)
         names = {name for criterion in known for name in (criterion.name, criterion.id)} | {*criterion_names(known)}
-        problems = [f"gate {gate!r} is no criterion of the rubric" for gate in self.gates if gate not in names]
-        if not any(criterion.weight > 0 for criterion in known):
-            problems.append("no criterion has a positive weight; a reward is a share of positive weights")
+        problems = [f"gate {gate!r} is not a criterion of the rubric" for gate in self.gates if gate not in names]
+        if self.formula != "clipped" and not any(criterion.weight > 0 for criterion in known):
+            divisor = f"no criterion has a positive weight, which the formula {self.formula!r} divides by"
+            problems.append(f"{divisor}; use 'clipped'")
+        elif not any(criterion.weight for criterion in known):
+            problems.append("every criterion has weight 0, so there is no score to compute")
         if problems:
             raise InputError(problems)
 
@@ -227,12 +231,11 @@ def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardR
     counted = [one for one in judged if rule.formula != "positive" or _criterion(one).weight > 0]
     if any(one.is_error for one in counted):
         return None
-    cells = (Cell(_criterion(one).weight, one.score_value, worst_value(_criterion(one))) for one in counted)
+    cells = [Cell(_criterion(one).weight, one.score_value, worst_value(_criterion(one))) for one in counted]
+    if rule.formula == "clipped":
+        return score(cells, rule.cannot_assess)
     points, positive, _, _ = totals(cells, rule.cannot_assess)
-    if positive <= 0:
-        return None
-    share = points / positive
-    return max(0.0, min(1.0, share)) if rule.formula == "clipped" else share
+    return points / positive if positive > 0 else None
 
 
 def _failure(
@@ -244,5 +247,5 @@ def _failure(
         more = f" (and {len(errors) - 1} more of {len(judged)} criteria)" if len(errors) > 1 else ""
         return f"criterion {name!r}: {error}{more}"
     if judged:
-        return "no criterion of positive weight, or a gate, could be assessed"
+        return "no criterion that the reward depends on could be assessed"
     return report.error or "the report has no criteria"

@@ -148,7 +148,7 @@ async def test_a_call_past_its_deadline_gets_504_and_what_was_asked_is_paid_once
         ({"submision": "x", "rubric": CRITERIA}, 400, "did you mean 'submission'?"),
         (one(rubric=[]), 400, "rubric: has no rubric"),
         ({"query": "Why?", "submission": "x"}, 400, "rubric"),
-        (one(rubric=[{"requirement": "x", "weight": -1}]), 400, "no criterion has a positive weight"),
+        (one(rubric=[{"requirement": "x", "weight": 0}]), 400, "every criterion has weight 0"),
         (one(rubric=[{"requirement": "x", "check": {"name": "no_such_check"}}]), 400, "no_such_check"),
         (one(length="long"), 400, "length is a JSON text; expected a whole number"),
         (one(deadline_seconds=-1), 400, "deadline_seconds is -1"),

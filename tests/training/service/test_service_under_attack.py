@@ -49,7 +49,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "rubric": (
         *(None, True, 7, "", "no JSON", [], {}, [None], [[]], [7], [{}], {"rubric": None}, {"$ref": "#/x"}),
         *([{"requirement": ""}], [{"requirement": "x", "weight": HUGE}], [{"requirement": "x", "weight": True}]),
-        *([{"requirement": "x", "weight": -1}], [{"requirement": "x", "wieght": 1}], [{"requirement": 7}]),
+        *([{"requirement": "x", "weight": 0}], [{"requirement": "x", "wieght": 1}], [{"requirement": 7}]),
         *([{"requirement": "x", "check": {"name": "no_such"}}], [{"requirement": "x", "check": 7}]),
         *([{"criterion": "x", "tags": {"verifier": "rule"}}], [{"criterion": "x", "tags": 7}]),
         *([{"criterion": "x", "tags": {"verifier": "rule", "function": "f", "parameters": [1]}}],),
