@@ -45,3 +45,16 @@ def test_no_link_of_the_documentation_is_dead() -> None:
 
 def test_a_heading_gives_the_anchor_that_github_gives() -> None:
     assert "is-my-judge-good-enough" in anchors(DOCS / "howto" / "good_judge.md")
+
+
+def fenced(page: Path) -> list[str]:
+    """The code blocks of a page, fences included."""
+    return re.findall(r"^```.*?^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_chinese_readme_has_the_code_and_the_links_of_the_english_one() -> None:
+    english, chinese = ROOT / "README.md", ROOT / "README.zh.md"
+    assert fenced(chinese) == fenced(english)
+    assert sorted({*links(chinese)} - {"README.md"}) == sorted({*links(english)} - {"README.zh.md"})
+    assert "README.md" in links(chinese)
+    assert "README.zh.md" in links(english)
