@@ -51,7 +51,7 @@ def test_the_example_of_the_readme_runs_in_a_notebook(tmp_path: Path) -> None:
 
 GRADED = """
 from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric, RubricDataset, evaluate, evaluate_sync
-from autorubric.evaluation import fill_ground_truth_sync
+from autorubric.eval import fill_ground_truth_sync
 dataset = RubricDataset("Why?", Rubric([Criterion(name="<b>Short</b>", requirement="Contains at most 5 words.")]))
 for number in range(3):
     dataset.add_item(f"So {number}.", f"<i>{number}</i>")

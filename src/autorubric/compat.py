@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from autorubric.core.votes import JudgeVote as JudgeVote
     from autorubric.core.votes import MultiChoiceJudgeVote as MultiChoiceJudgeVote
     from autorubric.core.votes import MultiChoiceVerdict as MultiChoiceVerdict
-    from autorubric.evaluation import EvalConfig as EvalConfig
-    from autorubric.evaluation import EvalRunner as EvalRunner
-    from autorubric.evaluation import EvalTimingStats as EvalTimingStats
-    from autorubric.evaluation import ExperimentManifest as ExperimentManifest
-    from autorubric.evaluation import evaluate as evaluate
-    from autorubric.evaluation import evaluate_sync as evaluate_sync
-    from autorubric.evaluation import fill_ground_truth as fill_ground_truth
-    from autorubric.evaluation import fill_ground_truth_sync as fill_ground_truth_sync
     from autorubric.graders.assembly import EscalationConfig as EscalationConfig
     from autorubric.graders.few_shot import FewShotConfig as FewShotConfig
     from autorubric.graders.few_shot import FewShotExample as FewShotExample
@@ -58,6 +50,14 @@ if TYPE_CHECKING:
     from autorubric.metrics import wasserstein_distance as wasserstein_distance
     from autorubric.metrics.compare import JudgeComparison as JudgeComparison
     from autorubric.metrics.compare import compare_judges as compare_judges
+    from autorubric.runs.config import EvalConfig as EvalConfig
+    from autorubric.runs.experiment import ExperimentManifest as ExperimentManifest
+    from autorubric.runs.fill import fill_ground_truth as fill_ground_truth
+    from autorubric.runs.fill import fill_ground_truth_sync as fill_ground_truth_sync
+    from autorubric.runs.result import EvalTimingStats as EvalTimingStats
+    from autorubric.runs.runner import EvalRunner as EvalRunner
+    from autorubric.runs.runner import evaluate as evaluate
+    from autorubric.runs.runner import evaluate_sync as evaluate_sync
 
 _HOMES = {
     "autorubric.core.criterion": "CANONICAL_NA_OPTION",
@@ -66,10 +66,11 @@ _HOMES = {
     "autorubric.core.usage": "TokenUsage",
     "autorubric.core.verdict": "CannotAssessConfig CannotAssessStrategy",
     "autorubric.core.votes": "AggregatedMultiChoiceVerdict JudgeVote MultiChoiceJudgeVote MultiChoiceVerdict",
-    "autorubric.evaluation": (
-        "EvalConfig EvalRunner EvalTimingStats ExperimentManifest evaluate evaluate_sync "
-        "fill_ground_truth fill_ground_truth_sync"
-    ),
+    "autorubric.runs.config": "EvalConfig",
+    "autorubric.runs.experiment": "ExperimentManifest",
+    "autorubric.runs.fill": "fill_ground_truth fill_ground_truth_sync",
+    "autorubric.runs.result": "EvalTimingStats",
+    "autorubric.runs.runner": "EvalRunner evaluate evaluate_sync",
     "autorubric.graders.assembly": "EscalationConfig",
     "autorubric.graders.few_shot": "FewShotConfig FewShotExample",
     "autorubric.graders.grader": "Grader",

@@ -22,7 +22,6 @@ from autorubric import (
 )
 from autorubric.core.judgment import Mistake
 from autorubric.errors import ConfigError
-from autorubric.evaluation.report_json import report_from, report_json
 from autorubric.graders import CriterionGrader, JudgeSpec
 from autorubric.graders.cascade import Cascade
 from autorubric.graders.case import Case
@@ -35,6 +34,7 @@ from autorubric.graders.scripted import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Request
+from autorubric.runs.items_file import report_from, report_json
 from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
 
 KIND = Rubric([Criterion(name="Kind", weight=2, requirement="Is kind")])

@@ -16,13 +16,6 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item_rows import ROLES
 from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable
 from autorubric.errors import InputError
-from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
-from autorubric.evaluation.plan import ExperimentPlan, coming_generation
-from autorubric.evaluation.result import EvalResult, EvalTimingStats
-from autorubric.evaluation.runner import run_experiment
-from autorubric.evaluation.tables import FORMATS, columns_with, result_rows, write_table
-from autorubric.evaluation.vote_columns import VoteColumns
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.grading_inputs import check_weighed, dataset_of, rubrics_in
 from autorubric.jobs.job import blocking, job
@@ -33,10 +26,16 @@ from autorubric.llm.attempt_log import attempt_log
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.runs.estimate import REPLY_TOKENS, estimate
+from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.plan import ExperimentPlan, coming_generation
 from autorubric.runs.progress import RunState
+from autorubric.runs.result import EvalResult, EvalTimingStats
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.run_ledger import LEDGER_FOLDER
+from autorubric.runs.runner import run_experiment
+from autorubric.runs.tables import FORMATS, VoteColumns, columns_with, result_rows, write_table
 from autorubric.settings import FileName, FileNames, Names, setting
 
 GradeData: TypeAlias = RubricDataset | Path | str | Sequence[str | DataItem]

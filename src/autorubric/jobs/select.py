@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, cast
 from pydantic import PlainValidator, model_validator
 
 from autorubric.errors import ConfigError, InputError
-from autorubric.evaluation.result import EvalResult
 from autorubric.jobs.grading_inputs import check_weighed
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.judges import VariableName, judge_specs, make_grader
@@ -20,6 +19,7 @@ from autorubric.jobs.selection_run import selected_from_run as from_run
 from autorubric.jobs.submissions import columns_named
 from autorubric.llm.attempt_log import attempt_log
 from autorubric.llm.config import LLMConfig
+from autorubric.runs.result import EvalResult
 from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.training.candidates import CandidateAnswer, check_candidates, own_answers, read_candidates
 from autorubric.training.export import check_trainers

@@ -10,15 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autorubric.errors import InputError
-from autorubric.evaluation.estimate import REPLY_TOKENS, ModelEstimate, estimate
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
-from autorubric.evaluation.plan import ExperimentPlan, coming_generation
-from autorubric.evaluation.result import EvalResult, ItemResult
-from autorubric.evaluation.runner import run_experiment
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.desks import Limits
 from autorubric.jobs.grading_inputs import check_weighed
 from autorubric.jobs.running import GradingSettings
+from autorubric.llm.call_estimate import ModelEstimate
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import FailureGroups
@@ -27,10 +23,15 @@ from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
+from autorubric.runs.estimate import REPLY_TOKENS, estimate
+from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.plan import ExperimentPlan, coming_generation
 from autorubric.runs.progress import RunState, StageState, Stop, reported
+from autorubric.runs.result import EvalResult, ItemResult
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
+from autorubric.runs.runner import run_experiment
 from autorubric.training.candidates import CandidateAnswer, graded_dataset
 from autorubric.training.graded_run import read_graded_run
 from autorubric.training.queries import RubricQuery

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeAlias
 
-from autorubric.evaluation.standing import grading_standing
 from autorubric.jobs.job import job
-from autorubric.runs.status import RunStatus, run_status
+from autorubric.runs.status import RunStatus, grading_standing, run_status
 from autorubric.settings import FileName, Settings, setting
 
 RunDirectory: TypeAlias = Path | str
@@ -38,6 +37,6 @@ def status(run: RunDirectory, settings: StatusSettings) -> RunStatus:
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run holds no run: it has neither manifest.json nor a ledger
     """
-    from autorubric.synthesis.standing import synthesis_standing
+    from autorubric.synthesis.run_summary import find_progress
 
-    return run_status(Path(run), {"evaluation": grading_standing, "synthesis": synthesis_standing})
+    return run_status(Path(run), {"evaluation": grading_standing, "synthesis": find_progress})
