@@ -16,7 +16,7 @@ from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 
 ROOT = Path(__file__).parents[1]
-GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -45,7 +45,7 @@ def blocks(path: Path, language: str) -> list[str]:
 
 
 def guides_with(language: str) -> list[object]:
-    return [pytest.param(path, id=path.name) for path in GUIDES if blocks(path, language)]
+    return [pytest.param(path, id=path.relative_to(ROOT).as_posix()) for path in GUIDES if blocks(path, language)]
 
 
 @pytest.fixture

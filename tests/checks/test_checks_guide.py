@@ -16,10 +16,11 @@ ROWS = [
     if line.startswith("| `")
 ]
 EXAMPLES = [row for row in ROWS if len(row) == 6]
+PACKAGED = set(CHECKS)  # the guide registers one of its own when it is run
 
 
 def test_the_guide_shows_every_check_once() -> None:
-    assert sorted(row[0] for row in EXAMPLES) == sorted(set(CHECKS) - set(IFEVAL))
+    assert sorted(row[0] for row in EXAMPLES) == sorted(PACKAGED - set(IFEVAL))
     assert sorted(row[0] for row in ROWS if len(row) == 2 and ":" in row[0]) == sorted(IFEVAL)
 
 
@@ -43,5 +44,5 @@ def test_the_guide_names_the_rule_an_instruction_shares(instruction: str) -> Non
 def test_the_python_of_the_guide_runs_as_shown() -> None:
     source = "\n".join(re.findall(r"```python\n(>>> .*?)```", GUIDE, re.DOTALL))
     assert source.count(">>>") > 10
-    test = doctest.DocTestParser().get_doctest(source, {}, "docs/checks.md", "docs/checks.md", 0)
+    test = doctest.DocTestParser().get_doctest(source, {"__name__": "guide"}, "docs/checks.md", "docs/checks.md", 0)
     assert doctest.DocTestRunner(optionflags=doctest.IGNORE_EXCEPTION_DETAIL).run(test).failed == 0

@@ -1,0 +1,59 @@
+"""The worst phrases of docs/style.md stay out of the README and the documentation."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.offenders import offenders
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("README*.md"), *sorted({*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs" / "style.md"})]
+PHRASES = {
+    r"(?<!there )\bis no (?!longer|better|evidence|finding|guarantee)\w+": "rubric.yaml is no JSON",
+    r"\banew\b": "its calls are asked anew",
+    r"\bmend(s|ed|ing)?\b": "mend this and run the command again",
+    r"\bh[oe]ld(s|ing)? the truth\b": "intervals that hold the truth",
+    r"\bso many\b": "so many pairs to label",
+    r"\bsays? nothing here\b": "`--rollouts` says nothing here",
+    r"\bin the place of\b": "a rubric in the place of a dataset",
+    r"\bbesides?\b": "beside each interval stands its width",
+    r"\bcommonest\b": "always the commonest label",
+    r"\bstays put\b": "agreement that stays put",
+    r"\bspeaks? to (the|its) judge\b": "texts that speak to the judge",
+    r"\bdoors of\b": "the doors of the trainers",
+    r"\bgo(es|ne)? on (where|with)\b": "it goes on where it stopped",
+    r"\bthat may pass\b": "a fault that may pass",
+    r"\btold apart\b": "votes could not be told apart",
+    r"\bfigures?\b(?! (7|9)\b)": "the figures of a run",
+    r"\bto and fro\b": "moved to and fro",
+    r"\bin good order\b": "a run that ends in good order",
+    r"\bwhat guessing reaches\b": "what guessing reaches",
+    r"\basked (for )?again\b": "the reply is asked again",
+    r"\bmost (calls|tokens) (in|of)\b": "most calls in flight",
+    r"\bas it stands\b": "the text as it stands",
+    r"\bout of time\b": "a search out of time",
+    r"\bbut for\b": "equal but for case",
+}
+
+
+def prose(page: Path) -> str:
+    """The text of a page without code, each paragraph in one line."""
+    text = re.sub(r"^(```+).*?^\1$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", re.sub(r"`[^`\n]*`", "``", text))
+
+
+def test_the_documentation_is_free_of_the_worst_phrases() -> None:
+    with offenders() as case:
+        for page in PAGES:
+            for phrase in PHRASES:
+                with case(f"{page.relative_to(ROOT)}: {phrase}"):
+                    found = re.finditer(rf".{{0,40}}(?:{phrase}).{{0,20}}", prose(page), re.IGNORECASE)
+                    assert [one[0] for one in found] == []
+
+
+def test_each_phrase_is_found_where_it_occurs() -> None:
+    with offenders() as case:
+        for phrase, example in PHRASES.items():
+            with case(phrase):
+                assert re.search(phrase, example, re.IGNORECASE)
