@@ -57,7 +57,7 @@ def doctor(
 ) -> int:
     """Check versions, keys (by name), disk, SQLite, endpoints and models; exit with 1 if there is a problem."""
     from autorubric.files import dump_json
-    from autorubric.llm.http.addresses import split_address
+    from autorubric.llm.http.secrets import split_address
     from autorubric.runs.doctor import disk_findings, environment_findings, sqlite_finding
     from autorubric.runs.endpoint_check import endpoint_findings
 

@@ -188,7 +188,7 @@ def reached(given: Mapping[str, Any], own_key: str) -> dict[str, Any]:
         Traceback (most recent call last):
         autorubric.errors.ConfigError: --api-key-env is not the name of an environment variable that is set; ...
     """
-    from autorubric.llm.http.addresses import checked_base_url
+    from autorubric.llm.http.secrets import checked_base_url
 
     if given["base_url"] is not None:
         checked_base_url(given["base_url"], "--base-url")

@@ -13,7 +13,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.limits import started
 from autorubric.llm.model import Model
-from autorubric.llm.records.keys import request_key
+from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable, Usage
 
 CHARS_A_TOKEN = 4

@@ -13,8 +13,14 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import read_text
-from autorubric.llm.http.addresses import split_address
-from autorubric.llm.http.secrets import HIDDEN, NO_VARIABLE, is_secret_header, is_variable_name, without_secrets
+from autorubric.llm.http.secrets import (
+    HIDDEN,
+    NO_VARIABLE,
+    is_secret_header,
+    is_variable_name,
+    split_address,
+    without_secrets,
+)
 
 DEFAULT_CEILING = 32_768
 """Completion tokens that no limit is raised beyond unless a user says so."""

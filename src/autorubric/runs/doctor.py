@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from autorubric import __version__
 from autorubric.llm.http.providers import AZURE_KEY, PROVIDERS
-from autorubric.llm.records.directory import filesystem_of
+from autorubric.llm.records.lock import find_filesystem
 from autorubric.runs.finding import Finding
 from autorubric.system.files import open_file_limits
 
@@ -96,7 +96,7 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
             "disk", f"{directory}: {error.strerror}", "problem", "choose a run directory that can be written"
         )
         return
-    kind = filesystem_of(directory)
+    kind = find_filesystem(directory)
     if kind in _NETWORK:
         advice = "locks and syncs cannot be trusted on it; choose a run directory on a local disk"
         yield Finding("filesystem", kind or "", "problem", advice)

@@ -11,9 +11,8 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from autorubric.errors import ConfigError
 from autorubric.files import nearest, read_document
 from autorubric.llm.config import DEFAULT_CEILING
-from autorubric.llm.http.addresses import checked_base_url, split_address
 from autorubric.llm.http.providers import addressed
-from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
+from autorubric.llm.http.secrets import NO_VARIABLE, checked_base_url, is_variable_name, split_address
 from autorubric.rows.stream import STDIN
 from autorubric.synthesis.domains import with_domain
 from autorubric.synthesis.full.settings import FullSettings

@@ -6,8 +6,8 @@ import pytest
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.addresses import checked_base_url
 from autorubric.llm.http.providers import PROVIDERS, resolve
+from autorubric.llm.http.secrets import checked_base_url
 
 KEYS = {f"{name.upper()}_API_KEY": f"{name}-key-123" for name in PROVIDERS}
 

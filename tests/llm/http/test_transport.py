@@ -10,8 +10,7 @@ import pytest
 from aiohttp import web
 
 from autorubric.errors import ConfigError
-from autorubric.llm.http.proxies import proxy_for
-from autorubric.llm.http.transport import HttpReply, Transport, TransportError
+from autorubric.llm.http.transport import HttpReply, Transport, TransportError, proxy_for
 
 
 async def serving(status: int = 200) -> tuple[web.AppRunner, str]:

@@ -13,20 +13,25 @@ from typing import Any, TypeAlias
 from autorubric.errors import ConfigError
 from autorubric.llm import attempts, spans
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.advice import final_if_same, not_found, unreachable, wrong_address
-from autorubric.llm.http.allowance import Allowance
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
-from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.limits import Place
+from autorubric.llm.http.limiter import Allowance, Gate, Place
 from autorubric.llm.http.negotiation import Terms, sent_limit, shortened
-from autorubric.llm.http.prices import price_of, stated_price
+from autorubric.llm.http.prices import is_believable, price_of, quoted_usage, stated_price
 from autorubric.llm.http.providers import Endpoint, resolve
-from autorubric.llm.http.proxies import proxy_for
 from autorubric.llm.http.quota import readings
-from autorubric.llm.http.retry import Backoff, Fault, Retries, http_fault, transport_fault
+from autorubric.llm.http.retry import (
+    Backoff,
+    Fault,
+    Retries,
+    final_if_same,
+    http_fault,
+    not_found,
+    transport_fault,
+    unreachable,
+    wrong_address,
+)
 from autorubric.llm.http.secrets import HiddenHeaders, redacted, without_secrets
-from autorubric.llm.http.transport import TransportError
-from autorubric.llm.http.usage import is_believable, quoted_usage
+from autorubric.llm.http.transport import TransportError, proxy_for
 from autorubric.llm.http.wire import (
     WEB_PAGE,
     asked_limit,

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from autorubric.files.descriptors import connections_left
-from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.limits import Limiter, Slots
+from autorubric.llm.http.limiter import Gate, Limiter, Slots
 from autorubric.llm.http.negotiation import Dialect
 from autorubric.llm.http.prices import Price, price_table
 from autorubric.llm.http.providers import Endpoint

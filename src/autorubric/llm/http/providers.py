@@ -11,8 +11,15 @@ from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.addresses import checked_base_url, is_loopback, is_private, split_address
-from autorubric.llm.http.secrets import HiddenHeaders, Secret, is_secret_header
+from autorubric.llm.http.secrets import (
+    HiddenHeaders,
+    Secret,
+    checked_base_url,
+    is_loopback,
+    is_private,
+    is_secret_header,
+    split_address,
+)
 
 
 @dataclass(frozen=True, slots=True)

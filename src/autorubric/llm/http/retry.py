@@ -1,4 +1,4 @@
-"""What went wrong with one attempt, whether to try again, and when."""
+"""What went wrong with one attempt, whether to retry, and when."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import random
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from autorubric.llm.http.providers import Endpoint
 from autorubric.llm.http.secrets import redacted
-from autorubric.llm.http.surrogates import clean
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
 
@@ -375,3 +375,49 @@ class Retries:
         if self._refusals > self._most and now - self._refused_at >= REFUSED_FOR:
             return None
         return self._again.wait(self._refusals - 1, fault.retry_after, rng)
+
+
+def unreachable(fault: Fault) -> Fault:
+    """`fault` of an address at which nothing has answered yet."""
+    message = f"{fault.message}; nothing has answered there yet: is the address right, and the server running?"
+    return replace(fault, kind="unreachable", message=message, again=False)
+
+
+def wrong_address(fault: Fault) -> Fault:
+    """`fault` of an address that answers with a web page."""
+    message = f"{fault.message}: is the base URL right? It usually ends in /v1"
+    # Without a status, since no endpoint has answered: there is nobody who could have billed.
+    return replace(fault, kind="unreachable", message=message, status=None, again=False, maybe_billed=False)
+
+
+def not_found(fault: Fault, endpoint: Endpoint) -> Fault:
+    """A 404 with the URL that was asked, and what is usually wrong with such a URL."""
+    hint = "" if endpoint.is_versioned else " (base URLs usually end in /v1)"
+    asked = endpoint.url("/chat/completions")
+    message = f"{fault.message}; the URL was {asked}: check the base URL and the model's name{hint}"
+    return replace(fault, message=message)
+
+
+def final_if_same(before: Fault | None, fault: Fault) -> Fault:
+    """`fault`, which ends the call where the attempt before met the same refusal."""
+    if not same_refusal(before, fault):
+        return fault
+    return replace(fault, message=f"{fault.message} (the same answer twice)", again=False)
+
+
+def clean(text: str) -> str:
+    r"""`text` with lone surrogates replaced by U+FFFD and pairs of them joined.
+
+    Example:
+        >>> clean("half \ud83d of a pair") == "half \ufffd of a pair"
+        True
+        >>> clean("a whole pair \ud83d\ude00") == "a whole pair \U0001f600"
+        True
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

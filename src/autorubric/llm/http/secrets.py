@@ -1,12 +1,18 @@
-"""Keys that cannot be printed by accident, and texts with keys taken out."""
+"""Keys: never printed by accident, and sent only to addresses that are fit for them."""
 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import os
 import re
+import socket
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+from autorubric.errors import ConfigError
 
 HIDDEN = "<hidden>"
 
@@ -146,3 +152,189 @@ def _plain_or_escaped(character: str) -> str:
     plain = r"\\{0,8}/" if character == "/" else re.escape(character)
     code = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in f"{ord(character):04x}")
     return rf"(?:{plain}|\\{{1,8}}u{code})"
+
+
+_OWN_ADDRESS = re.compile("@(?=https?://)", re.IGNORECASE)
+
+
+def split_address(name: str) -> tuple[str, str | None]:
+    """The model and the address of a `MODEL@BASE_URL`; None for a name without an address.
+
+    Example:
+        >>> split_address("Qwen/Qwen3-8B@http://localhost:8000/v1")
+        ('Qwen/Qwen3-8B', 'http://localhost:8000/v1')
+        >>> split_address("vertex/claude@20250929")
+        ('vertex/claude@20250929', None)
+    """
+    model, *address = _OWN_ADDRESS.split(name, maxsplit=1)
+    return (model.strip(), address[0].strip()) if address else (name, None)
+
+
+def checked_base_url(base_url: str, source: str = "base URL") -> str:
+    """`base_url` without a trailing slash or `/chat/completions`, if it is fit to send a key to.
+
+    A query (Azure's `?api-version=`) is kept.
+
+    Raises:
+        ConfigError: not http(s), a fragment or something like a key in it, or a link-local address
+            (where clouds serve their machines' credentials).
+
+    Example:
+        >>> checked_base_url(" http://localhost:8000/v1/ ")
+        'http://localhost:8000/v1'
+        >>> checked_base_url("http://169.254.169.254/latest", "OPENAI_BASE_URL")
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: OPENAI_BASE_URL 'http://169.254.169.254/latest' is a link-local...
+    """
+    url = base_url.strip()
+    problem = _url_problem(url)
+    if problem:
+        shown = re.sub(r"//[^/@]*@", "//<hidden>@", url.partition("?")[0])
+        raise ConfigError(f"{source} {shown!r} {problem}; expected something like https://host/v1")
+    address, mark, query = url.partition("?")
+    return address.rstrip("/").removesuffix("/chat/completions").rstrip("/") + (mark + query if query else "")
+
+
+def _url_problem(url: str) -> str | None:
+    from yarl import URL
+
+    if "," in url or url.count("://") > 1:
+        return "holds several addresses; one model has one"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+        # The host as the HTTP library will read it, which knows more ways to write a dot.
+        called = URL(url).host if host else None
+    except ValueError as error:
+        return f"is not a URL ({error})"
+    if parts.scheme not in ("http", "https") or not host or "\\" in url or not url.isprintable() or " " in url:
+        return "is not an http or https URL"
+    if not _is_host(host):
+        return "names no host"
+    if port == 0:
+        return "names no port that can be called"
+    return _url_part_problem(parts, called or host)
+
+
+def _url_part_problem(parts: SplitResult, host: str) -> str | None:
+    if parts.username is not None or parts.password is not None:
+        return "has credentials in it; pass the key as api_key or in the environment"
+    if parts.fragment:
+        return "has a fragment (#...); leave it out"
+    hidden = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if _is_secret(name)]
+    if hidden:
+        return (
+            f"has {hidden[0]!r} in its query, which looks like a key; pass the key in the environment or as api_key"
+        )
+    if _is_link_local(host):
+        return "is a link-local address, where keys are never sent"
+    return None
+
+
+def _is_secret(name: str) -> bool:
+    return is_secret_header(name) or name.lower() in ("sig", "signature", "code", "pass", "pwd")
+
+
+_EMBEDDING = tuple(
+    map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+)
+"""IPv6 networks whose addresses end with the IPv4 address that is meant."""
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def _addresses(host: str) -> tuple[_Address, ...]:
+    """The IP address that `host` is, in any spelling that resolvers accept (0xA9FEA9FE), and those inside of it."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        try:
+            return (ipaddress.IPv4Address(socket.inet_aton(host)),)
+        except OSError:
+            return ()
+    if isinstance(address, ipaddress.IPv4Address):
+        return (address,)
+    last = [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)] if any(address in n for n in _EMBEDDING) else []
+    return (address, *last, *filter(None, (address.sixtofour, *(address.teredo or ()))))
+
+
+def _is_host(host: str) -> bool:
+    """Whether `host` is an address, or a name as the domain name system has them."""
+    if _addresses(host):
+        return True
+    try:
+        name = host.rstrip(".").encode("idna").decode()
+    except UnicodeError:
+        return False
+    return len(name) <= 253 and all(re.fullmatch(r"[A-Za-z0-9_](?:[\w-]{0,62})", part) for part in name.split("."))
+
+
+_METADATA_NAMES = frozenset(
+    {"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal"}
+)
+_METADATA_ADDRESSES = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
+    )
+)
+"""Where clouds serve their machines' credentials, beyond the link-local addresses."""
+
+
+def _plain_name(host: str) -> str:
+    # Resolvers read full-width digits as digits, other scripts' dots as dots, and ignore a dot at the end.
+    return unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
+
+
+def _is_link_local(host: str) -> bool:
+    name = _plain_name(host)
+    return name in _METADATA_NAMES or is_forbidden_address(name)
+
+
+def is_forbidden_address(host: str) -> bool:
+    """Whether `host` is an IP address that no key is ever sent to, in any spelling.
+
+    Example:
+        >>> is_forbidden_address("169.254.169.254"), is_forbidden_address("0xA9FEA9FE"), is_forbidden_address("::1")
+        (True, True, False)
+    """
+    return any(address.is_link_local or address in _METADATA_ADDRESSES for address in _addresses(host))
+
+
+def is_loopback(host: str) -> bool:
+    """True for this machine's own addresses.
+
+    Example:
+        >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("10.0.0.5")
+        (True, True, True, False)
+    """
+    return host == "localhost" or host.endswith(".localhost") or any(a.is_loopback for a in _addresses(host))
+
+
+_PRIVATE_NETWORKS = tuple(
+    map(ipaddress.ip_network, ("0.0.0.0/32", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::/128", "fc00::/7"))
+)
+_PRIVATE_DOMAINS = (".local", ".internal", ".home.arpa")
+
+
+def is_private(host: str) -> bool:
+    """True for this machine and for private networks, where servers without TLS are common.
+
+    These are the loopback and private addresses (RFC 1918, RFC 4193), names without a dot (as in Docker Compose),
+    and names under `.local`, `.internal` and `.home.arpa`, which no public name server answers for.
+
+    Example:
+        >>> [is_private(host) for host in ("localhost", "10.0.0.5", "vllm", "gpu1.local", "host.docker.internal")]
+        [True, True, True, True, True]
+        >>> [is_private(host) for host in ("8.8.8.8", "gpu.example.com", "134744072")]
+        [False, False, False]
+    """
+    name = _plain_name(host)
+    if is_loopback(name):
+        return True
+    found = _addresses(name)
+    if not found:
+        return "." not in name or name.endswith(_PRIVATE_DOMAINS)
+    first = found[0]
+    meant = first.ipv4_mapped or first if isinstance(first, ipaddress.IPv6Address) else first
+    return any(meant in network for network in _PRIVATE_NETWORKS)

@@ -1,23 +1,115 @@
-"""The chat-completions protocol: a request to bytes, a response body to a reply."""
+"""The chat completions protocol: a request to bytes, a response body to a reply."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
 from autorubric.files.numbers import is_finite
 from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
-from autorubric.llm.http.events import completion_of_events
 from autorubric.llm.http.negotiation import Terms
-from autorubric.llm.http.reasoning import is_reasoning, reasoning_in
-from autorubric.llm.http.retry import Fault, error_fault
+from autorubric.llm.http.prices import read_usage
+from autorubric.llm.http.retry import Fault, clean, error_fault
 from autorubric.llm.http.secrets import cleared, redacted
-from autorubric.llm.http.surrogates import clean
-from autorubric.llm.http.usage import read_usage
 from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request
+
+_DELTA_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+
+
+def completion_of_events(raw: bytes) -> dict[str, Any] | None:
+    r"""The chat completion that the chunks of a stream add up to; None for anything else and for a broken stream.
+
+    Example:
+        >>> stream = b'data: {"choices": [{"delta": {"content": "M"}}]}\n\n'
+        >>> stream += b'data: {"choices": [{"delta": {"content": "ET"}, "finish_reason": "stop"}]}\n'
+        >>> completion_of_events(stream)["choices"]
+        [{'message': {'content': 'MET'}, 'finish_reason': 'stop'}]
+        >>> completion_of_events(stream[:60]) is None
+        True
+    """
+    lines = [line[5:].strip() for line in raw.splitlines() if line.startswith(b"data:")]
+    try:
+        chunks = [json_value(line) for line in lines if line not in (b"", b"[DONE]")]
+    except (ValueError, RecursionError):
+        return None
+    whole: dict[str, Any] = {}
+    message: dict[str, str] = {}
+    finish = None
+    for chunk in chunks:
+        if not isinstance(chunk, dict):
+            return None
+        whole.update((name, value) for name, value in chunk.items() if value is not None and name != "choices")
+        for choice in _first_choices(chunk):
+            finish = choice.get("finish_reason") or finish
+            _add(message, choice.get("delta"))
+    if finish is None and b"[DONE]" not in lines:
+        return whole if whole.get("error") else None
+    return {**whole, "choices": [{"message": message, "finish_reason": finish}]}
+
+
+def _first_choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:
+    choices = chunk.get("choices")
+    found = choices if isinstance(choices, list) else []
+    return [choice for choice in found if isinstance(choice, dict) and not choice.get("index")]
+
+
+def _add(message: dict[str, str], delta: object) -> None:
+    for name in _DELTA_TEXTS if isinstance(delta, dict) else ():
+        part = delta.get(name) if isinstance(delta, dict) else None
+        if isinstance(part, str):
+            message[name] = message.get(name, "") + part
+
+
+_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+_TEXT_FIELDS = ("text", "summary", "thinking", "content", "reasoning")
+_MOST_NESTED = 5
+
+
+def reasoning_in(message: Mapping[str, Any]) -> str | None:
+    """The reasoning that a message carries apart from its answer; None where it carries none.
+
+    Read are `reasoning_content` (DeepSeek, vLLM, llama.cpp), `reasoning` and `reasoning_details` (OpenRouter),
+    `thinking` (Ollama), and parts of the content that are marked as reasoning (Mistral, Anthropic).
+
+    Example:
+        >>> reasoning_in({"reasoning_details": [{"type": "reasoning.text", "text": "Two causes."}]})
+        'Two causes.'
+        >>> reasoning_in({"content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "4"}]})
+        'Hm.'
+    """
+    for name in _FIELDS:
+        if text := "".join(_texts(message.get(name))):
+            return text
+    content = message.get("content")
+    parts = [part for part in content if is_reasoning(part)] if isinstance(content, list) else []
+    return "".join(_texts(parts)) or None
+
+
+def is_reasoning(part: object) -> bool:
+    """Whether a part of a message's content is reasoning and no part of the answer.
+
+    Example:
+        >>> is_reasoning({"type": "thinking", "thinking": "Hm."}), is_reasoning({"type": "text", "text": "4"})
+        (True, False)
+    """
+    kind = part.get("type") if isinstance(part, dict) else None
+    return isinstance(kind, str) and kind.partition(".")[0] in {"reasoning", "thinking", "redacted_thinking"}
+
+
+def _texts(value: object, depth: int = 0) -> Iterator[str]:
+    """The texts in a text, a list of parts or a part; ids, signatures and encrypted reasoning are none."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list) and depth < _MOST_NESTED:
+        for part in value:
+            yield from _texts(part, depth + 1)
+    elif isinstance(value, dict) and depth < _MOST_NESTED:
+        found = next((value[name] for name in _TEXT_FIELDS if value.get(name)), None)
+        yield from _texts(found, depth + 1)
+
 
 SEED_PER_DRAW = 1000
 

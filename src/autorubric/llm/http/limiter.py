@@ -7,14 +7,165 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from autorubric.files.descriptors import connections_left
-from autorubric.llm.http.allowance import Allowance, Bucket
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one model's configuration allows at its endpoint; the strictest of all models counts.
+
+    Example:
+        >>> Allowance(64).strictest(Allowance(8, requests_per_minute=60))
+        Allowance(in_flight=8, requests_per_minute=60, tokens_per_minute=None)
+    """
+
+    in_flight: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+    def strictest(self, other: Allowance) -> Allowance:
+        """The lower of each limit; None is no limit."""
+        return Allowance(
+            min(self.in_flight, other.in_flight),
+            _lower(self.requests_per_minute, other.requests_per_minute),
+            _lower(self.tokens_per_minute, other.tokens_per_minute),
+        )
+
+
+def _lower(one: float | None, other: float | None) -> float | None:
+    return min((x for x in (one, other) if x is not None), default=None)
+
+
+class Bucket:
+    """Units that come back at a steady rate, never more than `per_minute` taken in any minute.
+
+    One second's worth may be taken at once. What is larger than the bucket is let through when the
+    bucket is full and leaves a debt, so that a request larger than the limit is late instead of stuck.
+
+    Example:
+        >>> bucket = Bucket(60, now=0.0)
+        >>> bucket.take(1, now=0.0); bucket.delay(1, now=0.0), bucket.delay(1, now=1.0)
+        (1.0, 0.0)
+    """
+
+    def __init__(self, per_minute: float, now: float) -> None:
+        self._size = max(1.0, per_minute / 60)
+        # A full bucket and a minute's refill together must not exceed the limit.
+        self._rate = (per_minute - (self._size - 1.0)) / 60
+        self._level = self._size
+        self._at = now
+
+    def delay(self, units: float, now: float) -> float:
+        """Seconds until `units` can be taken."""
+        self._refill(now)
+        missing = min(units, self._size) - self._level
+        return max(0.0, missing / self._rate)
+
+    def take(self, units: float, now: float) -> None:
+        """Take `units`; negative ones give back."""
+        self._refill(now)
+        self._level = min(self._size, self._level - units)
+
+    def _refill(self, now: float) -> None:
+        self._level = min(self._size, self._level + (now - self._at) * self._rate)
+        self._at = now
+
+
+SCOUT_PATIENCE = 2.0
+"""Seconds after which a first call that is still unanswered holds the others no longer.
+
+A wrong key or parameter is refused within that time; a long answer is not worth waiting for.
+"""
+
+
+class Gate:
+    """Lets one call go ahead alone, and the others when it has shown that calls like it are welcome.
+
+    A wrong key, a wrong model name or a parameter that an endpoint does not take so costs one request.
+    Once open, it stays open.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._scouting = False
+        self._waiting: deque[asyncio.Future[Failure | None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def enter(self) -> bool:
+        """Wait until the gate is open; True for the call that goes ahead, which must `open` or `leave`.
+
+        Raises:
+            CallError: the call ahead showed that none of this kind can succeed.
+        """
+        if self.is_open:
+            return False
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop, self._scouting, self._timer = loop, False, None
+            self._waiting.clear()
+        while not self.is_open:
+            if not self._scouting:
+                self._scouting = True
+                self._timer = loop.call_later(SCOUT_PATIENCE, self.open)
+                return True
+            place: asyncio.Future[Failure | None] = loop.create_future()
+            self._waiting.append(place)
+            try:
+                failure = await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():
+                    self._wake_one()
+                raise
+            if failure is not None:
+                raise CallError(failure)
+        return False
+
+    def open(self) -> None:
+        """Let everybody through, now and later."""
+        self.is_open = True
+        self._stop_scouting()
+        for place in self._drained():
+            place.set_result(None)
+
+    def refuse(self, failure: Failure) -> None:
+        """Send those who wait away with `failure`; the next call after them goes ahead alone again."""
+        self._stop_scouting()
+        self.is_open = False
+        for place in self._drained():
+            place.set_result(failure)
+
+    def leave(self) -> None:
+        """The call that went ahead ends without having shown anything; the next one goes ahead."""
+        if not self.is_open:
+            self._stop_scouting()
+            self._wake_one()
+
+    def _stop_scouting(self) -> None:
+        self._scouting = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wake_one(self) -> None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+
+    def _drained(self) -> list[asyncio.Future[Failure | None]]:
+        places = [place for place in self._waiting if not place.done()]
+        self._waiting.clear()
+        return places
+
 
 PATIENCE = 300.0
 """Seconds without an accepted request after which those who wait are sent away."""
