@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from autorubric import __version__
-from autorubric.llm.http.providers import AZURE_KEY, PROVIDERS
+from autorubric.llm.http.providers import AZURE_KEY, list_providers
 from autorubric.llm.records.lock import find_filesystem
 from autorubric.runs.finding import Finding
 from autorubric.system.files import open_file_limits
@@ -49,13 +49,14 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
     yield from _other_projects()
     yield from _packages()
     yield _open_files()
-    names = {AZURE_KEY, *(name for provider in PROVIDERS.values() for name in provider.key_env)}
+    providers = list_providers().values()
+    names = {AZURE_KEY, *(name for provider in providers for name in provider.key_env)}
     keys = sorted(name for name in names if environ.get(name))
     if keys:
         yield Finding("keys", ", ".join(keys))
     else:
         yield Finding("keys", "none is set", "note", "set OPENAI_API_KEY or the like, or use a local endpoint")
-    for provider in PROVIDERS.values():
+    for provider in providers:
         moved = environ.get(provider.base_url_env)
         if moved:
             yield Finding(provider.base_url_env, urlsplit(moved).netloc.rpartition("@")[2] or "no address", "note")

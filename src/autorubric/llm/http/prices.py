@@ -14,10 +14,10 @@ from typing import Any
 from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import read_document, unknown_key
 from autorubric.files.quick_json import json_value
-from autorubric.llm.http.providers import PROVIDERS, Endpoint
+from autorubric.llm.http.providers import Endpoint, find_provider
 from autorubric.llm.request import Reply, Request, Usage
 
-_LARGEST_COUNT = 10**8  # no context window comes near; sums of it still fit into the ledger
+_LARGEST_COUNT = 10**8  # far above any context window; sums still fit into the ledger
 _WHOLE = re.compile(r"[0-9]{1,9}(?:\.0+)?")
 _MOST_CHARACTERS_PER_TOKEN = 16
 _RUN = re.compile(r"(.)\1+", re.DOTALL)
@@ -25,34 +25,19 @@ _LONGEST_QUOTE = 200
 
 
 def read_usage(body: Mapping[str, Any]) -> Usage | None:
-    """The token counts that a response states, or None where it states none that can be right.
+    """The token counts that a response states, or None if it states none that can be right.
 
-    Reads the forms of OpenAI chat completions, the OpenAI Responses API, Anthropic and Gemini. A count may be
-    a float without a fraction or a string of digits. Reasoning tokens that an endpoint keeps out of its
-    completion count are added to it, because they are billed as completion.
-
-    Example:
-        >>> anthropic = {"input_tokens": 20, "cache_read_input_tokens": 80.0, "output_tokens": "7"}
-        >>> usage = read_usage({"usage": anthropic})
-        >>> usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
-        (100, 7, 80)
-        >>> read_usage({"usage": {"prompt_tokens": 0, "completion_tokens": 7}}) is None
-        True
+    Reads the forms of OpenAI chat completions, the OpenAI Responses API, Anthropic and Gemini. A count may be a float
+    without a fraction or a string of digits. Reasoning tokens that an endpoint leaves out of its completion count are
+    added to it, because they are billed as completion.
     """
     return next((usage for usage in _forms(body) if usage is not None), None)
 
 
 def is_believable(reply: Reply, request: Request) -> bool:
-    """Whether the reply has token counts, and not fewer than its text and the prompt must have.
+    """Whether a reply has token counts, at least one token for 16 characters of prompt and reply.
 
-    No tokenizer averages 16 characters a token over a text, runs of one character aside. A reply that states
-    less than one token for 16 characters is miscounted.
-
-    Example:
-        >>> is_believable(Reply("The sky is blue. " * 300, usage=Usage(10, 1)), Request((), "judge"))
-        False
-        >>> is_believable(Reply("The sky is blue. " * 300, usage=Usage(10, 1500)), Request((), "judge"))
-        True
+    No tokenizer averages more characters a token, runs of one character aside.
     """
     if reply.usage is None:
         return False
@@ -62,12 +47,7 @@ def is_believable(reply: Reply, request: Request) -> bool:
 
 
 def quoted_usage(body: bytes) -> str:
-    """What a response says of its usage, in its own words, for a message.
-
-    Example:
-        >>> quoted_usage(b'{"usage": {"prompt_tokens": -1}}'), quoted_usage(b'{}')
-        ('{"prompt_tokens": -1}', 'none')
-    """
+    """The usage that a response states, as quoted in a message."""
     found = json_value(body)
     stated = found.get("usage") or found.get("usageMetadata")
     return json.dumps(stated)[:_LONGEST_QUOTE] if stated else "none"
@@ -75,7 +55,7 @@ def quoted_usage(body: bytes) -> str:
 
 def _can_hold(tokens: int, *texts: str) -> bool:
     most = tokens * _MOST_CHARACTERS_PER_TOKEN
-    # Runs are only looked for where a text is too long: a tokenizer makes one token of 128 spaces.
+    # Runs are collapsed only if the text is too long: a tokenizer makes one token of 128 spaces.
     return sum(map(len, texts)) <= most or sum(len(_RUN.sub(r"\1", text)) for text in texts) <= most
 
 
@@ -90,7 +70,7 @@ def _forms(body: Mapping[str, Any]) -> Iterator[Usage | None]:
 
 
 def _chat_form(raw: Mapping[str, Any]) -> Usage | None:
-    """OpenAI's chat completions; the prompt holds its cached part."""
+    """OpenAI chat completions; the prompt includes its cached part."""
     details = raw.get("prompt_tokens_details")
     return _usage(
         _count(raw, "prompt_tokens"),
@@ -103,7 +83,7 @@ def _chat_form(raw: Mapping[str, Any]) -> Usage | None:
 
 
 def _input_form(raw: Mapping[str, Any]) -> Usage | None:
-    """Anthropic's, whose input holds no cached part, and that of the Responses API, whose input does."""
+    """Anthropic, whose input excludes the cached part, and the Responses API, whose input includes it."""
     written, read = _part(raw, "cache_creation_input_tokens"), _part(raw, "cache_read_input_tokens")
     return _usage(
         _sum(_count(raw, "input_tokens"), written, read),
@@ -116,7 +96,7 @@ def _input_form(raw: Mapping[str, Any]) -> Usage | None:
 
 
 def _gemini_form(raw: Mapping[str, Any]) -> Usage | None:
-    """Gemini's own; candidates are missing where the model only thought."""
+    """Gemini's own; candidates are missing if the model only thought."""
     thoughts = _part(raw, "thoughtsTokenCount")
     answered = _part(raw, "candidatesTokenCount") if thoughts else _count(raw, "candidatesTokenCount")
     return _usage(
@@ -157,7 +137,7 @@ def _sum(*counts: int | None) -> int | None:
 
 
 def _part(raw: Mapping[str, Any], name: str) -> int | None:
-    """A count that may be left out: 0 where it is, None where it is there and is no count."""
+    """An optional count: 0 if it is missing, None if it is not a count."""
     return 0 if raw.get(name) is None else _count(raw, name)
 
 
@@ -175,15 +155,13 @@ def _count(raw: object, name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens.
+    """Dollars per million tokens; `cached` and `cache_write` default to `input`.
 
     Attributes:
-        input: of prompt tokens.
-        output: of completion tokens.
-        cached: of prompt tokens read from a cache; None where they cost as much as others.
-        cache_write: of prompt tokens written to a cache; None where they cost as much as others.
-        tiers: what all tokens of a call cost whose prompt has more tokens than a threshold, lowest threshold first.
-        batch: what a call costs in the provider's batch service, where that is known.
+        cached: of prompt tokens read from a cache.
+        cache_write: of prompt tokens written to a cache.
+        tiers: the price of calls whose prompt has more tokens than a threshold, lowest threshold first.
+        batch: the price in the provider's batch service, if known.
     """
 
     input: float
@@ -194,14 +172,7 @@ class Price:
     batch: Price | None = None
 
     def dollars(self, usage: Usage) -> float:
-        """The price of `usage`, that of one call.
-
-        Example:
-            >>> Price(2.0, 8.0, 0.5).dollars(Usage(1000, 500, cached_tokens=400))
-            0.0054
-            >>> Price(1.0, 2.0, tiers=((200_000, Price(3.0, 4.0)),)).dollars(Usage(1_000_000, 0))
-            3.0
-        """
+        """The price of one call's `usage`."""
         price = next((tier for above, tier in reversed(self.tiers) if usage.prompt_tokens > above), self)
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         written = min(usage.cache_write_tokens, usage.prompt_tokens - cached)
@@ -215,48 +186,23 @@ class Price:
 
 
 def price_table(path: str | Path | None = None) -> dict[str, Price]:
-    """Prices by `provider/model`: the built-in ones, with those of a user's YAML file put over them.
-
-    Raises:
-        MissingFileError: there is no such file.
-        ConfigError: the file is no price table; names every wrong entry.
-
-    Example:
-        >>> price_table()["openai/gpt-4.1"]
-        Price(input=2.0, output=8.0, cached=0.5, ...)
-    """
+    """Prices by `provider/model`: the built-in ones, overridden by those of a user's YAML file."""
     table = dict(builtin_prices(date.today()))
     if path is not None:
-        table.update(_table(_rows(path)))
+        table.update((name, stated_price(row)) for name, row in _rows(path).items())
     return table
 
 
 def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
-    """The prices of a user's file by model, as `LLMConfig` takes them; none without a file.
-
-    Raises:
-        MissingFileError: there is no such file.
-        ConfigError: the file is no price table; names every wrong entry.
-
-    Example:
-        >>> prices_by_model(None)
-        {}
-    """
+    """The prices in a user's file by model, as `LLMConfig` takes them."""
     if path is None:
         return {}
     return {name: {key: row[key] for key in _PRICES if key in row} for name, row in _rows(path).items()}
 
 
-def price_of(endpoint: Endpoint, table: Mapping[str, Price]) -> Price | None:
-    """The price of a model at its provider's own address; None anywhere else and where it is unknown.
-
-    A dated snapshot (`gpt-4.1-2025-04-14`) costs what its model costs.
-
-    Example:
-        >>> price_of(Endpoint("m", None, "gpt-4.1", "http://localhost:8000/v1"), price_table()) is None
-        True
-    """
-    entry = PROVIDERS.get(endpoint.provider or "")
+def find_price(endpoint: Endpoint, table: Mapping[str, Price]) -> Price | None:
+    """The price of a model or of its dated snapshot at its provider's own address; None elsewhere or if unknown."""
+    entry = find_provider(endpoint.provider)
     if entry is None or entry.base_url != endpoint.base_url:
         return None
     name = f"{endpoint.provider}/{endpoint.model}"
@@ -268,7 +214,7 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 @cache
 def builtin_prices(day: date) -> Mapping[str, Price]:
-    """The table that `make prices` writes, with the prices that hold on a day as far as they are announced.
+    """The table that `make prices` writes, with the announced prices that are in effect on a day.
 
     Example:
         >>> builtin_prices(date(2026, 12, 31))["gemini/gemini-3.8-flash"].output
@@ -281,7 +227,7 @@ def builtin_prices(day: date) -> Mapping[str, Price]:
 
 
 def _in_force(row: Mapping[str, Any], day: str) -> Mapping[str, Any]:
-    """A row, or what it says of the last change on or before a day."""
+    """A row, or its last change on or before a day."""
     begun = [start for start in row.get("from", ()) if start <= day]
     return row["from"][max(begun)] if begun else row
 
@@ -312,17 +258,8 @@ def _checked(rows: Any, source: str) -> dict[str, dict[str, Any]]:
     return {str(name): row for name, row in rows.items()}
 
 
-def _table(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Price]:
-    return {name: stated_price(row) for name, row in rows.items()}
-
-
 def stated_price(row: Mapping[str, Any]) -> Price:
-    """The price that a user's file or configuration gives.
-
-    Example:
-        >>> stated_price({"input": 1, "output": 2}).dollars(Usage(1_000_000, 1_000_000))
-        3.0
-    """
+    """The price in a user's file or configuration."""
     cached = row.get("cached")
     return Price(float(row["input"]), float(row["output"]), None if cached is None else float(cached))
 

@@ -21,15 +21,7 @@ if TYPE_CHECKING:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address; None where the call goes there by itself.
-
-    Raises:
-        ConfigError: what the environment names is no HTTP proxy, or one that no key is sent to.
-
-    Example:
-        >>> proxy_for("http://localhost:8000/v1") is None
-        True
-    """
+    """The proxy that the environment sets for an address, or None; a `ConfigError` for one that cannot be used."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_loopback(host) or proxy_bypass(parts.netloc) or proxy_bypass(host):
@@ -55,7 +47,7 @@ def _problem(proxy: str) -> str | None:
     except ValueError as error:
         return f"is not a URL ({error})"
     if parts.scheme not in ("http", "https") or not is_placed or not _is_plain(proxy, parts):
-        return "is no HTTP proxy"
+        return "is not an HTTP proxy"
     if is_forbidden_address((host or "").rstrip(".")):
         return "is a link-local address, where keys are never sent"
     return None
@@ -66,7 +58,7 @@ def _is_plain(proxy: str, parts: SplitResult) -> bool:
 
 
 LARGEST_BODY = 8 * 1024 * 1024
-"""Bytes after which a response counts as endless; no chat completion comes near, and hundreds may come at once."""
+"""Bytes after which a response counts as endless; no chat completion comes near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +71,7 @@ class HttpReply:
 
 
 class TransportError(Exception):
-    """No complete response came back.
-
-    Attributes:
-        kind: `timeout` or `network`, as in `Failure`.
-        maybe_billed: True unless the request certainly never reached the endpoint.
-    """
+    """No complete response; `maybe_billed` unless the request certainly never reached the endpoint."""
 
     def __init__(self, kind: Literal["timeout", "network"], message: str, *, maybe_billed: bool) -> None:
         self.kind: Literal["timeout", "network"] = kind
@@ -93,11 +80,10 @@ class TransportError(Exception):
 
 
 class Transport:
-    """Connections that are kept open, for one event loop at a time.
+    """Connections that are kept open, for one event loop at a time; each loop gets its own.
 
-    May be created outside of an event loop and used in one loop after another; each gets its own
-    connections. Redirects are not followed, since the key would go along. Proxies of the environment
-    are used, except for this machine's own addresses.
+    Redirects are not followed, because the key would go along. Proxies of the environment are used, except for this
+    machine's own addresses.
     """
 
     def __init__(self) -> None:
@@ -107,17 +93,7 @@ class Transport:
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> HttpReply:
-        """Send `body` and return the whole response.
-
-        Args:
-            url: where to.
-            headers: sent as they are.
-            body: sent as it is.
-            timeout: seconds until the last byte must be there.
-
-        Raises:
-            TransportError: there is no complete response.
-        """
+        """Send `body` and return the whole response within `timeout` seconds, or raise a `TransportError`."""
         import aiohttp
 
         session = self._session_here()
@@ -138,7 +114,7 @@ class Transport:
             message = f"cannot connect to {error.host}:{error.port}: {_reason(error)}"
             raise TransportError("network", message, maybe_billed=False) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise TransportError("network", _in_words(error), maybe_billed=True) from None
+            raise TransportError("network", _describe(error), maybe_billed=True) from None
 
     async def close(self) -> None:
         """Close the connections; a later `post` opens new ones."""
@@ -160,7 +136,7 @@ class Transport:
 
         self._loop = loop
         self._session = aiohttp.ClientSession(
-            # How many calls are in flight is decided by the limiter, not by a second queue in here.
+            # The limiter decides how many requests are in flight, not a second queue in here.
             connector=aiohttp.TCPConnector(
                 limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=_guarded(aiohttp.DefaultResolver())
             ),
@@ -177,13 +153,13 @@ class Transport:
 
 
 def _guarded(resolver: AbstractResolver) -> AbstractResolver:
-    """A resolver that finds no link-local address: a name can be made to point anywhere, at any time."""
+    """A resolver that refuses link-local addresses: a name can be made to point anywhere, at any time."""
     ask = resolver.resolve
 
     async def resolve(host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
         found = await ask(host, port, family)
         if any(is_forbidden_address(entry["host"]) for entry in found):
-            raise OSError(None, "the name leads to a link-local address, where keys are never sent")
+            raise OSError(None, "the name resolves to a link-local address, where keys are never sent")
         return found
 
     resolver.resolve = resolve  # type: ignore[method-assign]
@@ -206,7 +182,7 @@ async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _abandon(session: aiohttp.ClientSession) -> None:
-    """Drop a session whose event loop is gone: nothing can be awaited there any more."""
+    """Drop a session whose event loop is gone, where nothing can be awaited."""
     connector = session.connector
     session.detach()
     if connector is not None:
@@ -217,7 +193,7 @@ def _reason(error: aiohttp.ClientConnectorError) -> str:
     return (error.os_error.strerror or str(error.os_error)) if error.os_error else "no connection"
 
 
-def _in_words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     import aiohttp
 
     if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):

@@ -21,17 +21,12 @@ _Waiter: TypeAlias = "asyncio.Future[Any] | Future[Any]"
 class GroupCommit:
     """Writes batches on its own thread, and resolves each write's future once it is on the disk.
 
-    An idle thread commits a write at once; writes that arrive during a commit form the next batch. After a batch of
-    several, the next one waits up to `linger` seconds for more. When a batch fails, all its writes and all later ones
-    get a `LedgerError`: after a full disk, nothing may look recorded that is not.
+    An idle thread commits a write at once; writes that arrive during a commit form the next batch of up to `rows`.
+    After a batch of several, the next one waits up to `linger` seconds for more. When a batch fails, all its writes
+    and all later ones get a `LedgerError`: after a full disk, nothing may look recorded that is not.
 
-    Args:
-        connection: used only by the thread until `close` returns.
-        write: writes a batch into the tables, and returns a result for each thing.
-        after_commit: called on the thread with the results of each committed batch, before futures resolve.
-        turn: held during each transaction, so that no other process writes at the same time.
-        rows: the largest batch.
-        linger: the longest wait, in seconds, for more writes after a batch of several.
+    `write` puts a batch into the tables and returns its results, which `after_commit` gets before futures resolve;
+    `turn` is held during each transaction. Only the thread uses the connection until `close` returns.
     """
 
     def __init__(

@@ -69,26 +69,14 @@ def find_filesystem(directory: Path, mounts: Path = MOUNTS) -> str | None:
 
 @contextlib.contextmanager
 def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold the run directory for the length of a `with` block.
+    """Hold the run directory, which is created if missing, for the length of a `with` block.
 
     The operating system releases the lock when the process ends, however it ends. The lock file stays: removing it
     would let two processes hold a lock of the same name.
 
-    Args:
-        directory: the run directory; made where there is none.
-        wait: wait for the process that holds it, instead of failing.
-
     Raises:
         RunLockedError: another process holds the directory, and `wait` is False.
-        InputError: the directory cannot be made or written, or lies on a network filesystem.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder, run_lock(Path(folder)):
-        ...     with run_lock(Path(folder)):
-        ...         pass
-        Traceback (most recent call last):
-        autorubric.errors.RunLockedError: ... is in use by process ...
+        InputError: the directory cannot be created or written, or is on a network filesystem.
     """
     named = private_file(directory, HOLDER_NAME)
     lock = try_lock(directory / FILE_NAME, wait=wait)

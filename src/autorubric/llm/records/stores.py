@@ -18,15 +18,7 @@ from autorubric.llm.request import Reply
 
 
 class NoRecords:
-    """Takes the place of a ledger where the caller wants none: every call is made, and no reply is stored.
-
-    Example:
-        >>> import asyncio
-        >>> records = NoRecords()
-        >>> asyncio.run(records.record(CallRow(b"k" * 16, "", "judge", "local/tiny", 0, 0, Reply("MET"))))
-        >>> records.find(b"k" * 16) is None
-        True
-    """
+    """Takes the place of a ledger where the caller wants none: every call is made, and no reply is stored."""
 
     def __init__(self) -> None:
         self._notes: dict[str, Any] = {}
@@ -73,13 +65,6 @@ def shared_ledger(directory: Path) -> Iterator[Ledger]:
 
     Within a process all users get the same ledger; the last one closes it. Processes write one after the other, and
     each finds what the others have recorded.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with shared_ledger(Path(folder)) as first, shared_ledger(Path(folder)) as second:
-        ...         first is second
-        True
     """
     # A forked child has its parent's entries, but not the writer thread.
     place = (os.getpid(), directory.resolve())

@@ -24,23 +24,20 @@ _RECENT = "SELECT at FROM calls ORDER BY id DESC LIMIT ?"
 _TOUCHED = "SELECT count(*), count(DISTINCT item) FROM calls WHERE status = 'ok'"
 _ANSWERED = "SELECT count(DISTINCT item) FROM calls WHERE status = 'ok' AND role = ?"
 # A failed call counts until the same request has a reply: a later session may have sent it again.
-_UNANSWERED = """
+_LATE = """
     WITH late AS MATERIALIZED (
-        SELECT key FROM calls WHERE status = 'ok' AND id > (SELECT value FROM meta WHERE name = 'indexed'))
-    SELECT status, count(*) FROM (SELECT key, status, max(id) FROM calls WHERE status != 'ok' GROUP BY key) AS failed
+        SELECT key FROM calls WHERE status = 'ok' AND id > (SELECT value FROM meta WHERE name = 'indexed'))"""
+_NO_REPLY = """
     WHERE NOT EXISTS (SELECT 1 FROM replies WHERE replies.key = failed.key)
-        AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key)
-    GROUP BY status ORDER BY count(*) DESC, status"""
-
-_UNANSWERED_CALLS = """
-    WITH late AS MATERIALIZED (
-        SELECT key FROM calls WHERE status = 'ok' AND id > (SELECT value FROM meta WHERE name = 'indexed'))
+        AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key)"""
+_UNANSWERED = f"""{_LATE}
+    SELECT status, count(*) FROM (SELECT key, status, max(id) FROM calls WHERE status != 'ok' GROUP BY key) AS failed
+    {_NO_REPLY} GROUP BY status ORDER BY count(*) DESC, status"""
+_UNANSWERED_CALLS = f"""{_LATE}
     SELECT calls.key, item, role, status, data, digest
     FROM (SELECT key, max(id) AS id FROM calls WHERE status != 'ok' GROUP BY key) AS failed
         JOIN calls USING (id) LEFT JOIN payloads USING (id)
-    WHERE NOT EXISTS (SELECT 1 FROM replies WHERE replies.key = failed.key)
-        AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key)
-    ORDER BY calls.id"""
+    {_NO_REPLY} ORDER BY calls.id"""
 
 _OBSERVED = "SELECT id, at, data, digest FROM observations WHERE kind = ? AND id > ? ORDER BY id LIMIT 2000"
 
