@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from autorubric.lint import lint_file
+from autorubric.linting import lint_file
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 TARGET = 2000

@@ -17,8 +17,8 @@ import pytest
 from autorubric import Criterion, LLMConfig, Rubric, RubricDataset, evaluate
 from autorubric.background import rare_collections, wait_for
 from autorubric.cli.grade import grade
-from autorubric.evaluation.result import ItemResult
 from autorubric.graders import CriterionGrader
+from autorubric.runs.result import ItemResult
 from autorubric.testing import LoopbackEndpoint
 
 

@@ -40,18 +40,18 @@ def test_the_example_of_the_readme_runs_as_a_script(tmp_path: Path) -> None:
         [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    assert "1 of 1 items graded" in done.stdout
+    assert "2 of 2 items graded" in done.stdout
 
 
 def test_the_example_of_the_readme_runs_in_a_notebook(tmp_path: Path) -> None:
     [outputs] = executed(tmp_path, readme())
-    assert "1 of 1 items graded" in text_of(outputs)
+    assert "2 of 2 items graded" in text_of(outputs)
     assert (tmp_path / "graded" / "items.jsonl").exists()
 
 
 GRADED = """
 from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric, RubricDataset, evaluate, evaluate_sync
-from autorubric.evaluation import fill_ground_truth_sync
+from autorubric.eval import fill_ground_truth_sync
 dataset = RubricDataset("Why?", Rubric([Criterion(name="<b>Short</b>", requirement="Contains at most 5 words.")]))
 for number in range(3):
     dataset.add_item(f"So {number}.", f"<i>{number}</i>")

@@ -16,7 +16,7 @@ import yaml
 from autorubric import CriterionGrader
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
-from autorubric.testing import ScriptedModel
+from autorubric.testing import PromptSections, ScriptedModel
 from autorubric.training.rewarder import Rewarder
 
 ROOT = Path(__file__).parents[1]
@@ -26,9 +26,10 @@ UNMET = '{"explanation": "No.", "criterion_status": "UNMET"}'
 
 
 def says(request: Request) -> str | Failure:
-    if "down" in request.inputs["submission"]:
+    shown = PromptSections(request)
+    if "down" in shown["submission"]:
         return Failure("server", "HTTP 503: overloaded")
-    right = request.inputs["criterion"].requirement == "Is right." and "right" in request.inputs["submission"]
+    right = shown["criterion"] == "Is right." and "right" in shown["submission"]
     return MET if right else UNMET
 
 

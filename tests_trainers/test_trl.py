@@ -19,7 +19,7 @@ from autorubric import CriterionGrader
 from autorubric.cli.app import run
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
-from autorubric.testing import ScriptedModel
+from autorubric.testing import PromptSections, ScriptedModel
 from autorubric.training.adapters.trl import async_reward_function, reward_function
 from autorubric.training.rewarder import Rewarder, rewarder_of
 
@@ -64,10 +64,11 @@ def tiny_model() -> GPT2LMHeadModel:
 
 def judged(request: Request) -> str | Failure:
     """Two rules that a random policy keeps now and then; a submission that holds a z brings the judge down."""
-    text = request.inputs["submission"]
+    shown = PromptSections(request)
+    text = shown["submission"]
     if "z" in text:
         return Failure("server", "HTTP 503: overloaded")
-    kept = len(text) % 2 == 0 if "even" in request.inputs["criterion"].requirement else "a" in text
+    kept = len(text) % 2 == 0 if "even" in shown["criterion"] else "a" in text
     return MET if kept else UNMET
 
 

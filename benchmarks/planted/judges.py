@@ -9,8 +9,8 @@ from typing import Any
 
 from autorubric.files import dump_json
 from autorubric.llm.request import Request
-from autorubric.synthesis.candidate import Licence
-from autorubric.testing import ScriptedModel
+from autorubric.synthesis.candidate import Relevance
+from autorubric.testing import PromptSections, ScriptedModel
 from benchmarks.planted.corpus import REWORDED, Scene
 
 ERRORS = (0.05, 0.08, 0.065)
@@ -48,20 +48,21 @@ class Script:
         return Random("|".join(map(str, (self.seed, self.scene.query, *parts))))
 
     def _verdicts(self, request: Request, judge: int) -> str:
-        number = self.scene.responses.index(request.inputs["submission"])
+        shown = PromptSections(request)
+        number = self.scene.responses.index(shown["submission"])
         entries = []
-        for criterion in request.inputs["criteria"]:
-            random = self._random(judge, number, criterion["requirement"])
-            truth = self.scene.truth[criterion["requirement"]][number]
+        for one, requirement, _ in shown.criteria:
+            random = self._random(judge, number, requirement)
+            truth = self.scene.truth[requirement][number]
             met = random.random() < 0.5 if truth is None else truth != (random.random() < ERRORS[judge])
             if random.random() >= SILENT:
                 status = "MET" if met else "UNMET"
-                entries.append({"criterion_id": criterion["id"], "explanation": "So.", "criterion_status": status})
+                entries.append({"criterion_id": one, "explanation": "So.", "criterion_status": status})
         return dump_json({"judgments": entries})
 
     def _licences(self, request: Request) -> str:
         known = {one.candidate.id: one.licence for one in self.scene.planted}
-        ids = [criterion["id"] for criterion in request.inputs["criteria"]]
+        ids = [one for one, _, _ in PromptSections(request).criteria]
         entries = []
         for one in ids:
             random = self._random("licence", request.draw, one)
@@ -72,12 +73,12 @@ class Script:
     def _rewrites(self, request: Request) -> str:
         mended = {one.candidate.id: one.mended for one in self.scene.planted}
         entries = []
-        for dispute in request.inputs["disputes"]:
-            random = self._random("rewrite", dispute["id"])
-            reworded = dispute["requirement"] + REWORDED[self.scene.language]
-            text = mended[dispute["id"]] if random.random() < MENDED else ""
+        for one, requirement, _ in PromptSections(request).criteria:
+            random = self._random("rewrite", one)
+            reworded = requirement + REWORDED[self.scene.language]
+            text = mended[one] if random.random() < MENDED else ""
             entry = {
-                "criterion_id": dispute["id"],
+                "criterion_id": one,
                 "split": "Two readings.",
                 "title": "",
                 "description": text or reworded,
@@ -86,7 +87,7 @@ class Script:
         return dump_json({"rewrites": entries})
 
 
-def _entry(one: str, known: Mapping[str, Licence], ids: Sequence[str], random: Random) -> dict[str, Any]:
+def _entry(one: str, known: Mapping[str, Relevance], ids: Sequence[str], random: Random) -> dict[str, Any]:
     """One entry of a licence judgment, with every point wrong at its rate."""
     true, others = known[one], [other for other in ids if other != one]
     need, surface, asked, answerable = true.need, true.surface, true.surface_asked, true.answerable

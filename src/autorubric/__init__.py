@@ -1,6 +1,31 @@
-"""Rubrics for language models: synthesis, grading, agreement, training.
+"""Rubrics for language models: from queries to rubrics, grades and training data.
 
-Importing the package is cheap: every public name is loaded when it is first used.
+Functions, each with a command of the same name:
+
+    synthesize(queries, models=...)  queries -> rubrics (SynthesisResult)
+    grade(data, judge=...)         submissions -> scores and reports (EvalResult)
+    agree(run, labels=...)         judge-human agreement of a run (MetricsResult)
+    compare(run, against=...)      the agreement of two runs with the same labels
+    label_next(run, n=...)         the most informative labels to collect next
+    select(data, ...)              graded answers -> training data (SelectionResult)
+    reward(data, judge=...)        submissions -> rewards for a trainer
+    serve(judge=...)               rewards over HTTP
+    lint(rubrics)                  findings, without a model
+    convert(file, target=..., to=...)  rubric data between formats
+    status(run)                    the state of a run
+    drift(run)                     how rewards changed during training
+    doctor()                       installation, API keys, endpoints
+
+Functions that wait have a twin to await, such as `grade_async`; both work inside a running event loop (a notebook).
+Keyword arguments are the fields of a settings model, such as `GradeSettings`. The same names are the flags of the
+command, the keys of its `--config` file, and the record in the manifest of the run. `help(autorubric.grade)` shows
+them all.
+
+Nouns: Rubric, Criterion, CriterionOption, CriterionVerdict, RubricDataset, DataItem, LLMConfig, JudgeSpec,
+CriterionGrader, EvalResult, ItemResult, EvaluationReport, Reward, Finding, InputError.
+
+Every name is loaded when it is first used. The names of the published AutoRubric package work too; those that are not
+names of this product's own are listed in `autorubric.compat`.
 """
 
 from __future__ import annotations
@@ -9,225 +34,111 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autorubric.core.criterion import CANONICAL_NA_OPTION, Criterion, CriterionOption
-    from autorubric.core.judgment_schemas import CriterionJudgment, MultiChoiceJudgment
-    from autorubric.core.length_penalty import LengthPenalty
-    from autorubric.core.report import (
-        CriterionReport,
-        EnsembleCriterionReport,
-        EnsembleEvaluationReport,
-        EvaluationReport,
-    )
-    from autorubric.core.rubric import Rubric
-    from autorubric.core.submission import ThinkingOutputDict, ToGradeInput
-    from autorubric.core.usage import TokenUsage
-    from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
-    from autorubric.core.votes import (
-        AggregatedMultiChoiceVerdict,
-        JudgeVote,
-        MultiChoiceJudgeVote,
-        MultiChoiceVerdict,
-    )
-    from autorubric.dataset import DataItem, RubricDataset
-    from autorubric.errors import AutorubricError, InputError
-    from autorubric.evaluation import (
-        EvalConfig,
-        EvalResult,
-        EvalRunner,
-        EvalTimingStats,
-        ExperimentManifest,
-        ItemResult,
-        evaluate,
-        evaluate_sync,
-        fill_ground_truth,
-        fill_ground_truth_sync,
-    )
-    from autorubric.graders.assembly import EscalationConfig
-    from autorubric.graders.criterion_grader import CriterionGrader
-    from autorubric.graders.few_shot import FewShotConfig, FewShotExample
-    from autorubric.graders.grader import Grader
-    from autorubric.graders.judge_spec import JudgeSpec
-    from autorubric.jobs.grade import grade, grade_async
-    from autorubric.llm.config import LLMConfig, ThinkingConfig, ThinkingLevel
-    from autorubric.metrics import (
-        BiasResult,
-        BootstrapResult,
-        BootstrapResults,
-        ConfidenceInterval,
-        CorrelationResult,
-        CriterionMetrics,
-        DistributionResult,
-        EMDResult,
-        JudgeMetrics,
-        KSTestResult,
-        MetricsResult,
-        compute_metrics,
-        earth_movers_distance,
-        extract_verdicts_from_report,
-        filter_cannot_assess,
-        ks_test,
-        score_distribution,
-        systematic_bias,
-        verdict_to_binary,
-        verdict_to_string,
-        wasserstein_distance,
-    )
-    from autorubric.metrics.compare import JudgeComparison, compare_judges
+    from autorubric.compat import *  # noqa: F403
+    from autorubric.core.criterion import Criterion as Criterion
+    from autorubric.core.criterion import CriterionOption as CriterionOption
+    from autorubric.core.length_penalty import LengthPenalty as LengthPenalty
+    from autorubric.core.report import CriterionReport as CriterionReport
+    from autorubric.core.report import EnsembleCriterionReport as EnsembleCriterionReport
+    from autorubric.core.report import EnsembleEvaluationReport as EnsembleEvaluationReport
+    from autorubric.core.report import EvaluationReport as EvaluationReport
+    from autorubric.core.rubric import Rubric as Rubric
+    from autorubric.core.verdict import CriterionVerdict as CriterionVerdict
+    from autorubric.dataset import DataItem as DataItem
+    from autorubric.dataset import RubricDataset as RubricDataset
+    from autorubric.errors import AutorubricError as AutorubricError
+    from autorubric.errors import ConfigError as ConfigError
+    from autorubric.errors import InputError as InputError
+    from autorubric.graders.criterion_grader import CriterionGrader as CriterionGrader
+    from autorubric.graders.judge_spec import JudgeSpec as JudgeSpec
+    from autorubric.jobs.agree import AgreeSettings as AgreeSettings
+    from autorubric.jobs.agree import CompareSettings as CompareSettings
+    from autorubric.jobs.agree import agree as agree
+    from autorubric.jobs.agree import compare as compare
+    from autorubric.jobs.convert import ConvertSettings as ConvertSettings
+    from autorubric.jobs.convert import convert as convert
+    from autorubric.jobs.doctor import DoctorSettings as DoctorSettings
+    from autorubric.jobs.doctor import doctor as doctor
+    from autorubric.jobs.doctor import doctor_async as doctor_async
+    from autorubric.jobs.drift import DriftSettings as DriftSettings
+    from autorubric.jobs.drift import drift as drift
+    from autorubric.jobs.grade import GradeSettings as GradeSettings
+    from autorubric.jobs.grade import grade as grade
+    from autorubric.jobs.grade import grade_async as grade_async
+    from autorubric.jobs.label_next import LabelNextSettings as LabelNextSettings
+    from autorubric.jobs.label_next import label_next as label_next
+    from autorubric.jobs.lint import LintSettings as LintSettings
+    from autorubric.jobs.lint import lint as lint
+    from autorubric.jobs.reward import RewardSettings as RewardSettings
+    from autorubric.jobs.reward import reward as reward
+    from autorubric.jobs.reward import reward_async as reward_async
+    from autorubric.jobs.select import SelectSettings as SelectSettings
+    from autorubric.jobs.select import select as select
+    from autorubric.jobs.select import select_async as select_async
+    from autorubric.jobs.selection_run import SelectionResult as SelectionResult
+    from autorubric.jobs.serve import ServeSettings as ServeSettings
+    from autorubric.jobs.serve import serve as serve
+    from autorubric.jobs.serve import serve_async as serve_async
+    from autorubric.jobs.status import StatusSettings as StatusSettings
+    from autorubric.jobs.status import status as status
+    from autorubric.jobs.synthesize import SynthesizeSettings as SynthesizeSettings
+    from autorubric.jobs.synthesize import synthesize as synthesize
+    from autorubric.jobs.synthesize import synthesize_async as synthesize_async
+    from autorubric.linting.finding import Finding as Finding
+    from autorubric.llm.config import LLMConfig as LLMConfig
+    from autorubric.runs.progress import RunState as RunState
+    from autorubric.runs.progress import Stop as Stop
+    from autorubric.runs.result import EvalResult as EvalResult
+    from autorubric.runs.result import ItemResult as ItemResult
+    from autorubric.synthesis.run_summary import SynthesisResult as SynthesisResult
+    from autorubric.training.reward import Reward as Reward
+    from autorubric.training.reward import RewardRule as RewardRule
+    from autorubric.training.rewarder import Sample as Sample
 
     __version__: str
 
-__all__ = [
-    "CANONICAL_NA_OPTION",
-    "AggregatedMultiChoiceVerdict",
-    "AutorubricError",
-    "BiasResult",
-    "BootstrapResult",
-    "BootstrapResults",
-    "CannotAssessConfig",
-    "CannotAssessStrategy",
-    "ConfidenceInterval",
-    "CorrelationResult",
-    "Criterion",
-    "CriterionGrader",
-    "CriterionJudgment",
-    "CriterionMetrics",
-    "CriterionOption",
-    "CriterionReport",
-    "CriterionVerdict",
-    "DataItem",
-    "DistributionResult",
-    "EMDResult",
-    "EnsembleCriterionReport",
-    "EnsembleEvaluationReport",
-    "EscalationConfig",
-    "EvalConfig",
-    "EvalResult",
-    "EvalRunner",
-    "EvalTimingStats",
-    "EvaluationReport",
-    "ExperimentManifest",
-    "FewShotConfig",
-    "FewShotExample",
-    "Grader",
-    "InputError",
-    "ItemResult",
-    "JudgeComparison",
-    "JudgeMetrics",
-    "JudgeSpec",
-    "JudgeVote",
-    "KSTestResult",
-    "LLMConfig",
-    "LengthPenalty",
-    "MetricsResult",
-    "MultiChoiceJudgeVote",
-    "MultiChoiceJudgment",
-    "MultiChoiceVerdict",
-    "Rubric",
-    "RubricDataset",
-    "ThinkingConfig",
-    "ThinkingLevel",
-    "ThinkingOutputDict",
-    "ToGradeInput",
-    "TokenUsage",
-    "__version__",
-    "compare_judges",
-    "compute_metrics",
-    "earth_movers_distance",
-    "evaluate",
-    "evaluate_sync",
-    "extract_verdicts_from_report",
-    "fill_ground_truth",
-    "fill_ground_truth_sync",
-    "filter_cannot_assess",
-    "grade",
-    "grade_async",
-    "ks_test",
-    "score_distribution",
-    "systematic_bias",
-    "verdict_to_binary",
-    "verdict_to_string",
-    "wasserstein_distance",
-]
-
 _HOMES = {
-    "AggregatedMultiChoiceVerdict": "autorubric.core.votes",
-    "AutorubricError": "autorubric.errors",
-    "BiasResult": "autorubric.metrics",
-    "BootstrapResult": "autorubric.metrics",
-    "BootstrapResults": "autorubric.metrics",
-    "CANONICAL_NA_OPTION": "autorubric.core.criterion",
-    "CannotAssessConfig": "autorubric.core.verdict",
-    "CannotAssessStrategy": "autorubric.core.verdict",
-    "ConfidenceInterval": "autorubric.metrics",
-    "CorrelationResult": "autorubric.metrics",
-    "Criterion": "autorubric.core.criterion",
-    "CriterionGrader": "autorubric.graders.criterion_grader",
-    "CriterionJudgment": "autorubric.core.judgment_schemas",
-    "CriterionMetrics": "autorubric.metrics",
-    "CriterionOption": "autorubric.core.criterion",
-    "CriterionReport": "autorubric.core.report",
-    "CriterionVerdict": "autorubric.core.verdict",
-    "DataItem": "autorubric.dataset",
-    "DistributionResult": "autorubric.metrics",
-    "EMDResult": "autorubric.metrics",
-    "EnsembleCriterionReport": "autorubric.core.report",
-    "EnsembleEvaluationReport": "autorubric.core.report",
-    "EscalationConfig": "autorubric.graders.assembly",
-    "EvalConfig": "autorubric.evaluation",
-    "EvalResult": "autorubric.evaluation",
-    "EvalRunner": "autorubric.evaluation",
-    "EvalTimingStats": "autorubric.evaluation",
-    "EvaluationReport": "autorubric.core.report",
-    "ExperimentManifest": "autorubric.evaluation",
-    "FewShotConfig": "autorubric.graders.few_shot",
-    "FewShotExample": "autorubric.graders.few_shot",
-    "Grader": "autorubric.graders.grader",
-    "InputError": "autorubric.errors",
-    "ItemResult": "autorubric.evaluation",
-    "JudgeComparison": "autorubric.metrics.compare",
-    "JudgeMetrics": "autorubric.metrics",
-    "JudgeSpec": "autorubric.graders.judge_spec",
-    "JudgeVote": "autorubric.core.votes",
-    "KSTestResult": "autorubric.metrics",
-    "LLMConfig": "autorubric.llm.config",
-    "LengthPenalty": "autorubric.core.length_penalty",
-    "MetricsResult": "autorubric.metrics",
-    "MultiChoiceJudgeVote": "autorubric.core.votes",
-    "MultiChoiceJudgment": "autorubric.core.judgment_schemas",
-    "MultiChoiceVerdict": "autorubric.core.votes",
-    "Rubric": "autorubric.core.rubric",
-    "RubricDataset": "autorubric.dataset",
-    "ThinkingConfig": "autorubric.llm.config",
-    "ThinkingLevel": "autorubric.llm.config",
-    "ThinkingOutputDict": "autorubric.core.submission",
-    "ToGradeInput": "autorubric.core.submission",
-    "TokenUsage": "autorubric.core.usage",
-    "compare_judges": "autorubric.metrics.compare",
-    "compute_metrics": "autorubric.metrics",
-    "earth_movers_distance": "autorubric.metrics",
-    "evaluate": "autorubric.evaluation",
-    "evaluate_sync": "autorubric.evaluation",
-    "extract_verdicts_from_report": "autorubric.metrics",
-    "fill_ground_truth": "autorubric.evaluation",
-    "fill_ground_truth_sync": "autorubric.evaluation",
-    "filter_cannot_assess": "autorubric.metrics",
-    "grade": "autorubric.jobs.grade",
-    "grade_async": "autorubric.jobs.grade",
-    "ks_test": "autorubric.metrics",
-    "score_distribution": "autorubric.metrics",
-    "systematic_bias": "autorubric.metrics",
-    "verdict_to_binary": "autorubric.metrics",
-    "verdict_to_string": "autorubric.metrics",
-    "wasserstein_distance": "autorubric.metrics",
+    "autorubric.core.criterion": "Criterion CriterionOption",
+    "autorubric.core.length_penalty": "LengthPenalty",
+    "autorubric.core.report": ("CriterionReport EnsembleCriterionReport EnsembleEvaluationReport EvaluationReport"),
+    "autorubric.core.rubric": "Rubric",
+    "autorubric.core.verdict": "CriterionVerdict",
+    "autorubric.dataset": "DataItem RubricDataset",
+    "autorubric.errors": "AutorubricError ConfigError InputError",
+    "autorubric.runs.result": "EvalResult ItemResult",
+    "autorubric.graders.criterion_grader": "CriterionGrader",
+    "autorubric.graders.judge_spec": "JudgeSpec",
+    "autorubric.jobs.agree": "AgreeSettings CompareSettings agree compare",
+    "autorubric.jobs.convert": "ConvertSettings convert",
+    "autorubric.jobs.doctor": "DoctorSettings doctor doctor_async",
+    "autorubric.jobs.drift": "DriftSettings drift",
+    "autorubric.jobs.grade": "GradeSettings grade grade_async",
+    "autorubric.jobs.label_next": "LabelNextSettings label_next",
+    "autorubric.jobs.lint": "LintSettings lint",
+    "autorubric.jobs.reward": "RewardSettings reward reward_async",
+    "autorubric.jobs.select": "SelectSettings select select_async",
+    "autorubric.jobs.selection_run": "SelectionResult",
+    "autorubric.jobs.serve": "ServeSettings serve serve_async",
+    "autorubric.jobs.status": "StatusSettings status",
+    "autorubric.jobs.synthesize": "SynthesizeSettings synthesize synthesize_async",
+    "autorubric.linting.finding": "Finding",
+    "autorubric.llm.config": "LLMConfig",
+    "autorubric.runs.progress": "RunState Stop",
+    "autorubric.synthesis.run_summary": "SynthesisResult",
+    "autorubric.training.reward": "Reward RewardRule",
+    "autorubric.training.rewarder": "Sample",
 }
+_NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     """The public name, loaded from its home on first use (PEP 562)."""
     if name == "__version__":
         found: Any = import_module("importlib.metadata").version("autorubric-hub")
-    elif name in _HOMES:
-        found = getattr(import_module(_HOMES[name]), name)
+    elif name in _NAMES:
+        found = getattr(import_module(_NAMES[name]), name)
+    elif not name.startswith("_") and name in (compat := import_module("autorubric.compat")).NAMES:
+        found = getattr(compat, name)
     else:
         raise AttributeError(f"module 'autorubric' has no attribute {name!r}")
     globals()[name] = found
@@ -235,4 +146,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_NAMES, "__version__"} - {"TYPE_CHECKING", "Any", "annotations", "import_module"})

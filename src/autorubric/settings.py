@@ -38,6 +38,7 @@ class Flag:
         group: the panel of `--help` that lists it.
         metavar: the placeholder of its value.
         argument: a positional argument instead of a flag.
+        many: an argument that takes several values.
         shown: False leaves it out of the command line.
         hidden: True leaves it out of `--help`.
         recorded: whether manifests record it.
@@ -50,6 +51,7 @@ class Flag:
     group: str = "Options"
     metavar: str | None = None
     argument: bool = False
+    many: bool = False
     shown: bool = True
     hidden: bool = False
     recorded: bool = True
@@ -66,6 +68,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
     group: str = "Options",
     metavar: str | None = None,
     argument: bool = False,
+    many: bool = False,
     cli: bool = True,
     hidden: bool = False,
     record: bool = True,
@@ -85,6 +88,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         group: the panel of `--help` that lists it.
         metavar: the placeholder of its value in `--help`.
         argument: a positional argument instead of a flag.
+        many: an argument that takes several values.
         cli: False for what only Python can pass, such as a callback.
         hidden: leave it out of `--help`.
         record: False leaves it out of manifests.
@@ -103,7 +107,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         Traceback (most recent call last):
         autorubric.errors.ConfigError: unknown setting 'concurency'; did you mean 'concurrency'?
     """
-    shown = Flag(flag, short, group, metavar, argument, cli, hidden, record and cli, reads, secret)
+    shown = Flag(flag, short, group, metavar, argument, many, cli, hidden, record and cli, reads, secret)
     extra = cast(Any, {"flag": shown})
     return Field(default, description=help, ge=ge, gt=gt, le=le, json_schema_extra=extra)
 
@@ -179,11 +183,13 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
     """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
 
     Raises:
-        ConfigError: it is not a mapping.
+        ConfigError: it is not a mapping, or an empty one.
     """
     values = read_document(path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
+    if not values:
+        raise ConfigError(f"{path}: there are no settings in it")
     for name, field in model.model_fields.items():
         value = values.get(name)
         if value is not None and Path in kinds_in(field.annotation):
@@ -219,9 +225,16 @@ def _path(value: Any) -> Path:
         raise ValueError("expected the path of a file or directory")
     if isinstance(value, str) and not value.strip():
         raise ValueError("expected the path of a file or directory, got blank text")
-    if not str(value).isprintable():
-        raise ValueError("it holds characters that no message or file can show; choose another name")
+    if "\0" in str(value):
+        raise ValueError("a path cannot hold a null byte")
     return Path(value)
+
+
+def _new_path(value: Any) -> Path:
+    path = _path(value)
+    if not str(path).isprintable():
+        raise ValueError("it holds characters that no message or file can show; choose another name")
+    return path
 
 
 def _paths(value: Any) -> list[Path]:
@@ -237,6 +250,9 @@ def _listed(value: Any) -> Any:
 FileName = Annotated[Path | str, PlainValidator(_path)]
 """A file or directory; `-` is standard input where that can be read. Always a `Path` after validation."""
 
+NewDirectory = Annotated[Path | str, PlainValidator(_new_path)]
+"""A directory to write to, whose name files and messages can show. Always a `Path` after validation."""
+
 FileNames = Annotated[Path | Sequence[Path | str], PlainValidator(_paths)]
 """One or several files. Always a list of `Path` after validation."""
 
@@ -248,7 +264,7 @@ _NOT_RECORDED = object()
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Path):
-        return str(value)
+        return str(value).encode("utf-8", "backslashreplace").decode()  # a name may hold bytes that are not text
     if isinstance(value, dict):
         return {str(key): one for key, item in value.items() if (one := _plain(item)) is not _NOT_RECORDED}
     if isinstance(value, list | tuple):
@@ -280,11 +296,13 @@ def _told(model: type[Settings], problem: dict[str, Any], named: Callable[[str],
         noun = "key" if where else "setting"
         return [f"{where}unknown {noun} {field!r}" + (f"; did you mean {near!r}?" if near else "")]
     if kind == "missing":
-        return [f"{named(field)} is missing"]
-    message = str(raised) if raised is not None else f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
+        advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
+        return [f"{named(field)} is missing{advice_on_file}"]
+    shown = shortened(repr(value) if str(value).isprintable() else ascii(value), 200)
+    message = str(raised) if raised is not None else problem["msg"].replace("Input should", "must")
     if flag_for(field, model.model_fields[field]).secret:
         return [f"{named(field)} {message}"]
     if kind == "literal_error":
         words = [word for literal in kinds_in(model.model_fields[field].annotation) for word in get_args(literal)]
-        return [f"{named(field)} {shortened(repr(value), 200)} is unknown; {advice(str(value), words)}"]
-    return [f"{named(field)} is {shortened(repr(value), 200)}; {message}"]
+        return [f"{named(field)} {shown} is unknown; {advice(str(value), words)}"]
+    return [f"{named(field)} is {shown}; {message}"]

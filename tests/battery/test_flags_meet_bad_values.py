@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from autorubric.cli.flags import FLAGS
+from autorubric.jobs.synthesize import SynthesizeSettings
+from autorubric.settings import flag_for, kinds_in
 from tests.battery.bench import COMMANDS, Bench
 from tests.offenders import offenders
 
@@ -15,7 +16,12 @@ NO_NUMBER = ("", "abc", "nan", "-inf", "1e999", "0x10", "no/such/file", "a\nb", 
 NO_WHOLE_NUMBER = (*NO_NUMBER, "5.5")
 NO_PATH = ("no/such/file", "\udcff", "x" * 5000, "queries.jsonl/under")
 
-SYNTHESIZE_NUMBERS = {flag.name: flag.type for flag in FLAGS if flag.type in (int, float)} | {"show": int}
+SYNTHESIZE_NUMBERS: dict[str, type] = {
+    name.replace("_", "-"): kind
+    for name, field in SynthesizeSettings.model_fields.items()
+    for kind in kinds_in(field.annotation)
+    if kind in (int, float) and flag_for(name, field).shown
+}
 JUDGING: dict[str, type] = {
     "quorum": int,
     "few-shot": int,
@@ -136,8 +142,7 @@ OFFLINE = ["synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/o
 WRONG_LINES: list[tuple[list[str], str]] = [
     (["frobnicate"], "frobnicate"),
     (["synthesize", "--nope"], "--nope"),
-    (["synthesize"], "no input; pass INPUT"),
-    (["synthesize", "queries.jsonl", "--models", "m"], "no out; pass --out DIR"),
+    (["synthesize"], "no queries; pass INPUT"),
     (["synthesize", "queries.jsonl", "--out", "out"], "no model plays any role"),
     (["synthesize", "queries.jsonl", "more.jsonl"], "more.jsonl"),
     (["grade"], "nothing to grade"),

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.runs.doctor import environment_findings, sqlite_finding
-from autorubric.runs.finding import Finding
+from autorubric.runs.doctor import Finding, environment_findings, sqlite_finding
 from autorubric.testing import LoopbackEndpoint
 
 KEY = "sk-planted-key-of-the-doctor"

@@ -13,7 +13,7 @@ import pytest
 from autorubric import RubricDataset
 from autorubric.cli.app import run
 from autorubric.core.verdict import CriterionVerdict
-from autorubric.evaluation import EvalResult
+from autorubric.eval import EvalResult
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 RUBRIC = [

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.lint import RULES
+from autorubric.linting import RULES
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -142,8 +142,8 @@ def test_the_rules_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "message"),
     [
         ([], "no file was named"),
-        (["x.yaml", "--format", "xml"], "--format 'xml' is not one of text, json, sarif"),
-        (["x.yaml", "--fail-on", "fatal"], "--fail-on 'fatal' is not one of error, warning, note, never"),
+        (["x.yaml", "--format", "xml"], "--format 'xml' is unknown; known are: text, json, sarif"),
+        (["x.yaml", "--fail-on", "fatal"], "--fail-on 'fatal' is unknown; known are: error, warning, note, never"),
         (["x.yaml", "--select", "lenght"], "did you mean 'length'?"),
         (["x.yaml", "--select", "length", "--ignore", "length"], "no rule is left"),
         (["x.yaml"], "File not found: x.yaml"),

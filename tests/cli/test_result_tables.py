@@ -13,7 +13,7 @@ import pytest
 
 from autorubric import Criterion, CriterionOption, Rubric, RubricDataset
 from autorubric.cli.app import run
-from autorubric.evaluation.vote_columns import VoteColumns
+from autorubric.runs.tables import VoteColumns
 from autorubric.testing import LoopbackEndpoint
 
 

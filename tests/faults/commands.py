@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric import Criterion, Rubric, RubricDataset
-from autorubric.evaluation.items_file import read_items
+from autorubric.runs.items_file import read_items
 
 ROWS = 3
 BAD = "item-2-of-the-table"

@@ -10,7 +10,7 @@ import pytest
 from autorubric.checks import rule_of_tags
 from autorubric.errors import InputError
 from autorubric.formats import format_named
-from autorubric.lint.records import draft_of
+from autorubric.linting.records import draft_of
 from autorubric.llm.http.wire import read_reply
 from autorubric.llm.request import Reply
 from autorubric.training.reward import RewardRule

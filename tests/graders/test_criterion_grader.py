@@ -14,7 +14,7 @@ from autorubric import Criterion, CriterionVerdict, EscalationConfig, LengthPena
 from autorubric.graders import CriterionGrader, Grader, JudgeSpec
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.few_shot import FewShotConfig
-from autorubric.testing import LoopbackEndpoint, ScriptedModel
+from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
 
 MODEL = LLMConfig("builtin/offline")
 MET = '{"explanation": "It is there.", "criterion_status": "MET"}'
@@ -164,7 +164,7 @@ async def test_the_thinking_of_a_submission_is_shown_apart_and_wrong_keys_are_er
     model = ScriptedModel({"judge": MET})
     grader = CriterionGrader(judge=CriterionJudge(model))
     await KIND.grade({"thinking": "Hm, yes.", "output": "Hello."}, grader)
-    assert model.requests[0].inputs["submission"] == "Hello."
+    assert PromptSections(model.requests[0])["submission"] == "Hello."
     assert "Hm, yes." in model.requests[0].messages[-1].content
     with pytest.raises(ValueError, match="did you mean 'output'"):
         await KIND.grade({"ouput": "Hello."}, grader)
@@ -182,10 +182,10 @@ async def test_a_failed_judgment_gives_no_score_unless_it_is_to_be_skipped() -> 
     rubric = Rubric(
         [Criterion(name="A", weight=1, requirement="Is kind"), Criterion(weight=3, requirement="Is brief")]
     )
-    replies = {"A": MET}
+    replies = {"Is kind": MET}
 
     def say(request: Any) -> str:
-        return replies.get(request.inputs["criterion"].name, "I would rather not say.")
+        return replies.get(PromptSections(request)["criterion"], "I would rather not say.")
 
     strict = CriterionGrader(judge=CriterionJudge(ScriptedModel(say)))
     lenient = CriterionGrader(judge=CriterionJudge(ScriptedModel(say)), on_failure="skip")

@@ -18,11 +18,11 @@ from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.few_shot import FewShot
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
-from autorubric.llm.offline import OfflineModel
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.prompts.judging import package_judge_prompts
-from autorubric.testing import ScriptedModel
+from autorubric.testing import PromptSections, ScriptedModel
+from autorubric.testing.offline import OfflineModel
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 CAUSES = Criterion(name="Causes", requirement="Names two causes, such as coal or canals")
@@ -167,9 +167,13 @@ def test_own_system_messages_take_the_place_of_ours() -> None:
     assert '"criterion_status" as "MET"' in judge.build(CASE, 0).messages[-1].content
 
 
+def options_in(request: Request) -> tuple[str, ...]:
+    return tuple(line.split(". ", 1)[1] for line in PromptSections(request)["options"].splitlines())
+
+
 async def test_a_choice_comes_back_as_the_place_in_the_criterion() -> None:
     judgments, model = await judged(lambda request: json.dumps({"explanation": "x", "selected_option": 1}), (2,))
-    shown = model.requests[0].inputs["options"]
+    shown = options_in(model.requests[0])
     order = judgments[0].shuffle_order
     assert order is not None and sorted(order) == [0, 1, 2, 3]
     labels = ["Flat", "Fair", "Deep", "Cannot assess / not applicable"]
@@ -201,8 +205,7 @@ def test_orders_differ_between_judges_seeds_submissions_and_criteria() -> None:
 
     def order(judge_id: str = "default", seed: int = 0, text: str = "Text.", index: int = 0) -> tuple[str, ...]:
         judge = CriterionJudge(ScriptedModel({}), judge_id, options=JudgeOptions(seed=seed))
-        labels: tuple[str, ...] = judge.build(replace(case, submission=text), index).inputs["options"]
-        return labels
+        return options_in(judge.build(replace(case, submission=text), index))
 
     orders = {order(), order("other"), order(seed=1), order(text="Other."), order(index=1)}
     assert len(orders) == 5
@@ -210,10 +213,10 @@ def test_orders_differ_between_judges_seeds_submissions_and_criteria() -> None:
 
 def test_options_stay_as_they_are_where_shuffling_is_off_or_labels_are_numbers() -> None:
     off = CriterionJudge(ScriptedModel({}), options=JudgeOptions(shuffle_options=False, auto_na_option=False))
-    assert off.build(CASE, 2).inputs["options"] == ("Flat", "Fair", "Deep")
+    assert options_in(off.build(CASE, 2)) == ("Flat", "Fair", "Deep")
     scale = [CriterionOption(label=f"{number} points", value=number / 9) for number in range(1, 10)]
     case = Case("Text.", (Criterion(requirement="How good?", options=scale),))
-    shown = CriterionJudge(ScriptedModel({})).build(case, 0).inputs["options"]
+    shown = options_in(CriterionJudge(ScriptedModel({})).build(case, 0))
     assert [label.split()[0] for label in shown[:9]] == [str(number) for number in range(1, 10)]
 
 
@@ -285,7 +288,7 @@ async def test_examples_of_a_choice_are_labelled_with_the_number_shown() -> None
     options = JudgeOptions(few_shot=FewShot(data))
     reply = json.dumps({"explanation": "x", "selected_option": 1})
     _, model = await judged([reply], (2,), judge=lambda m: CriterionJudge(m, options=options))
-    shown = model.requests[0].inputs["options"]
+    shown = options_in(model.requests[0])
     assert f"Option chosen for example 1: {shown.index('Flat') + 1}" in model.requests[0].messages[-1].content
 
 

@@ -22,7 +22,6 @@ from autorubric import (
 )
 from autorubric.core.judgment import Mistake
 from autorubric.errors import ConfigError
-from autorubric.evaluation.report_json import report_from, report_json
 from autorubric.graders import CriterionGrader, JudgeSpec
 from autorubric.graders.cascade import Cascade
 from autorubric.graders.case import Case
@@ -35,7 +34,8 @@ from autorubric.graders.scripted import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Request
-from autorubric.testing import LoopbackEndpoint, ScriptedModel
+from autorubric.runs.items_file import report_from, report_json
+from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
 
 KIND = Rubric([Criterion(name="Kind", weight=2, requirement="Is kind")])
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1.0}]
@@ -129,10 +129,10 @@ async def asked_by(judge: Judge, criteria: Sequence[Criterion], model: ScriptedM
 
 
 def reply_to(request: Request) -> str:
-    if "criteria" in request.inputs:
-        ids = [part["id"] for part in request.inputs["criteria"]]
+    shown = PromptSections(request)
+    if ids := [name for name, _, _ in shown.criteria]:
         return json.dumps({"judgments": [{"criterion_id": name, **json.loads(said("MET"))} for name in ids]})
-    if request.inputs["criterion"].options is not None:
+    if "options" in shown:
         return json.dumps({"explanation": "So it is.", "selected_option": "Yes"})
     return said("MET")
 

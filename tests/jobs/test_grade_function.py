@@ -115,7 +115,7 @@ def test_a_dry_run_makes_no_request_and_writes_nothing(tmp_path: Path) -> None:
 def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Path) -> None:
     table: list[tuple[dict[str, Any], str]] = [
         ({"judg": "m"}, "unknown setting 'judg'; did you mean 'judge'?"),
-        ({"concurrency": 0}, "concurrency is 0; input should be greater than or equal to 1"),
+        ({"concurrency": 0}, "concurrency is 0; must be greater than or equal to 1"),
         ({"concurrency": True}, "concurrency is True; expected a number, not true or false"),
         ({"aggregation": "majorty"}, "aggregation 'majorty' is unknown; did you mean 'majority'?"),
         ({"api_key_env": "sk-planted-0123456789abcdef"}, "api_key_env is not the name of an environment variable"),
@@ -171,7 +171,28 @@ def test_a_command_line_wins_over_the_config_file_and_both_over_the_defaults(
     assert "conf/bad.toml: unknown key 'judg'; did you mean 'judge'?" in told
     assert "conf/bad.toml: concurrency is 0; " in told
     assert run(["grade", "--config", "conf/grade.yaml", "--temperature", "nan"]) == 2
-    assert "--temperature is nan; input should be a finite number" in capsys.readouterr().err
+    assert "--temperature is nan; must be a finite number" in capsys.readouterr().err
+
+
+def test_a_required_argument_may_be_in_the_config_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "graded"
+    grade(TEXTS, rubric=RUBRIC, prompt="Why?", judge="builtin/offline", out=out)
+    (tmp_path / "select.toml").write_text('data = "graded"\nout = "selection"\nthreshold = 0.5\n')
+    assert run(["select", "--config", str(tmp_path / "select.toml")]) == 0
+    assert (tmp_path / "selection" / "decisions.jsonl").exists()
+    assert run(["select"]) == 2
+    assert "DATA is missing; pass it, or set 'data' in the file of --config" in capsys.readouterr().err
+
+
+def test_selecting_from_a_result_and_rewarding_agree_with_the_commands(tmp_path: Path) -> None:
+    result = grade(TEXTS, rubric=RUBRIC, prompt="Why?", judge="builtin/offline", out=tmp_path / "graded")
+    chosen = autorubric.select(result, out=tmp_path / "selection", threshold=0.5)
+    assert chosen.written is not None
+    assert (chosen.candidates, chosen.written.summary.answers) == (2, 1)
+    rewards = autorubric.reward(TEXTS, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "rewards")
+    assert [one.value for one in rewards] == [1.0, 0.0]
+    assert [found.rule for found in autorubric.lint(RUBRIC)] == ["criteria-count"]
+    assert autorubric.status(tmp_path / "graded").state == "completed"
 
 
 def test_the_function_is_a_name_of_the_package() -> None:

@@ -15,7 +15,7 @@ from autorubric.graders import CriterionGrader
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.request import Reply
-from autorubric.testing import LoopbackEndpoint, ScriptedModel, sized_replies
+from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel, sized_replies
 from tests.replies.roles import ROLES
 from tests.replies.shapes import TEXTS, Sent, replies
 
@@ -68,7 +68,7 @@ async def test_what_a_judge_of_all_leaves_open_is_asked_about_alone() -> None:
     model = ScriptedModel({"judge": [Reply(json.dumps(one)) for one in (first, second)]})
     report = await RUBRIC.grade("Hello.", CriterionGrader(judge=RubricJudge(model)))
     assert [found.final_verdict for found in report.report or []] == [CriterionVerdict.MET] * 2
-    assert [len(request.inputs["criteria"]) for request in model.requests] == [2, 1]
+    assert [len(PromptSections(request).criteria) for request in model.requests] == [2, 1]
 
 
 # Shape of the first candidate rubric; how often it is requested; whether the row becomes a rubric.

@@ -17,7 +17,7 @@ def test_the_examples_of_the_guide_run_one_after_the_other(capsys: pytest.Captur
         exec(compile(block, "docs/testing.md", "exec"), names)
     printed = capsys.readouterr().out
     assert printed.startswith("http://127.0.0.1:")
-    assert "80 words" in printed
+    assert "toddler" in printed
 
 
 def test_the_guide_lists_every_fault_and_no_other() -> None:

@@ -19,7 +19,7 @@ from autorubric import CriterionGrader
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
-from autorubric.testing import ScriptedModel
+from autorubric.testing import PromptSections, ScriptedModel
 from autorubric.training.adapters import openrlhf, trl, verifiers, verl
 from autorubric.training.adapters.http import HttpRewards
 from autorubric.training.queries import RubricQuery
@@ -35,9 +35,10 @@ UNMET = '{"explanation": "No.", "criterion_status": "UNMET"}'
 
 def says(request: Request) -> str | Failure:
     """A submission that holds 'right' is right, none is kind; on one that holds 'down' the judge fails."""
-    if "down" in request.inputs["submission"]:
+    shown = PromptSections(request)
+    if "down" in shown["submission"]:
         return Failure("server", "HTTP 503: overloaded")
-    right = request.inputs["criterion"].requirement == "Is right." and "right" in request.inputs["submission"]
+    right = shown["criterion"] == "Is right." and "right" in shown["submission"]
     return MET if right else UNMET
 
 
@@ -71,7 +72,7 @@ def test_raise_still_judges_and_logs_the_other_samples(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING, "autorubric.training"), pytest.raises(RewardFailed):
         rewards_now(source, [Sample("down", rubric), Sample("right", rubric)])
     assert len(caplog.records) == 1
-    assert sum(request.inputs["submission"] == "right" for request in model.requests) == 2
+    assert sum(PromptSections(request)["submission"] == "right" for request in model.requests) == 2
 
 
 @pytest.mark.parametrize(("ask_again", "expected"), [(0.0, 0.75), (3600.0, None)])

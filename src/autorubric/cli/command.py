@@ -18,7 +18,26 @@ from autorubric.settings import Flag, Settings, config_values, flag_for, kinds_i
 
 S = TypeVar("S", bound=Settings)
 
-_GROUPS = ("Input", "Judges", "Panel", "Scoring", "Endpoint", "Budget", "Run", "Output", "Options")
+_GROUPS = (
+    "Input",
+    "Models",
+    "Full profile",
+    "Mode",
+    "Statistics",
+    "Selection",
+    "Sampling",
+    "Judges",
+    "Panel",
+    "Scoring",
+    "Reward",
+    "Service",
+    "Rules",
+    "Endpoint",
+    "Budget",
+    "Run",
+    "Output",
+    "Options",
+)
 _CONFIG = Annotated[
     Path | None,
     typer.Option(
@@ -26,8 +45,11 @@ _CONFIG = Annotated[
         rich_help_panel="Options",
     ),
 ]  # fmt: skip
-_ONCE = ("--start-over",)
+_ONCE = ("--start-over", "--export-only")
 """Flags that a resumed run leaves out."""
+
+_ONCE_WITH_VALUE = ("--refresh",)
+"""Likewise, with their values."""
 
 
 def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Callable[..., int]]:
@@ -42,14 +64,16 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
 
     def built(carry_out: Callable[[S], int]) -> Callable[..., int]:
         def called(context: typer.Context, config: Path | None = None, **values: Any) -> int:
-            typed = {name: values[name] for name in values if _is_typed(context, name)}
+            typed = {name: values[name] for name in values if is_typed(context, name)}
             held = config_values(config, model) if config is not None else {}
 
             def named(name: str) -> str:
                 return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
 
             if "again" in model.model_fields:
-                held["again"] = command_again(context.obj or sys.argv[1:], without=_ONCE)
+                held["again"] = command_again(
+                    context.obj or sys.argv[1:], without=_ONCE, without_values=_ONCE_WITH_VALUE
+                )
             return carry_out(model.checked({**held, **typed}, named))
 
         flags = {name: flag.name for name, flag in model.flags().items()}
@@ -67,7 +91,8 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
     return built
 
 
-def _is_typed(context: typer.Context, name: str) -> bool:
+def is_typed(context: typer.Context, name: str) -> bool:
+    """Whether the command line names a parameter, also with its default value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -92,7 +117,6 @@ def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
     }
     if flag.argument:
         made = typer.Argument(**{**options, "metavar": flag.name})
-        default = ... if field.is_required() else default
     else:
         names = [f"{flag.name}/--no-{flag.name[2:]}" if kind is bool and field.default else flag.name]
         made = typer.Option(*names, *filter(None, [flag.short]), **options)
@@ -114,7 +138,7 @@ def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
     for plain in (bool, int, float):
         if plain in kinds and str not in kinds and Path not in kinds:
             return plain, False
-    return str, not flag.argument and _takes_several(annotation)
+    return str, flag.many or (not flag.argument and _takes_several(annotation))
 
 
 def _takes_several(annotation: Any) -> bool:

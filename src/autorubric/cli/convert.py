@@ -4,70 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+from autorubric.cli.command import command
+from autorubric.files import dump_json
+from autorubric.formats import FORMATS, Conversion
+from autorubric.jobs.convert import ConvertSettings
+from autorubric.jobs.convert import convert as converted
 
-from autorubric.errors import InputError
-
-if TYPE_CHECKING:
-    from autorubric.formats import Conversion
-
-_In = Annotated[Path | None, typer.Argument(metavar="IN", help="File to read; its ending says which kind.")]
-_Out = Annotated[Path | None, typer.Argument(metavar="OUT", help="File to write; its ending says which kind.")]
-_From = Annotated[str | None, typer.Option("--from", help="Format of IN; found out from its keys without it.")]
-_To = Annotated[str | None, typer.Option("--to", help="Format of OUT; --list shows all.")]
-_Polarity = Annotated[
-    str,
-    typer.Option(
-        help="What meeting a criterion of negative weight is in IN: met-is-bad (a fault, as here), met-is-good (it "
-        "becomes a demand), as-is (leave it), or audit (only look, write nothing)."
-    ),
-]
-_Against = Annotated[list[Path] | None, typer.Option("--against", help="Another split, to find shared questions.")]
-_Extras = Annotated[
-    str, typer.Option(help="What OUT has no place for: keep it under the key 'autorubric', or drop it.")
-]
-_Strict = Annotated[bool, typer.Option("--strict", help="Write nothing where anything would be lost.")]
-_Force = Annotated[bool, typer.Option("--force", help="Replace OUT where it is there with other content.")]
-_Json = Annotated[bool, typer.Option("--json", help="The report as JSON.")]
-_List = Annotated[bool, typer.Option("--list", help="List the formats and leave.")]
+_EXAMPLES = """
+autorubric convert final.jsonl rows.parquet --to verl
+autorubric convert final.jsonl --polarity audit
+"""
 
 
-def convert(
-    source: _In = None,
-    target: _Out = None,
-    from_: _From = None,
-    to: _To = None,
-    polarity: _Polarity = "as-is",
-    against: _Against = None,
-    extras: _Extras = "keep",
-    strict: _Strict = False,
-    force: _Force = False,
-    json: _Json = False,
-    list_: _List = False,
-) -> int:
-    """Convert rubric data between formats and say what is lost, worded against its sign, or asked twice."""
-    if list_:
-        print("\n".join(_formats()))
+@command(ConvertSettings, _EXAMPLES)
+def convert(settings: ConvertSettings) -> int:
+    """Convert rubric data between formats.
+
+    The report names what is lost, criteria whose wording contradicts the sign of their weight, and repeated
+    questions.
+    """
+    if settings.list_formats:
+        width = max(map(len, FORMATS))
+        for one in FORMATS.values():
+            print(f"{one.name:<{width}}  {one.title} ({', '.join(one.containers)})")
         return 0
-    if source is None:
-        raise InputError("there is no file to read; give IN, or --list to see the formats")
-    if target is None and polarity != "audit":
-        raise InputError("there is no file to write; give OUT, or --polarity audit to look and write nothing")
-    if extras not in ("keep", "drop"):
-        raise InputError(f"--extras {extras!r} is not one of keep, drop")
-    from autorubric.formats import Options
-    from autorubric.formats import convert as converted
-
-    options = Options(from_, polarity, tuple(against or ()), extras == "keep", strict, force)
-    done = converted(source, target, to, options)
-    if json:
-        from autorubric.files import dump_json
-
-        print(dump_json(report_values(done), 2))
-    else:
-        print("\n".join(report_lines(done, target)))
+    done = converted(settings)
+    target = None if settings.target is None else Path(settings.target)
+    print(dump_json(report_values(done), 2) if settings.as_json else "\n".join(report_lines(done, target)))
     return 0
 
 
@@ -165,10 +130,3 @@ def _counts(counts: Mapping[Any, int]) -> str:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 100 else line[:97] + "..."
-
-
-def _formats() -> Iterator[str]:
-    from autorubric.formats import FORMATS
-
-    width = max(map(len, FORMATS))
-    yield from (f"{one.name:<{width}}  {one.title} ({', '.join(one.containers)})" for one in FORMATS.values())

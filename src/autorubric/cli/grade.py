@@ -11,8 +11,8 @@ from autorubric.cli.event_loop import run
 from autorubric.cli.grading_report import print_estimate, print_grades
 from autorubric.cli.long_runs import KeyboardStop
 from autorubric.cli.progress import RunDisplay
-from autorubric.evaluation.result import EvalResult
 from autorubric.jobs.grade import GradeSettings, grade_async
+from autorubric.runs.result import EvalResult
 
 _EXAMPLES = """
 autorubric grade essays.json --judge openai/gpt-5.1 -o graded

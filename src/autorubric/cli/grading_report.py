@@ -12,9 +12,9 @@ from autorubric.core.counted import counted
 from autorubric.llm.failure_groups import FailureGroups
 
 if TYPE_CHECKING:
-    from autorubric.evaluation.estimate import ModelEstimate
-    from autorubric.evaluation.summary import EvaluationSummary
+    from autorubric.llm.call_estimate import ModelEstimate
     from autorubric.llm.records.accounts import Totals
+    from autorubric.runs.summary import EvaluationSummary
 
 _MOST_SHOWN = 5
 _MOST_GROUPS = 8

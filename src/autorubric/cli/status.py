@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+from autorubric.cli.command import command
+from autorubric.cli.cost_notes import cost_notes
+from autorubric.cli.progress import dollars, lasting, short
+from autorubric.files import dump_json
+from autorubric.jobs.status import StatusSettings
+from autorubric.jobs.status import status as status_of_run
+from autorubric.runs.status import RunStatus
 
-if TYPE_CHECKING:
-    from autorubric.runs.status import RunStatus
+_EXAMPLES = """
+autorubric status graded
+autorubric status graded --json
+"""
 
-_Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of any command.")]
-_Json = Annotated[bool, typer.Option("--json", help="Everything as JSON.")]
 
+@command(StatusSettings, _EXAMPLES)
+def status(settings: StatusSettings) -> int:
+    """Report the state of a run: done, failed, spent, time left.
 
-def status(run: _Run, json: _Json = False) -> int:
-    """Say how a run stands: done, failed and why, spent, pace, time left, and what to do next.
-
-    Reads only, so that it can be asked at any time, of a run under way as well as of one that died.
+    It only reads, so it can be run while the run goes on, and after it died.
     """
-    from autorubric.evaluation.standing import grading_standing
-    from autorubric.files import dump_json
-    from autorubric.runs.status import run_status
-    from autorubric.synthesis.standing import synthesis_standing
-
-    found = run_status(run, {"evaluation": grading_standing, "synthesis": synthesis_standing})
-    print(dump_json(found.to_dict(), indent=2) if json else "\n".join(lines_of(found)))
+    found = status_of_run(settings)
+    print(dump_json(found.to_dict(), indent=2) if settings.as_json else "\n".join(lines_of(found)))
     return 0
 
 
 def lines_of(found: RunStatus) -> Iterator[str]:
     """A status as a person reads it."""
-    from autorubric.cli.cost_notes import cost_notes
-    from autorubric.cli.progress import dollars, lasting, short
-
     holder = f" ({found.holder})" if found.holder else ""
     yield f"{found.directory}: {found.kind}, {found.state}{holder}"
     rows, done, failed, *_ = found.standing

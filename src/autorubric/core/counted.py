@@ -10,4 +10,4 @@ def counted(count: int, noun: str) -> str:
         >>> counted(2, "list item")
         '2 list items'
     """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

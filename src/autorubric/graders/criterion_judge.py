@@ -121,17 +121,12 @@ class _Sheet:
         if judge.options.few_shot is not None:
             examples.extend(self._examples(index, criterion))
         turns = self._beginning(kind).finish(**values)
-        inputs: dict[str, Any] = {"query": case.query, "submission": case.submission, "criterion": criterion}
-        if criterion.options is not None:
-            shown = self.shown(index)
-            inputs |= {"options": shown.labels, "values": shown.values}
         return Request(
             messages_of(turns),
             "judge",
             self._schema(kind),
             judge.draw,
             item=case.item,
-            inputs=inputs,
             copy=case.copy_of((index,)),
         )
 

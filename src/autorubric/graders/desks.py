@@ -16,8 +16,10 @@ from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
+from autorubric.llm.records.stores import Records
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.stores import NoRecords, Records, shared_ledger
+from autorubric.llm.records.stores import NoRecords
+from autorubric.llm.records.stores import shared_ledger
 
 MAX_IN_FLIGHT = 256
 """Calls in flight where nobody says, in Python as on the command line."""
@@ -77,7 +79,6 @@ class Desks:
     Args:
         recipe: how judges are made from models.
         limits: what may be spent.
-    from autorubric.llm.records.stores import NoRecords
         run_dir: where replies are recorded, other graders and processes included; None keeps the last ones in memory.
         ledger: an open ledger instead of `run_dir`.
     """

@@ -90,12 +90,6 @@ class ShownOptions:
         return tuple(" ".join(options[index].label.split()) for index in self.order)
 
     @cached_property
-    def values(self) -> tuple[float | None, ...]:
-        """What each option shown is worth; None for one that means "not applicable"."""
-        options = self.criterion.options or []
-        return tuple(None if options[index].na else options[index].value for index in self.order)
-
-    @cached_property
     def text(self) -> str:
         """One numbered line an option."""
         return "\n".join(f"{number}. {label}" for number, label in enumerate(self.labels, 1))

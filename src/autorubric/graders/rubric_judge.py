@@ -89,7 +89,6 @@ class RubricJudge:
             _rubric_schema(),
             self.draw,
             item=case.item,
-            inputs={"query": case.query, "submission": case.submission, "criteria": criteria},
             room=room_for(entries=len(criteria)),
             constrained=not template.wants_list,
             copy=case.copy_of(wanted),
@@ -205,7 +204,6 @@ def _shown_criterion(case: Case, index: int, shown: ShownOptions | None) -> dict
         "requirement": criterion.requirement,
         "pitfall": criterion.weight < 0,
         "options": shown.text if shown else None,
-        "values": shown.values if shown else None,
     }
 
 

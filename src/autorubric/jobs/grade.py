@@ -16,34 +16,34 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item_rows import ROLES
 from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable
 from autorubric.errors import InputError
-from autorubric.evaluation.estimate import REPLY_TOKENS, estimate
-from autorubric.evaluation.experiment import DATASET_FILE, ITEMS_FILE
-from autorubric.evaluation.plan import ExperimentPlan, coming_generation
-from autorubric.evaluation.result import EvalResult, EvalTimingStats
-from autorubric.evaluation.runner import run_experiment
-from autorubric.evaluation.tables import FORMATS, columns_with, result_rows, write_table
-from autorubric.evaluation.vote_columns import VoteColumns
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.grading_inputs import check_weighed, dataset_of, rubrics_in
 from autorubric.jobs.job import blocking, job
-from autorubric.jobs.judges import JudgeSettings, make_grader
-from autorubric.jobs.running import ResumableSettings
+from autorubric.jobs.judges import make_grader
+from autorubric.jobs.running import GradingSettings
 from autorubric.jobs.submissions import columns_named, labelled
 from autorubric.llm.attempt_log import attempt_log
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.runs.estimate import REPLY_TOKENS, estimate
+from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.plan import ExperimentPlan, coming_generation
 from autorubric.runs.progress import RunState
+from autorubric.runs.result import EvalResult, EvalTimingStats
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.run_ledger import LEDGER_FOLDER
+from autorubric.runs.runner import run_experiment
+from autorubric.runs.tables import FORMATS, VoteColumns, columns_with, result_rows, write_table
 from autorubric.settings import FileName, FileNames, Names, setting
 
 GradeData: TypeAlias = RubricDataset | Path | str | Sequence[str | DataItem]
 """A dataset, the file of one or of rows, or submissions as texts or items."""
 
 
-def _check_data(value: Any) -> Any:
+def check_data(value: Any) -> Any:
+    """What `data` was given, with text as a path; refuses what is none of `GradeData`."""
     if isinstance(value, str | Path):
         return Path(value)
     if isinstance(value, RubricDataset):
@@ -53,7 +53,8 @@ def _check_data(value: Any) -> Any:
     raise ValueError("expected a RubricDataset, a path, or a list of texts or DataItems")
 
 
-def _check_rubric(value: Any) -> Any:
+def check_rubric(value: Any) -> Any:
+    """A rubric, or its path."""
     if isinstance(value, str | Path | Rubric):
         return Path(value) if isinstance(value, str) else value
     raise ValueError(f"expected a Rubric or the path of one, got {type(value).__name__}")
@@ -80,10 +81,10 @@ def _check_formats(value: Any) -> Any:
     return names
 
 
-class GradeSettings(JudgeSettings, ResumableSettings):
+class GradeSettings(GradingSettings):
     """The settings of `autorubric.grade` and `autorubric grade`."""
 
-    data: Annotated[GradeData, PlainValidator(_check_data)] | None = setting(
+    data: Annotated[GradeData, PlainValidator(check_data)] | None = setting(
         None,
         "Dataset or rows: JSON, YAML, JSONL, CSV, Parquet, Arrow, a directory, or - for standard input.",
         flag="DATASET",
@@ -91,7 +92,7 @@ class GradeSettings(JudgeSettings, ResumableSettings):
         group="Input",
         reads=True,
     )
-    rubric: Annotated[Rubric | Path | str, PlainValidator(_check_rubric)] | None = setting(
+    rubric: Annotated[Rubric | Path | str, PlainValidator(check_rubric)] | None = setting(
         None, "Rubric file for all rows of DATASET or --submissions.", group="Input", reads=True
     )
     submissions: FileName | None = setting(

@@ -59,11 +59,12 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
     def decorate(function: Callable[[D, S], R]) -> Job[D, S, P, R]:
         fields = _ordered(model)
-        first = next(iter(fields))
+        first = next((name for name, field in fields.items() if flag_for(name, field).argument), None)
 
         def called(data: Any = None, /, **given: Any) -> Any:
             settings = _settings(model, first, data, given)
-            return function(getattr(settings, first), settings)
+            value: Any = None if first is None else getattr(settings, first)
+            return function(value, settings)
 
         async def awaited(data: Any = None, /, **given: Any) -> Any:
             return await called(data, **given)
@@ -98,12 +99,14 @@ def _ordered(model: Any) -> dict[str, FieldInfo]:
     return dict(sorted(fields.items(), key=lambda item: not flag_for(*item).argument))
 
 
-def _settings(model: Any, first: str, data: Any, given: dict[str, Any]) -> Any:
+def _settings(model: Any, first: str | None, data: Any, given: dict[str, Any]) -> Any:
     if isinstance(data, model):
         if not given:
             return data
         return model.checked({**{name: getattr(data, name) for name in data.model_fields_set}, **given})
     if data is not None:
+        if first is None:
+            raise ConfigError(f"expected keyword arguments or {model.__name__}, got {type(data).__name__}")
         if first in given:
             raise ConfigError(f"{first} is given twice, as the first argument and by name")
         given = {first: data, **given}
@@ -111,10 +114,16 @@ def _settings(model: Any, first: str, data: Any, given: dict[str, Any]) -> Any:
 
 
 def _signature(fields: dict[str, FieldInfo], function: Any) -> inspect.Signature:
-    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * (len(fields) - 1)
     parameters = [
-        inspect.Parameter(name, kind, default=field.default, annotation=field.annotation)
-        for (name, field), kind in zip(fields.items(), kinds, strict=True)
+        inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD
+            if flag_for(name, field).argument
+            else inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.is_required() else field.default,
+            annotation=field.annotation,
+        )
+        for name, field in fields.items()
     ]
     returned = inspect.signature(function).return_annotation
     return inspect.Signature(parameters, return_annotation=returned)

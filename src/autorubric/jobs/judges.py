@@ -214,9 +214,13 @@ _OF_JUDGES = (
 
 
 def make_grader(
-    settings: JudgeSettings, *, on_failure: OnFailure = "none", length_penalty: LengthPenalty | None = None
+    settings: JudgeSettings,
+    *,
+    on_failure: OnFailure = "none",
+    length_penalty: LengthPenalty | None = None,
+    run_dir: Path | None = None,
 ) -> CriterionGrader:
-    """The grader that the settings describe.
+    """The grader that the settings describe; with `run_dir` it records replies there by itself.
 
     Raises:
         ConfigError: a model, key, endpoint or price cannot be used; nothing was spent.
@@ -265,6 +269,8 @@ def make_grader(
         on_failure=on_failure,
         cannot_assess_config=abstention,
         length_penalty=length_penalty,
+        run_dir=run_dir,
+        prefix_first=settings.prefix_first,
     )
 
 

@@ -7,14 +7,17 @@ from typing import Self
 from pydantic import model_validator
 
 from autorubric.errors import ConfigError
+from autorubric.jobs.judges import JudgeSettings
 from autorubric.runs.progress import Progress, Stop
-from autorubric.settings import FileName, Settings, setting
+from autorubric.settings import FileName, NewDirectory, Settings, setting
 
 
 class RunSettings(Settings):
     """Where a run is kept, how it resumes, and what it logs."""
 
-    out: FileName = setting("run", "Run directory; the same command again resumes the run.", short="-o", group="Run")
+    out: NewDirectory = setting(
+        "run", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+    )
     wait: bool = setting(False, "Wait while another process works in the run directory.", group="Run")
     log_json: FileName | None = setting(
         None, "Append a line of JSON for each attempt to FILE; - for standard output.", metavar="FILE", group="Run"
@@ -39,3 +42,7 @@ class ResumableSettings(RunSettings):
     )
     dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
     share_equal: bool = setting(False, "Let equal submissions share replies.", group="Run")
+
+
+class GradingSettings(JudgeSettings, ResumableSettings):
+    """A resumable run that grades."""

@@ -1,7 +1,7 @@
 """The only network IO of the package: requests in, replies or failures out.
 
 `executor` asks (ledger first, within a `budget`), `model` is the seam to whatever answers, `request` holds what is
-asked and what comes back. `http/` makes an endpoint a model, `offline/` stands in for one, `records/` keeps every
+asked and what comes back. `http/` makes an endpoint a model, `records/` keeps every
 reply, `reading/` finds the value in one.
 """
 

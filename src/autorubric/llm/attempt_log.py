@@ -39,7 +39,7 @@ def attempt_log(path: Path | None, run: str = "", *, prompts: bool = False) -> I
 
     Example:
         >>> import asyncio, json, tempfile
-        >>> from autorubric.llm.offline import OfflineModel
+        >>> from autorubric.testing.offline import OfflineModel
         >>> from autorubric.llm.request import Request
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with attempt_log(Path(folder) / "calls.jsonl", "demo"):

@@ -49,7 +49,7 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
 
     Example:
         >>> import asyncio
-        >>> from autorubric.llm.offline import OfflineModel
+        >>> from autorubric.testing.offline import OfflineModel
         >>> seen = []
         >>> with watched_by(seen.append):
         ...     reply = asyncio.run(OfflineModel().complete(Request(messages=(), role="response")))

@@ -61,7 +61,6 @@ class Request:
         draw: which independent sample of the same question this is, from 0.
         reask: how often the same draw was asked before because its reply could not be read, from 0.
         item: the id of the record or dataset row that this is for.
-        inputs: the values the prompt was made from; never sent. Models that read no prose use them.
         max_tokens: completion tokens allowed instead of the model's own limit; None for the model's own. It is
             part of the ledger's key only where it is set.
         room: completion tokens that the reply needs, as far as the prompt tells; 0 where it does not.
@@ -78,7 +77,6 @@ class Request:
     draw: int = 0
     reask: int = 0
     item: str = ""
-    inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     max_tokens: int | None = None
     room: int = 0
     cut_off: int = 0

@@ -36,7 +36,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "judge_choice": {**_CRITERION, "options": _OPTIONS},
     "judge_rubric": {
         "examples": _EXAMPLES,
-        "criteria": [{"id": "c0", "requirement": "Is brief.", "pitfall": True, "options": _OPTIONS, "values": ()}],
+        "criteria": [{"id": "c0", "requirement": "Is brief.", "pitfall": True, "options": _OPTIONS}],
     },
 }
 

@@ -1,1 +1,1 @@
-"""A run directory: its manifest, and what is shown while a run is under way."""
+"""A run: its directory, ledger and manifest, a dataset on its way through a grader, and what came of it."""

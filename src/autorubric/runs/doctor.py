@@ -13,13 +13,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric import __version__
 from autorubric.llm.http.providers import AZURE_KEY, list_providers
 from autorubric.llm.records.lock import find_filesystem
-from autorubric.runs.finding import Finding
 from autorubric.system.files import open_file_limits
 
 _OPTIONAL = {
@@ -167,3 +168,23 @@ def _writing(path: Path) -> tuple[float, float]:
         os.fsync(file.fileno())
         speed = (_MEGABYTES << 20) / (time.perf_counter() - started)
     return speed, statistics.median(waits)
+
+
+Verdict: TypeAlias = Literal["ok", "note", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        subject: what.
+        value: what was found.
+        verdict: `ok`, `note` (works, but worth knowing) or `problem`.
+        advice: what to do about it, or what it means.
+    """
+
+    subject: str
+    value: str
+    verdict: Verdict = "ok"
+    advice: str = ""

@@ -13,7 +13,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.providers import Endpoint, resolve
 from autorubric.llm.request import CallError, Message, Request
-from autorubric.runs.finding import Finding
+from autorubric.runs.doctor import Finding
 
 if TYPE_CHECKING:
     import aiohttp

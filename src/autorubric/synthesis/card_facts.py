@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autorubric.lint.languages import spoken
+from autorubric.linting.languages import spoken
 
 _OTHERS = ("pitfalls_left_out", "rejected", "rewritten")
 OUTCOMES = ("kept", "rewrite", "rejected", "undecided")

@@ -12,6 +12,7 @@ from autorubric.testing.endpoint import (
 )
 from autorubric.testing.faults import FAULTS, Fault, FaultPlan
 from autorubric.testing.latency import Latency
+from autorubric.testing.prompt_sections import PromptSections
 from autorubric.testing.scripted import ScriptedModel
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Latency",
     "LoopbackEndpoint",
     "LoopbackProcess",
+    "PromptSections",
     "RateWindow",
     "Received",
     "ScriptedModel",

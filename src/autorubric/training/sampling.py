@@ -33,8 +33,7 @@ def sample_request(query: RubricQuery, draw: int, generation: int = 0) -> Reques
         ('Why?', 2, 'q1')
     """
     turns = tuple(Message(turn["role"], turn["content"]) for turn in query.turns)  # type: ignore[arg-type]
-    inputs = {"query": query.text}
-    return Request(turns, ROLE, draw=draw + generation * DRAWS_A_GENERATION, item=query.id, inputs=inputs)
+    return Request(turns, ROLE, draw=draw + generation * DRAWS_A_GENERATION, item=query.id)
 
 
 @dataclass

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autorubric.evaluation.items_file import read_items
-from autorubric.evaluation.report_json import report_from
 from autorubric.files import write_atomically
+from autorubric.runs.items_file import read_items, report_from
 from autorubric.training.export import Kept, write_training_files
 from autorubric.training.queries import RubricQuery
 from autorubric.training.score_spread import Offer, offers

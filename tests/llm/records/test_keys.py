@@ -107,7 +107,7 @@ def test_endpoint_model_and_parameters_change_the_key(other: Named) -> None:
 
 
 def test_where_a_request_belongs_does_not_change_the_key() -> None:
-    elsewhere = replace(REQUEST, role="augment", item="q9", inputs={"query": "Is it so?"})
+    elsewhere = replace(REQUEST, role="augment", item="q9")
     assert request_key(MODEL, elsewhere) == request_key(MODEL, REQUEST)
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.gating import package_gate_prompts
 from autorubric.synthesis.candidate import Candidate, Pool
-from autorubric.synthesis.gates import disputes_in, read_rewrites, rewrite_request
+from autorubric.synthesis.rewriting import find_disputes, read_rewrites, rewrite_request
+from autorubric.testing.prompt_sections import PromptSections
 
 TONE = Candidate("e1.1", "Tone", "Has a good tone.", 4, "evolved", 1, models=("evolver",))
 FAULT = Candidate("m2", "Frightens", "Frightens the reader.", -6)
@@ -20,26 +22,27 @@ POOL = Pool(
 
 
 def test_the_rewriter_sees_what_judges_split_on_and_no_other_response() -> None:
-    request = rewrite_request(package_gate_prompts(), "Write to Ann.", disputes_in([TONE], POOL), POOL.responses)
+    request = rewrite_request(package_gate_prompts(), "Write to Ann.", find_disputes([TONE], POOL), POOL.responses)
     assert request.role == "rewrite"
-    assert request.inputs["answers"] == ["Second text.", "Third text.", "Fourth text."]
-    (dispute,) = request.inputs["disputes"]
-    assert [split["answer"] for split in dispute["splits"]] == [1, 2, 3]
-    assert dispute["splits"][0]["said"] == [{"verdict": "MET", "reason": ""}, {"verdict": "UNMET", "reason": ""}]
+    assert PromptSections(request).numbered("answer") == ["Second text.", "Third text.", "Fourth text."]
+    shown = PromptSections(request).text
+    assert re.findall(r"^On answer (\d)", shown, re.M) == ["1", "2", "3"]
+    assert "On answer 1:\n- a judge said MET\n- a judge said UNMET\n" in shown
     assert "First text." not in request.messages[-1].content
 
 
 def test_two_disputes_share_the_responses_they_are_about() -> None:
-    request = rewrite_request(package_gate_prompts(), "Why?", disputes_in([TONE, FAULT], POOL), POOL.responses)
-    assert request.inputs["answers"] == list(POOL.responses[1:])
-    shown = [[split["answer"] for split in dispute["splits"]] for dispute in request.inputs["disputes"]]
-    assert shown == [[1, 2, 3], [1, 3, 4]]
-    assert request.inputs["disputes"][1]["pitfall"]
+    request = rewrite_request(package_gate_prompts(), "Why?", find_disputes([TONE, FAULT], POOL), POOL.responses)
+    assert PromptSections(request).numbered("answer") == list(POOL.responses[1:])
+    text = PromptSections(request).text
+    assert re.findall(r"^On answer (\d)", text, re.M) == ["1", "2", "3", "1", "3", "4"]
+    assert f"{FAULT.id}, a pitfall:" in text
+    assert f"{TONE.id}:" in text
 
 
 def test_the_reasons_of_the_judges_go_along_where_they_are_known() -> None:
     reasons = {"e1.1": (("", "Warm.", "Cold.", "", None), ("", "Stiff.", None, "", ""))}
-    (dispute,) = disputes_in([TONE], POOL, reasons)
+    (dispute,) = find_disputes([TONE], POOL, reasons)
     assert dispute.splits[0] == (1, ((True, "Warm."), (False, "Stiff.")))
     assert dispute.splits[1] == (2, ((False, "Cold."), (True, "")))
 

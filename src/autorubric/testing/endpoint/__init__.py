@@ -1,12 +1,10 @@
 """A real HTTP server on this machine that speaks chat completions."""
 
-from autorubric.testing.endpoint.counts import Counts
-from autorubric.testing.endpoint.limits import TokenLimits
+from autorubric.testing.endpoint.limits import RateWindow, TokenLimits
 from autorubric.testing.endpoint.process import LoopbackProcess
 from autorubric.testing.endpoint.replies import Replier, sized_replies
 from autorubric.testing.endpoint.server import LoopbackEndpoint
-from autorubric.testing.endpoint.service import Received
-from autorubric.testing.endpoint.windows import RateWindow
+from autorubric.testing.endpoint.service import Counts, Received
 
 __all__ = [
     "Counts",

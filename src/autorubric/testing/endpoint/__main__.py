@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from autorubric.errors import ConfigError
 from autorubric.system.signals import ending_heard
+from autorubric.testing.endpoint.limits import RateWindow
 from autorubric.testing.endpoint.replies import sized_replies
 from autorubric.testing.endpoint.server import LoopbackEndpoint
-from autorubric.testing.endpoint.windows import RateWindow
 
 
 def _parser() -> argparse.ArgumentParser:

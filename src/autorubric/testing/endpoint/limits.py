@@ -1,12 +1,19 @@
-"""Limits on tokens as servers keep them: replies are cut off, and limits that are too high are refused."""
+"""Limits as providers set them: tokens of a call, requests and tokens in a window, and a prefix cache."""
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
+from autorubric.errors import ConfigError
 from autorubric.testing.completion import CHARS_A_TOKEN, Completion, estimated_tokens
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+_BLOCK_TOKENS = 16
+_BLOCK_CHARACTERS = _BLOCK_TOKENS * CHARS_A_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +65,174 @@ class TokenLimits:
 def _limit(body: Mapping[str, Any]) -> int | None:
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class RateWindow:
+    """How many requests and tokens an endpoint takes in each window of time; more gets a 429.
+
+    Attributes:
+        requests: most in a window; None for no limit.
+        tokens: most in a window, prompts and `max_tokens` together; None for no limit.
+        seconds: the length of the window.
+        kind: `fixed` windows follow each other, a `sliding` one always ends now.
+        retry_after: whether a 429 says after how many whole seconds to come back.
+        ratelimit_headers: whether every answer has OpenAI's `x-ratelimit-*` headers.
+
+    Raises:
+        ConfigError: a window or a limit that is not positive, or an unknown kind.
+
+    Example:
+        >>> window = RateWindow(requests=1, seconds=10.0, ratelimit_headers=True).opened()
+        >>> window.admit(0.0, tokens=5)[1][1:]
+        (('x-ratelimit-remaining-requests', '0'), ('x-ratelimit-reset-requests', '10s'))
+        >>> window.admit(4.0, tokens=5)[0]
+        6.0
+    """
+
+    requests: int | None = None
+    tokens: int | None = None
+    seconds: float = 60.0
+    kind: Literal["fixed", "sliding"] = "fixed"
+    retry_after: bool = False
+    ratelimit_headers: bool = False
+
+    def __post_init__(self) -> None:
+        numbers = [n for n in (self.requests, self.tokens, self.seconds) if n is not None]
+        if min(numbers) <= 0 or not all(map(math.isfinite, numbers)) or self.kind not in ("fixed", "sliding"):
+            raise ConfigError(f"{self} has a limit or a length that is not positive, or is not fixed or sliding")
+
+    def opened(self) -> OpenWindow:
+        """A window in which nothing was taken yet."""
+        return OpenWindow(self)
+
+
+@dataclass(slots=True)
+class OpenWindow:
+    """What was taken of a window."""
+
+    limits: RateWindow
+    _taken: deque[tuple[float, int]] = field(default_factory=deque)  # when, and how many tokens
+    _tokens: int = 0
+    _start: float | None = None
+
+    def admit(self, now: float, tokens: int) -> tuple[float, Headers]:
+        """Seconds until there is room for a request of so many tokens, and headers; 0 takes the room."""
+        self._forget(now)
+        limits = self.limits
+        full = limits.requests is not None and len(self._taken) >= limits.requests
+        full |= limits.tokens is not None and self._tokens + tokens > limits.tokens
+        reset = self._reset(now) if self._taken else limits.seconds
+        wait = max(reset, 1e-3) if full else 0.0
+        if not full:
+            self._taken.append((now, tokens))
+            self._tokens += tokens
+        return wait, self._headers(reset, wait)
+
+    def _forget(self, now: float) -> None:
+        if self.limits.kind == "sliding":
+            start = now - self.limits.seconds
+        else:
+            if self._start is None:
+                self._start = now
+            self._start += (now - self._start) // self.limits.seconds * self.limits.seconds
+            start = math.nextafter(self._start, -math.inf)
+        while self._taken and self._taken[0][0] <= start:
+            self._tokens -= self._taken.popleft()[1]
+
+    def _reset(self, now: float) -> float:
+        """Seconds until something comes back."""
+        start = self._taken[0][0] if self.limits.kind == "sliding" else self._start
+        assert start is not None
+        return start + self.limits.seconds - now
+
+    def _headers(self, reset: float, wait: float) -> Headers:
+        headers: list[tuple[str, str]] = []
+        if wait and self.limits.retry_after:
+            headers.append(("Retry-After", str(math.ceil(wait))))
+        if self.limits.ratelimit_headers:
+            left = (
+                (self.limits.requests, len(self._taken), "requests"),
+                (self.limits.tokens, self._tokens, "tokens"),
+            )
+            for limit, taken, unit in left:
+                if limit is not None:
+                    headers.append((f"x-ratelimit-limit-{unit}", str(limit)))
+                    headers.append((f"x-ratelimit-remaining-{unit}", str(limit - taken)))
+                    headers.append((f"x-ratelimit-reset-{unit}", _span(reset)))
+        return tuple(headers)
+
+
+def _span(seconds: float) -> str:
+    """A time as OpenAI writes it: `20ms`, `1.5s`, `1m30s`."""
+    if seconds < 1:
+        return f"{math.ceil(1000 * seconds)}ms"
+    minutes, rest = divmod(seconds, 60)
+    return (f"{minutes:.0f}m" if minutes else "") + f"{rest:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+class TokenBucket:
+    """A hard limit on requests a second, with a burst of a tenth of a second's worth, at least one.
+
+    Example:
+        >>> bucket = TokenBucket(10.0)
+        >>> bucket.wait(now=0.0), bucket.wait(now=0.0), bucket.wait(now=0.1)
+        (0.0, 0.1, 0.0)
+    """
+
+    def __init__(self, per_second: float) -> None:
+        self._rate = per_second
+        self._burst = max(1.0, per_second / 10)
+        self._tokens = self._burst
+        self._last: float | None = None
+
+    def wait(self, now: float) -> float:
+        """Seconds until there is room for this request; 0 lets it pass and takes the room."""
+        elapsed = 0.0 if self._last is None else now - self._last
+        self._last = now
+        self._tokens = min(self._burst, self._tokens + elapsed * self._rate)
+        if self._tokens >= 1 - 1e-9:
+            self._tokens -= 1
+            return 0.0
+        return (1 - self._tokens) / self._rate
+
+
+class PrefixCache:
+    """How many tokens of a prompt a server with prefix caching would not compute again.
+
+    Only whole blocks are shared, and a block can be found only after the call that computed it: calls that
+    start together do not help each other. Nothing is ever evicted.
+
+    Example:
+        >>> cache = PrefixCache()
+        >>> cache.cached_tokens("x" * 200)
+        0
+        >>> cache.store("x" * 200)
+        >>> cache.cached_tokens("x" * 200 + "y")  # 200 characters hold three whole blocks of 64
+        48
+    """
+
+    def __init__(self) -> None:
+        self._blocks: set[int] = set()
+
+    def cached_tokens(self, prompt: str) -> int:
+        """Tokens at the start of `prompt` whose blocks are known."""
+        found = 0
+        for key in _block_keys(prompt):
+            if key not in self._blocks:
+                break
+            found += 1
+        return min(found * _BLOCK_TOKENS, estimated_tokens(len(prompt)))
+
+    def store(self, prompt: str) -> None:
+        """Make every whole block of `prompt` known."""
+        self._blocks.update(_block_keys(prompt))
+
+
+def _block_keys(prompt: str) -> list[int]:
+    keys: list[int] = []
+    key = 0
+    for start in range(0, len(prompt) - _BLOCK_CHARACTERS + 1, _BLOCK_CHARACTERS):
+        key = hash((key, prompt[start : start + _BLOCK_CHARACTERS]))
+        keys.append(key)
+    return keys

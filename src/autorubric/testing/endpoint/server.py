@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Thread
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from autorubric.testing.endpoint.connection import Connection
-from autorubric.testing.endpoint.counts import Counts
-from autorubric.testing.endpoint.limits import TokenLimits
+from autorubric.system.files import reset_on_close
+from autorubric.testing.endpoint.limits import RateWindow, TokenLimits
 from autorubric.testing.endpoint.replies import Replier, sized_replies
-from autorubric.testing.endpoint.service import Behaviour, Received, Service
-from autorubric.testing.endpoint.windows import RateWindow
+from autorubric.testing.endpoint.service import Behaviour, Counts, Outcome, Received, Service
 from autorubric.testing.faults import FaultPlan, Faults, fault_plan
 from autorubric.testing.latency import Latency
 
+if TYPE_CHECKING:
+    from aiohttp import web
+
 _HOST = "127.0.0.1"
+_LARGEST_BODY = 256 * 2**20
+_PIECE = b"a" * 2**16
+_HUGE_PIECES = 200 * 2**20 // len(_PIECE)
 
 
 @dataclass(kw_only=True)
@@ -88,8 +94,8 @@ class LoopbackEndpoint:
             limits=self.limits,
         )
         self._service = Service(behaviour, self.keep)
-        self._connections: set[Connection] = set()
-        self._server: asyncio.Server | None = None
+        self._runner: web.AppRunner | None = None
+        self._in_flight: list[asyncio.WriteTransport] = []
 
     @property
     def url(self) -> str:
@@ -113,24 +119,54 @@ class LoopbackEndpoint:
 
     async def start(self) -> None:
         """Listen; from here on `port` is the real one."""
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            lambda: Connection(self._service, self._connections), _HOST, self.port, backlog=4096
+        from aiohttp import web
+
+        app = web.Application(client_max_size=_LARGEST_BODY)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        # What clients send to a test server is theirs to see, not ours to log.
+        quiet = logging.Logger("loopback", logging.CRITICAL + 1)
+        self._runner = web.AppRunner(
+            app,
+            handler_cancellation=True,
+            shutdown_timeout=0.0,
+            keepalive_timeout=3600.0,
+            access_log=None,
+            logger=quiet,
         )
-        self._server = server
-        self.port = self._service.port = server.sockets[0].getsockname()[1]
+        await self._runner.setup()
+        await web.TCPSite(self._runner, _HOST, self.port, backlog=4096).start()
+        self.port = self._service.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
         """Stop listening and drop every connection, answered or not."""
-        if self._server is None:
-            return
-        self._server.close()
-        for connection in tuple(self._connections):
-            connection.abort()
-        while self._connections:
-            await asyncio.sleep(0)
-        await self._server.wait_closed()
-        self._server = None
+        if self._runner is not None:
+            for transport in self._in_flight:
+                transport.abort()
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request, and record whether the last byte of the answer left."""
+        lines = [f"{request.method} {request.path_qs} HTTP/1.1".encode(), *map(b": ".join, request.raw_headers)]
+        body, transport = await request.read(), request.transport
+        if transport is None:
+            raise ConnectionResetError("the client is gone")
+        outcome = self._service.answer(request.method, request.path, body, b"\r\n".join(lines))
+        sent = False
+        self._in_flight.append(transport)
+        transport.set_write_buffer_limits(high=0)  # so that a drained buffer is an empty one
+        try:
+            if outcome.delay > 0:
+                await asyncio.sleep(outcome.delay)
+            if outcome.action == "answer":
+                response: web.StreamResponse = await _send(request, outcome)
+                sent = True
+            else:
+                response = await _break(request, outcome)
+        finally:
+            self._in_flight.remove(transport)
+            self._service.finish(outcome, sent=sent)
+        return response
 
     async def __aenter__(self) -> LoopbackEndpoint:
         await self.start()
@@ -155,3 +191,42 @@ class LoopbackEndpoint:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             loop.close()
+
+
+async def _send(request: web.Request, outcome: Outcome) -> web.Response:
+    """Send an answer; returns when its last byte has left."""
+    from aiohttp import web
+
+    answer = web.Response(status=outcome.status, body=outcome.body, headers=_headers(outcome))
+    await answer.prepare(request)
+    await answer.write_eof()
+    return answer
+
+
+async def _break(request: web.Request, outcome: Outcome) -> web.StreamResponse:
+    """Do what a fault of the connection does in place of an answer."""
+    from aiohttp import web
+
+    transport = request.transport
+    response = web.StreamResponse(status=outcome.status, headers=_headers(outcome))
+    if transport is None or outcome.action == "hang":
+        await asyncio.Event().wait()  # until the client gives up
+    elif outcome.action == "reset":
+        reset_on_close(transport.get_extra_info("socket"))
+        transport.abort()
+    elif outcome.action == "cut":
+        response.content_length = len(outcome.body)
+        await response.prepare(request)
+        await response.write(outcome.body[: len(outcome.body) // 2])
+        transport.close()
+    else:  # endless or huge
+        response.content_length = _HUGE_PIECES * len(_PIECE) if outcome.action == "huge" else None
+        await response.prepare(request)
+        for _ in range(_HUGE_PIECES):
+            await response.write(_PIECE)
+            await asyncio.sleep(0.01 if outcome.action == "endless" else 0)
+    return response
+
+
+def _headers(outcome: Outcome) -> dict[str, str]:
+    return {"Content-Type": "application/json", **dict(outcome.headers)}

@@ -5,23 +5,82 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import deque
-from dataclasses import dataclass, replace
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from random import Random
 from typing import Any
 
 from autorubric.testing.completion import Completion, envelope, estimated_tokens, prompt_text
-from autorubric.testing.endpoint.counts import Counts
-from autorubric.testing.endpoint.http import HttpRequest
-from autorubric.testing.endpoint.limits import TokenLimits
-from autorubric.testing.endpoint.prefix_cache import PrefixCache
+from autorubric.testing.endpoint.limits import Headers, PrefixCache, RateWindow, TokenBucket, TokenLimits
 from autorubric.testing.endpoint.replies import Replier
-from autorubric.testing.endpoint.windows import Headers, RateWindow
 from autorubric.testing.faults import FAULTS, Action, Fault, FaultPlan, error_body, unsupported
 from autorubric.testing.latency import Latency
 
 _ELSEWHERE = "/__elsewhere"
+
+
+@dataclass
+class Counts:
+    """The endpoint's own books.
+
+    Attributes:
+        requests: chat completions asked for, the failed and unanswered ones included.
+        by_status: answers sent, by HTTP status.
+        by_fault: faults met, by name.
+        calls_by_body: for each distinct request body (a digest of its bytes), how many answers with status
+            200 were sent to the last byte.
+        in_flight: requests that wait for their answer now.
+        max_in_flight: the most that ever waited at once.
+        prompt_tokens: tokens of all completed requests, cached ones included.
+        cached_tokens: how many of them came from the simulated prefix cache.
+        completion_tokens: tokens of all completed answers.
+        elsewhere: requests that followed a redirect to the other host.
+        elsewhere_with_key: how many of those carried an Authorization header there.
+    """
+
+    requests: int = 0
+    by_status: Counter[int] = field(default_factory=Counter)
+    by_fault: Counter[str] = field(default_factory=Counter)
+    calls_by_body: Counter[str] = field(default_factory=Counter)
+    in_flight: int = 0
+    max_in_flight: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    elsewhere: int = 0
+    elsewhere_with_key: int = 0
+
+    def arrive(self) -> None:
+        """Book a request for a completion."""
+        self.requests += 1
+        self.in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+
+    def summary(self) -> dict[str, Any]:
+        """The counts as JSON values; bodies only as how many there were and how often one was repeated.
+
+        Example:
+            >>> Counts(calls_by_body=Counter({"a": 1, "b": 3})).summary()["repeated_calls"]
+            2
+        """
+        completed = self.calls_by_body.total()
+        return {
+            "requests": self.requests,
+            "by_status": {str(status): count for status, count in sorted(self.by_status.items())},
+            "by_fault": dict(sorted(self.by_fault.items())),
+            "completed_calls": completed,
+            "distinct_bodies": len(self.calls_by_body),
+            "repeated_calls": completed - len(self.calls_by_body),
+            "in_flight": self.in_flight,
+            "max_in_flight": self.max_in_flight,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "computed_tokens": self.prompt_tokens - self.cached_tokens,
+            "completion_tokens": self.completion_tokens,
+            "elsewhere": self.elsewhere,
+            "elsewhere_with_key": self.elsewhere_with_key,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +144,6 @@ class Outcome:
     tokens: tuple[int, int, int] = (0, 0, 0)
 
 
-class TokenBucket:
-    """A hard limit on requests a second, with a burst of a tenth of a second's worth, at least one.
-
-    Example:
-        >>> bucket = TokenBucket(10.0)
-        >>> bucket.wait(now=0.0), bucket.wait(now=0.0), bucket.wait(now=0.1)
-        (0.0, 0.1, 0.0)
-    """
-
-    def __init__(self, per_second: float) -> None:
-        self._rate = per_second
-        self._burst = max(1.0, per_second / 10)
-        self._tokens = self._burst
-        self._last: float | None = None
-
-    def wait(self, now: float) -> float:
-        """Seconds until there is room for this request; 0 lets it pass and takes the room."""
-        elapsed = 0.0 if self._last is None else now - self._last
-        self._last = now
-        self._tokens = min(self._burst, self._tokens + elapsed * self._rate)
-        if self._tokens >= 1 - 1e-9:
-            self._tokens -= 1
-            return 0.0
-        return (1 - self._tokens) / self._rate
-
-
 class Service:
     """Answers requests by its behaviour and keeps the books."""
 
@@ -126,23 +159,22 @@ class Service:
         self._cache = PrefixCache() if behaviour.prefix_cache else None
         self._rejections = [(parameter, unsupported(parameter)) for parameter in behaviour.rejects]
 
-    def answer(self, request: HttpRequest) -> Outcome:
-        """What this request gets."""
-        path = request.path
+    def answer(self, method: str, path: str, body: bytes, head: bytes) -> Outcome:
+        """What a request gets; `head` is its request line and headers."""
         if path.startswith(_ELSEWHERE):
             self.counts.elsewhere += 1
-            self.counts.elsewhere_with_key += bool(request.authorization)
+            self.counts.elsewhere_with_key += "authorization" in Received({}, head).headers
             return Outcome(404, error_body("You have been redirected.", "invalid_request_error"))
-        if request.method == "POST" and path.endswith("/chat/completions"):
-            return self._completion(request)
-        if request.method == "GET" and path.endswith("/models"):
+        if method == "POST" and path.endswith("/chat/completions"):
+            return self._completion(body, head)
+        if method == "GET" and path.endswith("/models"):
             models = [{"id": name, "object": "model"} for name in self._behaviour.models]
             return Outcome(200, json.dumps({"object": "list", "data": models}).encode())
         if path == "/__stats":
             return Outcome(200, json.dumps(self.counts.summary()).encode())
         if path == "/__calls":
             return Outcome(200, json.dumps(self.counts.calls_by_body).encode())
-        return Outcome(404, error_body(f"Unknown request: {request.method} {path}", "invalid_request_error"))
+        return Outcome(404, error_body(f"Unknown request: {method} {path}", "invalid_request_error"))
 
     def finish(self, outcome: Outcome, *, sent: bool) -> None:
         """Book the end of a request for a completion."""
@@ -162,21 +194,21 @@ class Service:
             if self._cache is not None:
                 self._cache.store(outcome.prompt)
 
-    def _completion(self, request: HttpRequest) -> Outcome:
+    def _completion(self, data: bytes, head: bytes) -> Outcome:
         index = self.counts.requests
         self.counts.arrive()
-        digest = blake2b(request.body, digest_size=16).hexdigest()
+        digest = blake2b(data, digest_size=16).hexdigest()
         key = self._behaviour.key
-        if key is not None and request.authorization != f"Bearer {key}":
+        if key is not None and Received({}, head).headers.get("authorization") != f"Bearer {key}":
             return self._failed(FAULTS["401"], digest, delay=0.0)
-        body = _chat_body(request.body)
+        body = _chat_body(data)
         refused, headers = self._admission(body)
         if refused:
             return Outcome(429, FAULTS["429"].body or b"", headers, digest=digest)
         if body is None:
             problem = error_body("The body is not a JSON object with a list 'messages'.", "invalid_request_error")
             return Outcome(400, problem, digest=digest)
-        outcome = self._accepted(body, request.head, index, digest)
+        outcome = self._accepted(body, head, index, digest)
         return replace(outcome, headers=(*outcome.headers, *headers)) if headers else outcome
 
     def _admission(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:

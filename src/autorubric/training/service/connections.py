@@ -110,7 +110,7 @@ def affordable_connections() -> int:
 
 
 async def serve_connections(
-    handle: Handle, listening: socket.socket, grace: float, started: Callable[[], None]
+    handle: Handle, listening: socket.socket, grace: float, started: Callable[[], object]
 ) -> None:
     """Answer requests until SIGTERM or Ctrl-C, then give open ones `grace` seconds; a second signal ends them.
 

@@ -60,7 +60,7 @@ async def serve_rewards(
     grader: CriterionGrader,
     rule: RewardRule = DEFAULT_RULE,
     second: SecondJudge | None = None,
-    announce: Callable[[str], None] = print,
+    announce: Callable[[str], object] = print,
 ) -> RewardDesk:
     """Serve until SIGTERM or Ctrl-C; then answer what is open, and return the desk with what it did.
 

@@ -1,0 +1,98 @@
+"""Names of the published AutoRubric package that are not names of this product's own.
+
+They can be imported from `autorubric` as well, which finds them here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autorubric.core.criterion import CANONICAL_NA_OPTION as CANONICAL_NA_OPTION
+    from autorubric.core.judgment_schemas import CriterionJudgment as CriterionJudgment
+    from autorubric.core.judgment_schemas import MultiChoiceJudgment as MultiChoiceJudgment
+    from autorubric.core.submission import ThinkingOutputDict as ThinkingOutputDict
+    from autorubric.core.submission import ToGradeInput as ToGradeInput
+    from autorubric.core.usage import TokenUsage as TokenUsage
+    from autorubric.core.verdict import CannotAssessConfig as CannotAssessConfig
+    from autorubric.core.verdict import CannotAssessStrategy as CannotAssessStrategy
+    from autorubric.core.votes import AggregatedMultiChoiceVerdict as AggregatedMultiChoiceVerdict
+    from autorubric.core.votes import JudgeVote as JudgeVote
+    from autorubric.core.votes import MultiChoiceJudgeVote as MultiChoiceJudgeVote
+    from autorubric.core.votes import MultiChoiceVerdict as MultiChoiceVerdict
+    from autorubric.graders.assembly import EscalationConfig as EscalationConfig
+    from autorubric.graders.few_shot import FewShotConfig as FewShotConfig
+    from autorubric.graders.few_shot import FewShotExample as FewShotExample
+    from autorubric.graders.grader import Grader as Grader
+    from autorubric.llm.config import ThinkingConfig as ThinkingConfig
+    from autorubric.llm.config import ThinkingLevel as ThinkingLevel
+    from autorubric.metrics import BiasResult as BiasResult
+    from autorubric.metrics import BootstrapResult as BootstrapResult
+    from autorubric.metrics import BootstrapResults as BootstrapResults
+    from autorubric.metrics import ConfidenceInterval as ConfidenceInterval
+    from autorubric.metrics import CorrelationResult as CorrelationResult
+    from autorubric.metrics import CriterionMetrics as CriterionMetrics
+    from autorubric.metrics import DistributionResult as DistributionResult
+    from autorubric.metrics import EMDResult as EMDResult
+    from autorubric.metrics import JudgeMetrics as JudgeMetrics
+    from autorubric.metrics import KSTestResult as KSTestResult
+    from autorubric.metrics import MetricsResult as MetricsResult
+    from autorubric.metrics import compute_metrics as compute_metrics
+    from autorubric.metrics import earth_movers_distance as earth_movers_distance
+    from autorubric.metrics import extract_verdicts_from_report as extract_verdicts_from_report
+    from autorubric.metrics import filter_cannot_assess as filter_cannot_assess
+    from autorubric.metrics import ks_test as ks_test
+    from autorubric.metrics import score_distribution as score_distribution
+    from autorubric.metrics import systematic_bias as systematic_bias
+    from autorubric.metrics import verdict_to_binary as verdict_to_binary
+    from autorubric.metrics import verdict_to_string as verdict_to_string
+    from autorubric.metrics import wasserstein_distance as wasserstein_distance
+    from autorubric.metrics.compare import JudgeComparison as JudgeComparison
+    from autorubric.metrics.compare import compare_judges as compare_judges
+    from autorubric.runs.config import EvalConfig as EvalConfig
+    from autorubric.runs.experiment import ExperimentManifest as ExperimentManifest
+    from autorubric.runs.fill import fill_ground_truth as fill_ground_truth
+    from autorubric.runs.fill import fill_ground_truth_sync as fill_ground_truth_sync
+    from autorubric.runs.result import EvalTimingStats as EvalTimingStats
+    from autorubric.runs.runner import EvalRunner as EvalRunner
+    from autorubric.runs.runner import evaluate as evaluate
+    from autorubric.runs.runner import evaluate_sync as evaluate_sync
+
+_HOMES = {
+    "autorubric.core.criterion": "CANONICAL_NA_OPTION",
+    "autorubric.core.judgment_schemas": "CriterionJudgment MultiChoiceJudgment",
+    "autorubric.core.submission": "ThinkingOutputDict ToGradeInput",
+    "autorubric.core.usage": "TokenUsage",
+    "autorubric.core.verdict": "CannotAssessConfig CannotAssessStrategy",
+    "autorubric.core.votes": "AggregatedMultiChoiceVerdict JudgeVote MultiChoiceJudgeVote MultiChoiceVerdict",
+    "autorubric.runs.config": "EvalConfig",
+    "autorubric.runs.experiment": "ExperimentManifest",
+    "autorubric.runs.fill": "fill_ground_truth fill_ground_truth_sync",
+    "autorubric.runs.result": "EvalTimingStats",
+    "autorubric.runs.runner": "EvalRunner evaluate evaluate_sync",
+    "autorubric.graders.assembly": "EscalationConfig",
+    "autorubric.graders.few_shot": "FewShotConfig FewShotExample",
+    "autorubric.graders.grader": "Grader",
+    "autorubric.llm.config": "ThinkingConfig ThinkingLevel",
+    "autorubric.metrics": (
+        "BiasResult BootstrapResult BootstrapResults ConfidenceInterval CorrelationResult "
+        "CriterionMetrics DistributionResult EMDResult JudgeMetrics KSTestResult MetricsResult "
+        "compute_metrics earth_movers_distance extract_verdicts_from_report filter_cannot_assess ks_test "
+        "score_distribution systematic_bias verdict_to_binary verdict_to_string wasserstein_distance"
+    ),
+    "autorubric.metrics.compare": "JudgeComparison compare_judges",
+}
+
+NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
+"""The module of each name."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in NAMES:
+        raise AttributeError(f"module 'autorubric.compat' has no attribute {name!r}")
+    return getattr(import_module(NAMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(NAMES)

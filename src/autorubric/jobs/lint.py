@@ -1,0 +1,130 @@
+"""`autorubric.lint`: what is wrong with rubrics, without a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, PlainValidator
+
+from autorubric.core.rubric import Rubric
+from autorubric.errors import InputError
+from autorubric.jobs.job import job
+from autorubric.linting import Finding, Rule, chosen_rules, lint_rubric, lint_sheet
+from autorubric.linting.sources import iter_sheets
+from autorubric.settings import Names, Settings, setting
+
+LintData: TypeAlias = Rubric | Path | str | Sequence[Path | str | Mapping[str, Any]]
+"""A rubric, its criteria as mappings, or one or several files of rubrics, datasets or rows."""
+
+_SEVERITIES = ("error", "warning", "note")
+
+
+def _check_data(value: Any) -> Any:
+    if isinstance(value, str | Path):
+        return [Path(value)]
+    if isinstance(value, list | tuple) and value and all(isinstance(one, str | Path) for one in value):
+        return [Path(one) for one in value]
+    if isinstance(value, Rubric | list | tuple):
+        return value
+    raise ValueError("expected a Rubric, criteria as mappings, or paths of files")
+
+
+def _check_ids(value: Any) -> Any:
+    given = [value] if isinstance(value, str) else value
+    ids = [name.strip() for words in given for name in words.split(",") if name.strip()]
+    if given and not ids:
+        raise ValueError("expected ids of rules; --list-rules shows them all")
+    return ids
+
+
+class LintSettings(Settings):
+    """The settings of `autorubric.lint` and `autorubric lint`."""
+
+    data: Annotated[LintData, PlainValidator(_check_data)] | None = setting(
+        None,
+        "Rubrics, datasets or rows: JSON, YAML, JSONL, Parquet.",
+        flag="FILE…",
+        argument=True,
+        many=True,
+        group="Input",
+        reads=True,
+    )
+    select: Annotated[Names, BeforeValidator(_check_ids)] = setting(
+        (), "Run only these rules (comma-separated ids).", group="Rules"
+    )
+    ignore: Annotated[Names, BeforeValidator(_check_ids)] = setting(
+        (), "Leave out these rules (comma-separated ids).", group="Rules"
+    )
+    list_rules: bool = setting(False, "List the rules and exit.", group="Rules")
+    format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
+    fail_on: Literal["error", "warning", "note", "never"] = setting(
+        "error", "Exit with status 100 on a finding this severe: error, warning, note or never.", group="Output"
+    )
+
+    def rules(self) -> Sequence[Rule]:
+        """The rules that run."""
+        return chosen_rules(list(self.select), list(self.ignore))
+
+
+class LintRun:
+    """Findings in files, one after the other, and counts that are complete when the findings are."""
+
+    def __init__(self, settings: LintSettings) -> None:
+        if not settings.data:
+            raise InputError("no file was named; expected autorubric lint FILE…")
+        self._data, self._rules = settings.data, settings.rules()
+        self.criteria = self.rubrics = 0
+        self.by_severity: Counter[str] = Counter()
+        self.by_rule: Counter[str] = Counter()
+        self.problems: list[str] = []
+
+    def __iter__(self) -> Iterator[Finding]:
+        for finding in self._findings():
+            self.by_severity[finding.severity] += 1
+            self.by_rule[finding.rule] += 1
+            yield finding
+
+    def fails(self, fail_on: str) -> bool:
+        """Whether there is a finding as severe as `fail_on`."""
+        severe = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
+        return any(self.by_severity[name] for name in severe)
+
+    def _findings(self) -> Iterator[Finding]:
+        data: Any = self._data
+        if isinstance(data, Rubric) or not isinstance(data[0], Path):
+            yield from lint_rubric(data, rules=self._rules)
+            return
+        for file in data:
+            try:
+                for sheet in iter_sheets(file, self.problems):
+                    self.rubrics += 1
+                    self.criteria += len(sheet.criteria)
+                    yield from lint_sheet(sheet, self._rules)
+            except InputError as error:
+                self.problems += error.problems
+
+
+@job(LintSettings)
+def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
+    """Find what is wrong with rubrics, without a model.
+
+    Args:
+        data: a rubric, its criteria as mappings, or one or several files.
+        settings: the keyword arguments, as one model.
+
+    Raises:
+        InputError: a file or a rubric cannot be read, or a rule is unknown.
+
+    Example:
+        >>> found = lint([{"requirement": "Is written in an appropriate tone.", "weight": 3}])
+        >>> [(finding.rule, finding.criterion) for finding in found]
+        [('criteria-count', None), ('vague-words', 1)]
+    """
+    run = LintRun(settings)
+    found = list(run)
+    if run.problems:
+        raise InputError(run.problems)
+    return found

@@ -1,0 +1,132 @@
+"""`autorubric.reward`: submissions in, rewards for a trainer out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import PlainValidator
+
+from autorubric.core.rubric import Rubric
+from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.item_rows import ROLES
+from autorubric.jobs.grade import GradeData, check_data, check_rubric
+from autorubric.jobs.grading_inputs import dataset_of
+from autorubric.jobs.job import blocking, job
+from autorubric.jobs.judges import JudgeSettings, make_grader
+from autorubric.jobs.running import RunSettings
+from autorubric.jobs.submissions import columns_named
+from autorubric.llm.attempt_log import attempt_log
+from autorubric.runs.run_folder import run_folder
+from autorubric.runs.run_ledger import LEDGER_FOLDER
+from autorubric.settings import Names, NewDirectory, setting
+from autorubric.training.overlong import SoftOverlong
+from autorubric.training.reward import Reward, RewardRule
+from autorubric.training.rewarder import Rewarder, Sample
+
+RewardData: TypeAlias = GradeData | Sequence[Sample]
+"""Whatever `grade` takes, or samples of submission, rubric, query and length in tokens."""
+
+
+def _check_samples(value: Any) -> Any:
+    if isinstance(value, list | tuple) and value and all(isinstance(one, Sample) for one in value):
+        return value
+    return check_data(value)
+
+
+class RewardRuleSettings(JudgeSettings):
+    """Who judges, and how a report becomes a reward."""
+
+    formula: Literal["positive", "signed", "clipped"] = setting(
+        "positive", "positive (RubricHub), signed (HealthBench) or clipped to [0, 1].", group="Reward"
+    )
+    gate: Names = setting((), "Criterion that must be met, else the reward is 0; repeatable.", group="Reward")
+    overlong: bool = setting(False, "Soft penalty for long submissions (DAPO), by 'length'.", group="Reward")
+    overlong_length: int = setting(8192, "Tokens at which the penalty is complete.", group="Reward")
+    overlong_buffer: int = setting(4096, "Tokens below that over which the penalty grows.", group="Reward")
+    overlong_factor: float = setting(0.5, "The complete penalty.", group="Reward")
+
+    def rule(self) -> RewardRule:
+        """How a report becomes a reward."""
+        overlong = SoftOverlong(self.overlong_length, self.overlong_buffer, self.overlong_factor)
+        return RewardRule(
+            self.formula,
+            cannot_assess=CannotAssessConfig(strategy=CannotAssessStrategy(self.cannot_assess)),
+            gates=tuple(self.gate),
+            overlong=overlong if self.overlong else None,
+        )
+
+
+class RewardSettings(RewardRuleSettings, RunSettings):
+    """The settings of `autorubric.reward`."""
+
+    data: Annotated[RewardData, PlainValidator(_check_samples)] = setting(
+        ..., "Dataset, rows, submissions, or samples.", argument=True, group="Input", reads=True
+    )
+    rubric: Annotated[Rubric | Path | str, PlainValidator(check_rubric)] | None = setting(
+        None, "Rubric for all submissions.", group="Input", reads=True
+    )
+    prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
+    column: Mapping[str, str] | Sequence[str] = setting(
+        (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
+    )
+    out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
+
+
+@job(RewardSettings)
+async def reward_async(data: RewardData, settings: RewardSettings) -> list[Reward]:
+    """Give each submission a reward for training, with the value of each criterion.
+
+    A failed judgment gives no reward and never 0: `Reward.value` is None then, and `Reward.failure` says why.
+    Trainers have adapters in `autorubric.training.adapters`; `autorubric serve` does the same over HTTP.
+
+    Args:
+        data: a dataset, the path of one or of rows, submissions as texts, or `Sample`s.
+        settings: the keyword arguments, as one model.
+
+    Returns:
+        A reward for each submission, in order.
+
+    Raises:
+        InputError: a setting, a file or a row is wrong, or no reward can be made of a rubric; nothing was spent.
+
+    Example:
+        >>> import asyncio, tempfile
+        >>> rubric = Rubric.from_dict([{"name": "Short", "requirement": "Contains at most 5 words."}])
+        >>> rewards = reward_async(["So it is."], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> [found] = asyncio.run(rewards)
+        >>> found.value, dict(found.criteria)
+        (1.0, {'Short': 1.0})
+    """
+    samples = _samples(data, settings)
+    out = Path(settings.out)
+    log = None if settings.log_json is None else Path(settings.log_json)
+    with attempt_log(log, str(out), prompts=settings.log_prompts), run_folder(out, (), settings.sources()):
+        grader = make_grader(settings, run_dir=out / LEDGER_FOLDER)
+        try:
+            return await Rewarder(grader, settings.rule()).rewards(samples)
+        finally:
+            grader.close()
+
+
+reward = blocking(reward_async)
+
+
+def _samples(data: RewardData, settings: RewardSettings) -> list[Sample]:
+    if isinstance(data, list | tuple) and isinstance(data[0], Sample):
+        return [one for one in data if isinstance(one, Sample)]
+    columns = columns_named(settings.column, ROLES)
+    dataset: RubricDataset = dataset_of(data, settings.rubric, None, settings.prompt, columns)  # type: ignore[arg-type]
+    return [_sample(dataset, index, item) for index, item in enumerate(dataset)]
+
+
+def _sample(dataset: RubricDataset, index: int, item: DataItem) -> Sample:
+    return Sample(
+        item.submission,
+        dataset.get_item_rubric(index),
+        dataset.get_item_prompt(index),
+        dataset.get_item_reference_submission(index),
+        item=item.id or str(index),
+    )

@@ -1,0 +1,210 @@
+"""`autorubric.select`: candidate answers in, training data out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, cast
+
+from pydantic import PlainValidator, model_validator
+
+from autorubric.errors import ConfigError, InputError
+from autorubric.jobs.grading_inputs import check_weighed
+from autorubric.jobs.job import blocking, job
+from autorubric.jobs.judges import VariableName, judge_specs, make_grader
+from autorubric.jobs.running import GradingSettings
+from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
+from autorubric.jobs.selection_run import selected_from_run as from_run
+from autorubric.jobs.submissions import columns_named
+from autorubric.llm.attempt_log import attempt_log
+from autorubric.llm.config import LLMConfig
+from autorubric.runs.result import EvalResult
+from autorubric.settings import FileName, Names, NewDirectory, setting
+from autorubric.training.candidates import CandidateAnswer, check_candidates, own_answers, read_candidates
+from autorubric.training.export import check_trainers
+from autorubric.training.queries import RubricQuery, read_queries
+from autorubric.training.selection import Keep, keep_of
+
+SelectData: TypeAlias = EvalResult | Path | str
+"""The result or the run directory of a finished grading run, or a file of queries with rubrics."""
+
+_ROLES = ("query", "rubric", "id", "answer")
+_OF_GRADED_RUNS = frozenset({"data", "out", "threshold", "keep", "margin", "trainer", "limit"})
+
+
+def _check_data(value: Any) -> Path:
+    if isinstance(value, EvalResult) and value.experiment_dir is not None:
+        return value.experiment_dir
+    if isinstance(value, str | Path):
+        return Path(value)
+    raise ValueError("expected a path, or the EvalResult of a run")
+
+
+if TYPE_CHECKING:
+    _Data: TypeAlias = SelectData
+else:  # pydantic would look into the fields of EvalResult
+    _Data = Annotated[Path, PlainValidator(_check_data)]
+
+
+class SelectSettings(GradingSettings):
+    """The settings of `autorubric.select` and `autorubric select`."""
+
+    data: _Data = setting(
+        ...,
+        "Queries with rubrics (a dataset or rows), or a run directory of `autorubric grade`.",
+        argument=True,
+        group="Input",
+        reads=True,
+    )
+    candidates: FileName | None = setting(
+        None, "Candidate answers: rows of id or query, and answer or answers.", group="Input", reads=True
+    )
+    column: Mapping[str, str] | Sequence[str] = setting(
+        (), "Column of rows: query, rubric, id or answer; repeatable.", metavar="ROLE=NAME", group="Input"
+    )
+    skip_bad_rows: bool = setting(False, "Leave out rows that cannot be used, with a note.", group="Input")
+    limit: int | None = setting(None, "Use only the first N queries.", short="-n", group="Input", ge=1, le=10**9)
+    sample: Names = setting((), "MODEL or MODEL@BASE_URL that writes candidates; repeatable.", group="Sampling")
+    k: int = setting(6, "Candidates per query from each --sample model.", flag="-k", group="Sampling", ge=1, le=1000)
+    sample_temperature: float = setting(1.0, "Temperature of the --sample models.", group="Sampling")
+    sample_max_tokens: int = setting(8192, "Maximum tokens per candidate.", group="Sampling", ge=1, le=10**7)
+    sample_key_env: VariableName | None = setting(
+        None, "Environment variable that holds the API key of the --sample models.", group="Sampling", secret=True
+    )
+    threshold: float = setting(0.6, "Keep scores strictly above this, in [0, 1].", group="Selection")
+    keep: str = setting("best", "best, all, top-N, or pairs (best and a worse one, for DPO).", group="Selection")
+    margin: float = setting(0.1, "Minimum score difference of a pair.", group="Selection")
+    trainer: Names = setting(
+        (), "Write files for ruft, chat, llamafactory or trl; repeatable (default: all).", group="Output"
+    )
+    out: NewDirectory = setting(
+        "selection", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+    )
+
+    @model_validator(mode="after")
+    def _check_selection(self) -> Self:
+        self.rule()
+        check_trainers(self.trainer)
+        if self.sample and self.candidates is not None:
+            raise InputError("--candidates and --sample exclude each other; pass one of them")
+        if self.sample_key_env and not self.sample:
+            raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
+        return self
+
+    def rule(self) -> Keep:
+        """What is kept."""
+        return keep_of(self.keep, self.threshold, self.margin)
+
+    def of_judges(self) -> tuple[str, ...]:
+        """The settings that need a judge; models that write candidates have endpoints, too."""
+        shared = {"base_url", "api_key_env", "allow_plain_http", "max_tokens_ceiling"} if self.sample else set()
+        return tuple(name for name in super().of_judges() if name not in shared)
+
+
+@job(SelectSettings)
+async def select_async(data: SelectData, settings: SelectSettings) -> SelectionResult:
+    """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
+
+    The scores of a finished run of `grade` are taken as they are; nothing is graded again. Otherwise candidates come
+    from a file, from the data itself, or from the models of `sample`.
+
+    Args:
+        data: a run directory of `grade` or its result, or a file of queries with rubrics.
+        settings: the keyword arguments, as one model.
+
+    Returns:
+        What was kept, with figures; the files for trainers are in `settings.out`.
+
+    Raises:
+        InputError: a setting, a file or a row is wrong, or a key or model was refused; nothing was spent.
+
+    Example:
+        >>> import asyncio, tempfile
+        >>> asyncio.run(select_async("no-such-file.jsonl", out=tempfile.mkdtemp()))
+        Traceback (most recent call last):
+        autorubric.errors.MissingFileError: Data not found: no-such-file.jsonl
+    """
+    path, trainers = cast(Path, data), check_trainers(settings.trainer)
+    if is_run_directory(path):
+        _refuse_unused(settings, path)
+        return from_run(path, settings.rule(), trainers, Path(settings.out), settings.limit)
+    grader = make_grader(settings)
+    sampling = Sampling(_samplers(settings), settings.k) if settings.sample else None
+    queries, candidates, skipped = _inputs(settings, path)
+    selection = Selection(
+        queries, candidates if sampling is None else sampling, grader, settings.rule(), skipped, settings, trainers
+    )
+    log = None if settings.log_json is None else Path(settings.log_json)
+    with attempt_log(log, str(settings.out), prompts=settings.log_prompts):
+        return await (estimated(selection) if settings.dry_run else selected(selection))
+
+
+select = blocking(select_async)
+
+
+def _refuse_unused(settings: SelectSettings, run: Path) -> None:
+    flags = type(settings).flags()
+    unused = [
+        f"--no-{flag.name[2:]}" if getattr(settings, name) is False else flag.name
+        for name, flag in flags.items()
+        if name in settings.model_fields_set and name not in _OF_GRADED_RUNS and flag.shown
+    ]
+    if unused:
+        raise ConfigError(
+            f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are taken as they are; "
+            f"leave these flags out, or pass {run / 'dataset.json'} to grade again"
+        )
+
+
+def _samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
+    """The configuration of each model that writes candidates, by its name."""
+    common = {
+        **settings.reached(settings.sample_key_env),
+        "temperature": settings.sample_temperature,
+        "max_tokens": settings.sample_max_tokens,
+    }
+    configs: dict[str, LLMConfig] = {}
+    for spec in judge_specs(settings.sample, common, settings.prices, "sample-"):
+        if spec.judge_id in configs:
+            raise ConfigError(f"--sample names {spec.judge_id!r} twice; for more answers of one model raise -k")
+        configs[spec.judge_id] = spec.llm_config
+    return configs
+
+
+def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
+    """The queries that can be used, their candidates, and why others cannot."""
+    columns = columns_named(settings.column, _ROLES)
+    answer = {"answer": columns.pop("answer")} if "answer" in columns else {}
+    found = read_queries(path, columns)
+    problems, queries = found.problems, found.queries
+    candidates: list[CandidateAnswer] = []
+    file = None if settings.candidates is None else Path(settings.candidates)
+    if not settings.sample:
+        candidates = (
+            own_answers(queries) if file is None else read_candidates(file, queries, problems, answer, found.notes)
+        )
+        if file is None and queries and not candidates:
+            raise InputError("nothing to select from; pass --candidates FILE, or --sample MODEL")
+    for note in found.notes:
+        warnings.warn(note, UserWarning, stacklevel=2)
+    queries = queries[: settings.limit]
+    if not settings.sample:
+        queries, missing = check_candidates(queries, candidates, str(file or path))
+        problems = [*problems, *missing]
+    if problems and not settings.skip_bad_rows:
+        raise InputError(problems, "correct these rows, or pass --skip-bad-rows to leave them out")
+    if not queries:
+        raise InputError([f"{path}: no query can be used", *problems])
+    _check_judged(settings, queries)
+    check_weighed((query.where or query.id, query.rubric) for query in queries)
+    wanted = {query.id for query in queries}
+    return queries, [candidate for candidate in candidates if candidate.query in wanted], problems
+
+
+def _check_judged(settings: SelectSettings, queries: Sequence[RubricQuery]) -> None:
+    """Without a judge every criterion needs a check; said once, not once a criterion."""
+    bare = [query for query in queries if any(criterion.check is None for criterion in query.rubric)]
+    if bare and not settings.judge:
+        count = f"{len(bare)} of {len(queries)} queries"
+        raise InputError(f"{count} have criteria without a check, the first in {bare[0].where}; pass --judge MODEL")

@@ -1,0 +1,334 @@
+"""One selection: candidates sampled or read, graded, decided on, and written for trainers."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from autorubric.errors import InputError
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.desks import Limits
+from autorubric.jobs.grading_inputs import check_weighed
+from autorubric.jobs.running import GradingSettings
+from autorubric.llm.call_estimate import ModelEstimate
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.executor import Executor
+from autorubric.llm.failure_groups import FailureGroups
+from autorubric.llm.model import Model
+from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.lock import run_lock
+from autorubric.runs.estimate import REPLY_TOKENS, estimate
+from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE
+from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.plan import ExperimentPlan, coming_generation
+from autorubric.runs.progress import RunState, StageState, Stop, reported
+from autorubric.runs.result import EvalResult, ItemResult
+from autorubric.runs.run_folder import run_folder
+from autorubric.runs.run_ledger import LEDGER_FOLDER, open_ledger
+from autorubric.runs.runner import run_experiment
+from autorubric.training.candidates import CandidateAnswer, graded_dataset
+from autorubric.training.graded_run import read_graded_run
+from autorubric.training.queries import RubricQuery
+from autorubric.training.sampling import ROLE, SamplingRun
+from autorubric.training.sampling_estimate import ANSWER_TOKENS, estimate_sampling
+from autorubric.training.selection import Keep, Scored, share_of
+from autorubric.training.selection_files import (
+    DECISIONS_FILE,
+    SUMMARY_FILE,
+    TRAINING_FILES,
+    Pool,
+    Written,
+    write_selection,
+)
+
+_SELECTION_FILES = (*TRAINING_FILES, DECISIONS_FILE, SUMMARY_FILE)
+_GENERATION = "sampling_generation"
+_MARKS = (MANIFEST_FILE, ITEMS_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Who writes the candidates, and how many each."""
+
+    configs: Mapping[str, LLMConfig]
+    k: int
+
+
+@dataclass
+class SelectionResult:
+    """What was selected.
+
+    Attributes:
+        directory: where everything is written.
+        queries: queries that were selected for.
+        candidates: their candidates.
+        written: figures, files for trainers, and what lower thresholds would keep; None where nothing was decided.
+        failures: why candidates have no score, grouped by cause.
+        totals: calls, tokens and cost by role and model, all sessions in the directory together.
+        negotiated: what endpoints turned out not to take, and what was sent instead.
+        stopped: why the run ended early; None where it did not.
+        interrupted: whether somebody stopped it.
+        graded_run: the grading run whose scores were taken, if there was one.
+        again: the command that judges failed candidates of that run again.
+        estimate: what a dry run found.
+    """
+
+    directory: Path
+    queries: int
+    candidates: int
+    written: Written | None = None
+    failures: FailureGroups = field(default_factory=FailureGroups)
+    totals: list[Totals] = field(default_factory=list)
+    negotiated: list[str] = field(default_factory=list)
+    stopped: str | None = None
+    interrupted: bool = False
+    graded_run: Path | None = None
+    again: str = ""
+    estimate: list[ModelEstimate] | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files for trainers; none where nothing was kept."""
+        return () if self.written is None else self.written.files
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A selection, ready to be carried out; `candidates` are the answers, or who writes them."""
+
+    queries: Sequence[RubricQuery]
+    candidates: Sequence[CandidateAnswer] | Sampling
+    grader: CriterionGrader
+    keep: Keep
+    skipped: Sequence[str]
+    settings: GradingSettings
+    trainers: tuple[str, ...]
+
+    @property
+    def out(self) -> Path:
+        """The run directory."""
+        return Path(self.settings.out)
+
+    @property
+    def limits(self) -> Limits:
+        """What may be spent, and how much is asked at a time."""
+        settings = self.settings
+        return Limits(settings.budget_usd, settings.budget_tokens, settings.concurrency)
+
+
+def is_run_directory(data: Path) -> bool:
+    """Whether DATA is the directory of a run, rather than a file of queries.
+
+    Example:
+        >>> is_run_directory(Path("final.jsonl"))
+        False
+    """
+    return os.path.isdir(data) and any((data / name).exists() for name in _MARKS)  # noqa: PTH112 (long names)
+
+
+def selected_from_run(
+    folder: Path, keep: Keep, trainers: tuple[str, ...], out: Path, limit: int | None
+) -> SelectionResult:
+    """The selection from a finished grading run, with its own scores: no request is made.
+
+    Raises:
+        InputError: the run has not finished, or cannot be read.
+    """
+    run = read_graded_run(folder).first(limit)
+    check_weighed((query.where or query.id, query.rubric) for query in run.queries)
+    with run_folder(out, _SELECTION_FILES, [folder]):
+        written = write_selection(out, Pool(run.queries, run.scored, run.items), keep, trainers)
+    result = SelectionResult(out, len(run.queries), len(run.scored), written, graded_run=run.folder, again=run.again)
+    for one in run.scored:
+        if one.failure is not None:
+            result.failures.add_text(one.failure, one.candidate.sample_id)
+    return result
+
+
+async def selected(selection: Selection) -> SelectionResult:
+    """The result of sampling candidates where models write them, grading them and deciding.
+
+    Raises:
+        InputError: a rubric cannot be judged, or a key, model name or address was refused; nothing was paid.
+    """
+    labels = await _stand_ins(selection)
+    settings = selection.settings
+    with run_folder(
+        selection.out,
+        (*_SELECTION_FILES, DATASET_FILE, ITEMS_FILE, MANIFEST_FILE),
+        settings.sources(),
+        start_over=settings.start_over,
+    ):
+        result = SelectionResult(selection.out, len(selection.queries), 0)
+        unsampled: list[Scored] = []
+        paid = False
+        candidates = selection.candidates
+        if isinstance(candidates, Sampling):
+            run = await _sampled(selection, candidates, labels)
+            paid = _has_paid(run)
+            if run.interrupted or run.stopped:
+                if run.refused and not run.interrupted and not paid:
+                    raise InputError(run.stopped or "the endpoint refused the run")
+                return replace(result, stopped=run.stopped, interrupted=run.interrupted)
+            unsampled = [Scored(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
+            candidates = run.candidates()
+        graded, scored, failures = await _graded(selection, candidates, labels)
+        summary = graded.summary
+        assert summary is not None
+        result = replace(
+            result,
+            candidates=len(candidates) + len(unsampled),
+            failures=failures,
+            totals=summary.totals,
+            negotiated=summary.negotiated,
+            stopped=graded.stopped,
+            interrupted=summary.interrupted,
+        )
+        if summary.interrupted:
+            return result
+        if summary.refused and not paid:
+            raise InputError(graded.stopped or "the endpoint refused the run")
+        pool = Pool(selection.queries, [*scored, *unsampled], selection.out / ITEMS_FILE)
+        result.written = write_selection(
+            selection.out, pool, selection.keep, selection.trainers, skipped=selection.skipped
+        )
+        for one in unsampled:
+            failures.add_text(one.failure, one.candidate.sample_id or "", ROLE)
+        return result
+
+
+async def estimated(selection: Selection) -> SelectionResult:
+    """What the run would ask and cost; no request is made and nothing is written."""
+    labels = await _stand_ins(selection)
+    if selection.settings.progress is not None:
+        selection.settings.progress(RunState(0, 0, [], 0, 0, 0, 0.0, stand_ins=labels))
+    folder = selection.out / LEDGER_FOLDER
+    rows: list[ModelEstimate] = []
+    with Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory() as ledger:
+        lengths = {total.role: _reply_length(total) for total in ledger.totals()}
+        candidates = selection.candidates
+        if isinstance(candidates, Sampling):
+            async with open_models(candidates.configs, selection.limits.in_flight) as models:
+                run = _sampling_run(selection, candidates, models, Executor(ledger), _generation(selection, ledger))
+                rows, candidates = estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
+        rows += await estimate(
+            graded_dataset(selection.queries, list(candidates), selection.out.name),
+            selection.grader,
+            Executor(ledger),
+            lengths.get("judge") or REPLY_TOKENS,
+            share_equal=selection.settings.share_equal,
+            generation=coming_generation(ledger, start_over=selection.settings.start_over),
+        )
+    return SelectionResult(selection.out, len(selection.queries), len(candidates), estimate=rows)
+
+
+async def _stand_ins(selection: Selection) -> tuple[str, ...]:
+    """Which models are stand-ins; refuses rubrics that cannot be judged, all before a call is paid for."""
+    desk = await selection.grader.desk()
+    names = [model.name for model in desk.models.values()]
+    if isinstance(selection.candidates, Sampling):
+        limits = selection.limits
+        async with open_models(selection.candidates.configs, limits.in_flight) as models:
+            limits.check_prices(models)
+            names += [model.name for model in models.values()]
+    problems: dict[str, None] = {}
+    for query in selection.queries:
+        try:
+            desk.judge.check_rubric(query.rubric.rubric)
+        except InputError as error:
+            problems.update(dict.fromkeys(f"{query.where or query.id}: {problem}" for problem in error.problems))
+    if problems:
+        raise InputError(problems)
+    for sentence in selection.skipped[:20]:
+        warnings.warn(f"left out: {sentence}", UserWarning, stacklevel=2)
+    return stand_ins(names)
+
+
+async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[str]) -> SamplingRun:
+    """The run in which models wrote the candidates."""
+    settings, limits = selection.settings, selection.limits
+    with ExitStack() as stack:
+        stack.enter_context(run_lock(selection.out / LEDGER_FOLDER, wait=settings.wait))
+        ledger = stack.enter_context(open_ledger(selection.out, start_over=settings.start_over))
+        async with open_models(sampling.configs, limits.in_flight) as models:
+            executor = Executor(ledger, limits.budget(ledger))
+            generation = _generation(selection, ledger)
+            if settings.start_over:
+                ledger.keep_note(_GENERATION, generation)
+            run = _sampling_run(selection, sampling, models, executor, generation)
+
+            def state() -> RunState:
+                done, failed, activity = len(run.answers), len(run.failed), list(executor.snapshot().values())
+                stage = StageState("sampled", done, sum(a.in_flight for a in activity), failed)
+                return RunState.of(run.total, done + failed, [stage], activity, labels)
+
+            with (settings.stop or Stop()).bound(run):
+                async with reported(settings.progress, state):
+                    await run.to_the_end()
+            await executor.drain()
+    return run
+
+
+async def _graded(
+    selection: Selection, candidates: Sequence[CandidateAnswer], labels: Sequence[str]
+) -> tuple[EvalResult, list[Scored], FailureGroups]:
+    """The grading run, the score of each candidate, and why judgments failed."""
+    settings = selection.settings
+    dataset = graded_dataset(selection.queries, candidates, selection.out.name)
+    plan = ExperimentPlan(
+        dataset,
+        selection.grader,
+        selection.out,
+        prefix_first=settings.prefix_first,
+        resume=not settings.start_over,
+        settings={"command": "select", **settings.recorded(), "stand_ins": labels, "again": settings.again},
+        wait=settings.wait,
+        share_equal=settings.share_equal,
+    )
+    found: dict[int, Scored] = {}
+    failures = FailureGroups()
+    config = selection.grader.scoring.cannot_assess
+
+    def take(result: ItemResult) -> None:
+        share = share_of(result.report, config)
+        failure = result.error or (None if share is not None else "abstained: no criterion could be assessed")
+        score = None if result.error else share
+        found[result.item_idx] = Scored(candidates[result.item_idx], score, failure, result.item_idx)
+        if result.error is not None:
+            failures.add_text(result.error, str(result.item_idx))
+
+    content = dataset.to_json().encode()
+    graded = await run_experiment(
+        plan, content, on_item=take, progress=settings.progress, stop=settings.stop, keep=False
+    )
+    for index, candidate in enumerate(candidates):
+        found.setdefault(index, Scored(candidate, None, f"stopped: {graded.stopped}", index))
+    return graded, [found[index] for index in sorted(found)], failures
+
+
+def _sampling_run(
+    selection: Selection, sampling: Sampling, models: Mapping[str, Model], executor: Executor, generation: int
+) -> SamplingRun:
+    pairs, window = list(models.items()), selection.limits.in_flight
+    return SamplingRun(selection.queries, pairs, sampling.k, executor, window, generation)
+
+
+def _has_paid(run: SamplingRun) -> bool:
+    return run.executor is not None and any(a.paid for a in run.executor.snapshot().values())
+
+
+def _generation(selection: Selection, ledger: Ledger) -> int:
+    """How often sampling was started over when the next run is made, that run included."""
+    once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.totals())
+    return int(ledger.find_note(_GENERATION) or 0) + once_more
+
+
+def _reply_length(total: Totals) -> float | None:
+    replies = total.calls - total.failed
+    return total.usage.completion_tokens / replies if replies else None

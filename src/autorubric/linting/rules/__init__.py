@@ -1,0 +1,82 @@
+"""The rules: each finds one thing that is wrong with a rubric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from autorubric.errors import InputError
+from autorubric.files.keys import advice
+from autorubric.linting.rules import (
+    checks,
+    comparatives,
+    counts,
+    demands,
+    duplicates,
+    languages,
+    length,
+    options,
+    refused,
+    signs,
+    unseen,
+    vague,
+    weights,
+)
+from autorubric.linting.rules.rule import Hit, Rule
+
+RULES: tuple[Rule, ...] = (
+    vague.VAGUE_WORDS,
+    comparatives.COMPARATIVE,
+    demands.SEVERAL_DEMANDS,
+    length.LENGTH,
+    counts.EMPTY_CRITERION,
+    duplicates.DUPLICATE,
+    duplicates.NEAR_DUPLICATE,
+    unseen.UNSEEN_REFERENCE,
+    languages.LANGUAGE,
+    signs.SIGN,
+    weights.EQUAL_WEIGHTS,
+    weights.DOMINANT_WEIGHT,
+    weights.ZERO_WEIGHT,
+    weights.NO_REWARD,
+    counts.CRITERIA_COUNT,
+    options.UNREACHABLE_OPTION,
+    options.OPTION_VALUES,
+    checks.INVALID_CHECK,
+    refused.REFUSED,
+)
+"""Every rule, those about wording first."""
+
+
+def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[Rule]:
+    """The rules to run, in their order.
+
+    Args:
+        select: ids of the only rules to run; all where it is empty.
+        ignore: ids of rules to leave out of those.
+
+    Raises:
+        InputError: with one problem for each id that is no rule's, or where none is left.
+
+    Example:
+        >>> [rule.id for rule in chosen_rules(["length", "duplicate"], ["length"])]
+        ['duplicate']
+        >>> chosen_rules(["lenght"])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: there is no rule 'lenght'; did you mean 'length'?
+    """
+    selected, ignored = list(select), set(ignore)
+    known = [rule.id for rule in RULES]
+    problems = [_unknown(name, known) for name in dict.fromkeys([*selected, *sorted(ignored)]) if name not in known]
+    if problems:
+        raise InputError(problems)
+    rules = [rule for rule in RULES if rule.id not in ignored and (not selected or rule.id in selected)]
+    if not rules:
+        raise InputError("no rule is left to run; what --select names, --ignore leaves out")
+    return rules
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    return f"there is no rule {name!r}; {advice(name, known)}"
+
+
+__all__ = ["RULES", "Hit", "Rule", "chosen_rules"]

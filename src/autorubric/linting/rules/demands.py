@@ -1,0 +1,130 @@
+"""Criteria that ask for several things at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from autorubric.linting.patterns import any_of
+from autorubric.linting.rules.rule import Hit, Rule
+from autorubric.linting.sheet import Draft, Sheet
+
+# What answers do, as stems: `identif` stands for identifies and identify.
+_VERBS = (
+    "acknowledge, add, address, adhere, advise, analy[sz]e, answer, apply, argue, ask, assess, avoid",
+    "calculate, caution, cite, clarify, compare, compute, conclude, confirm, consider, contain, contrast",
+    "convey, correct, cover, create, define, derive, describe, demonstrate, direct, discuss, emphasi[sz]e",
+    "encourage, end, enumerate, evaluate, exclude, explain, explore, express, follow, format, give, highlight",
+    "identif, illustrate, implement, include, incorporate, indicate, inform, instruct, interpret, introduce",
+    "justif, keep, limit, link, list, maintain, mention, name, note, offer, open, outline, point, present",
+    "prioriti[sz]e, propose, prove, provide, quote, recogni[sz]e, recommend, refer, refrain, reference, relate",
+    "remind, report, request, respect, return, seek, show, solve, specif, start, stay, state, stress",
+    "structure, suggest, summari[sz]e, support, tell, translate, urge, use, verif, warn, write",
+)
+_STEMS = [stem.strip() for line in _VERBS for stem in line.split(",")]
+_THIRD = "(?:" + "|".join(_STEMS) + ")(?:es|s|ies)"
+_BASE = "(?:" + "|".join(stem + "y" if stem.endswith("if") else stem for stem in _STEMS) + ")"
+_ADVERB = r"(?:\w+ly |then |also |not |does not |do not )*"
+_SPEAKER = any_of("response, answer, submission, essay, text, model, assistant, output, report, code, author, writer")
+_SUBJECT = rf"(?:(?:it|(?:the )?{_SPEAKER}) )?"
+_JOINT = r"(?:,? (?:and|but|while)(?: also| then)?|;(?: and)?|,? as well as)"
+_SUBJECT_AGAIN = rf"{_JOINT} (?:the )?{_SPEAKER} (?:is|has|does|must|should)\b"
+_NEXT_THIRD = re.compile(rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_SUBJECT_AGAIN}")
+# Behind "it is" another "it is" is the answer's; behind "states" it would be the matter's. So with "must".
+_NEXT_STATE = re.compile(rf"{_NEXT_THIRD.pattern}|{_JOINT} (?:it )?(?:is|has|does)\b")
+_NEXT_BASE = re.compile(
+    rf"{_JOINT} (?:must |should |to )?{_ADVERB}({_BASE})\b(?![-'’])|{_SUBJECT_AGAIN}"
+    rf"|{_JOINT} (?:must|should|needs to) (?:not )?\w+"
+)
+# What comes first may be any verb; what comes second has to be one that answers do.
+_FIRST_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}(\w{{1,12}}s)\b(?! (?:is|are|has|have|and|of)\b)")
+_AGAIN_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}({_THIRD})\b")
+_FIRST_BASE = re.compile(
+    rf"^\W*(?:(?:the|this) [\w\-]+ (?:must|should|needs to|has to) {_ADVERB}(?:be|have|{_BASE})|{_ADVERB}{_BASE})"
+    r"\b(?! of\b)"
+)
+_NUMBERED = re.compile(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
+_BULLETS = re.compile(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
+# Lists of examples, and lists of which some suffice, are one demand.
+_EXAMPLES = re.compile(
+    r"(?:,? (?:such as|including(?: but not limited to)?|for (?:example|instance)|e\.g\.?|like)|:|"
+    r"(?:any|one|either|some|two|three|at least \w+) of)\b[^.;]*"
+)
+_EXAMPLES_ZH = re.compile(r"(?:例如|比如|譬如|包括但不限于|诸如|之一|任意|其中|至少)[^。；]*")
+_VERB_ZH = any_of(
+    """说明, 解释, 列出, 指出, 提供, 给出, 描述, 提及, 提到, 包含, 包括, 分析, 讨论, 建议, 避免, 强调, 总结, 比较
+    对比, 使用, 采用, 询问, 提醒, 阐述, 论述, 明确, 引用, 介绍, 推荐, 计算, 给予, 展示, 区分, 评估, 列举
+    定义, 证明, 概括, 表达, 提出, 阐明, 讲述, 回顾, 概述, 识别, 推导, 验证, 呈现"""
+)
+_ADVERB_ZH = any_of("清晰, 准确, 明确, 具体, 详细, 正确, 简要, 进一步")
+_MODAL_ZH = any_of("也, 应当?, 需要?, 必须, 要, 能够?")
+_JOINT_ZH = any_of("并且?, 同时, 而且, 以及, 还, 此外, 另外, 且, 然后, 再, 最后")
+_NEXT_ZH = re.compile(
+    rf"[，；、,;]?{_JOINT_ZH}{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}|[，；]{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}"
+)
+_FIRST_ZH = re.compile(_VERB_ZH)
+_BOTH_ZH = re.compile(rf"既{_VERB_ZH}.{{1,20}}[又也]{_VERB_ZH}")
+_STOP = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bdr)[.!?](?=\s|$)")
+
+
+def _several(sheet: Sheet) -> Iterator[Hit]:
+    for position, draft in sheet.read():
+        second = _second_demand(draft)
+        if second:
+            yield Hit(
+                position,
+                f"it asks for several things with one verdict (a second one at {second!r})",
+                "Split it into criteria that can be met one by one, or say 'any of' where one suffices",
+            )
+
+
+def _second_demand(draft: Draft) -> str:
+    """The words where a second demand starts; empty where there is one demand."""
+    words = draft.wording
+    return _second_in_list(words.own) or (
+        _second_chinese(words.bare) if words.chinese else _second_english(words.bare.strip())
+    )
+
+
+def _second_in_list(text: str) -> str:
+    """The second entry of a list in the text, unless any of the entries would do."""
+    for marks in (_NUMBERED, _BULLETS):
+        found = list(marks.finditer(text))
+        before = text[: found[0].start() + 1] if found else ""
+        choice = _EXAMPLES_ZH.search(before) or re.search(
+            r"\b(?:any|one|either|such as|e\.g|for example|including|definitions)\b", before
+        )
+        if len(found) >= 2 and not choice:
+            return text[found[1].start() : found[1].end() + 20].strip().split("\n")[0]
+    return ""
+
+
+def _second_english(text: str) -> str:
+    text = _EXAMPLES.sub(" ", text)
+    first, following, again = _FIRST_THIRD.match(text), _NEXT_THIRD, _AGAIN_THIRD
+    if first is None:
+        first, following, again = _FIRST_BASE.match(text), _NEXT_BASE, _FIRST_BASE
+    elif first.group(1) in ("is", "has", "does"):
+        following = _NEXT_STATE
+    if first is None:
+        return ""
+    stop = _STOP.search(text)
+    end = stop.start() if stop else len(text)
+    found = following.search(text, first.end(), end)
+    if found is not None:
+        return found.group().strip(" ,;")
+    # A second sentence that opens as the first did is a second demand; one that explains is not.
+    repeated = again.match(text[end:].lstrip(" .!?\n"))
+    return repeated.group().strip() if repeated else ""
+
+
+def _second_chinese(text: str) -> str:
+    text = _EXAMPLES_ZH.sub("", text)
+    first = _FIRST_ZH.search(text)
+    found = _BOTH_ZH.search(text) or (_NEXT_ZH.search(text, first.end()) if first else None)
+    return found.group().strip("，；、,; ") if found else ""
+
+
+SEVERAL_DEMANDS = Rule(
+    "several-demands", "warning", "a criterion asks for several things, and a judge has one verdict", _several
+)

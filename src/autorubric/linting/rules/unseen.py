@@ -1,0 +1,144 @@
+"""Criteria about things that a judge does not have before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from autorubric.linting.patterns import any_of
+from autorubric.linting.rules.rule import Hit, Rule
+from autorubric.linting.sheet import Sheet
+from autorubric.linting.wording import Wording
+
+_TEXT = any_of(
+    "answers?, responses?, solutions?, submissions?, completions?, outputs?, repl(?:y|ies), essays?, summar(?:y|ies)"
+)
+_TEXT_ZH = any_of("回答, 答案, 回复, 响应")
+_EXEMPLARY = any_of("reference, ideal, expected, gold(?:en|[- ]standard)?, sample, official, canonical")
+_MEDIUM = any_of("image, picture, photo(?:graph)?, screenshot, video, audio(?: clip| file)?, recording")
+_FIGURE = any_of("figure, diagram, chart, file, document")
+
+
+def _hints(english: str, chinese: str) -> tuple[str, ...]:
+    return (*english.split(", "), *chinese.split(", "))
+
+
+class _Kind(NamedTuple):
+    """Something out of sight: how it is named, hints that are quick to look for, what it is, what to do."""
+
+    pattern: re.Pattern[str]
+    hints: tuple[str, ...]
+    what: str
+    advice: str
+
+
+_REFERENCE = _Kind(
+    re.compile(
+        rf"\b(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}\b"
+        r"|\bmodel (?:solution|essay)s?\b|\banswer key\b|\bthe ground[- ]truth\b|\bas (?:in|per) the reference\b"
+        r"|\b(?:as|than|to|with|in|from) the reference(?=\s*(?:[.,;]|$))|\bprovided solution\b"
+        r"|\bthe reference (?:text|document)\b|(?:参考|标准|示例)(?:答案|回答|文本|解答)|范文"
+    ),
+    _hints(
+        "reference, ideal, expected, provided, gold, ground, sample, official, canonical, solution, essay, key",
+        "参考, 标准, 示例, 范文",
+    ),
+    "a reference answer",
+    "Put what the reference says into the criterion itself",
+)
+_OTHER_RESPONSE = _Kind(
+    re.compile(
+        rf"\b(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))"
+        rf"|\b(?:response|answer) (?:[ab12]|one|two)\b(?! (?:or|of|questions?)\b)|\b(?:both|either) {_TEXT}\b"
+        r"|\b(?:than|with|to|as|like) (?:the )?"
+        rf"(?:competing|alternative|rival|baseline|second|first|previous) {_TEXT}\b"
+        rf"|另(?:外)?一(?:个|份|条|篇)?{_TEXT_ZH}|其他(?:模型|{_TEXT_ZH})|两个{_TEXT_ZH}"
+        rf"|{_TEXT_ZH} ?[ab12甲乙](?![a-z0-9])"
+    ),
+    _hints(
+        "other , both , either , response , answer , competing, alternative, rival, baseline, second, first, "
+        "previous",
+        "另, 其他, 两个, 回, 答, 响应",
+    ),
+    "another response",
+    "Describe what this submission alone has to show",
+)
+_PICTURE = _Kind(
+    re.compile(
+        r"\b(?:in|shown in|from|on|see|of|with|to|matches|based on) the "
+        rf"(?:attached |provided |accompanying |given |above )?{_MEDIUM}\b(?! (?:of|the user|file name))"
+        rf"|\b(?:attached|accompanying) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE})s?\b"
+        r"|(?:图片|图像|附图|截图|照片|图表|视频|音频|录音)(?:中|里|内|所示|上的?)|如图所示|附件(?:中|里)?"
+        r"|\b(?:in|see|from|shown in) figure \d+\b(?![.,]?\d| ?[%°])"
+    ),
+    _hints(
+        "image, picture, photo, screenshot, video, audio, recording, attached, accompanying, figure",
+        "图, 照片, 视频, 音频, 录音, 附件",
+    ),
+    "a picture or file",
+    "Describe in words what it shows",
+)
+_OTHER_CRITERION = _Kind(
+    re.compile(
+        r"\b(?:same )?as above\b|\bsee above\b|\bditto\b|\babove[- ]mentioned\b"
+        r"|\b(?:mentioned|given|listed|described|stated|noted|defined|specified) above\b"
+        r"|\bthe (?:above|previous|preceding|other|next|following) (?:criteri(?:on|a)|rubrics?|rubric items?)\b"
+        r"|\b(?:criterion|criteria|rubric item) (?:#|no\.? ?)?\d+\b|\bin addition to the (?:above|previous)\b"
+        r"|同上|如上(?:所述)?|上述(?:标准|条目|要求|准则|各[条项])|[前上]一?[条个项](?:标准|准则|评分|要求)"
+        r"|第[0-9一二三四五六七八九十]+[条项个]?(?:标准|准则|评分项)|其他(?:标准|准则|评分项)"
+    ),
+    _hints(
+        "above, criteri, rubric, ditto, in addition to",
+        "同上, 如上, 上, 前, 第, 其他",
+    ),
+    "other criteria",
+    "Repeat what is meant: a judge reads one criterion at a time",
+)
+
+
+def _unseen(sheet: Sheet) -> Iterator[Hit]:
+    asked = sheet.query.lower()
+    kinds: tuple[_Kind, ...] = (_OTHER_RESPONSE, _PICTURE, _OTHER_CRITERION)
+    kinds = kinds if sheet.reference else (_REFERENCE, *kinds)
+    for position, draft in sheet.read():
+        for kind in kinds:
+            found = _found(kind, draft.wording.own)
+            # What the query speaks of, the judge sees.
+            if found and found not in asked:
+                yield Hit(position, f"{found!r} points at {kind.what}, which a judge does not see", kind.advice)
+                break
+
+
+def unseen_texts(criterion: str, query: str) -> str:
+    """The words in which a criterion speaks of a reference or of other responses; empty where the query does too.
+
+    Example:
+        >>> unseen_texts("Goes deeper than the other response.", "Why is the sky blue?")
+        'the other response'
+    """
+    own, asked = Wording(criterion).own, query.lower()
+    found = (_found(kind, own) for kind in (_REFERENCE, _OTHER_RESPONSE) if not _found(kind, asked))
+    return next(filter(None, found), "")
+
+
+def points_at_criteria(wording: Wording) -> bool:
+    """Whether a criterion speaks of other criteria.
+
+    Example:
+        >>> points_at_criteria(Wording("Is met as in criterion 2.")), points_at_criteria(Wording("Names two causes."))
+        (True, False)
+    """
+    return bool(_found(_OTHER_CRITERION, wording.own))
+
+
+def _found(kind: _Kind, text: str) -> str:
+    if not any(hint in text for hint in kind.hints):
+        return ""
+    found = kind.pattern.search(text)
+    return found.group().strip() if found else ""
+
+
+UNSEEN_REFERENCE = Rule(
+    "unseen-reference", "warning", "a criterion points at something that the judge is not shown", _unseen
+)

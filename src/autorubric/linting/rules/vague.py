@@ -1,0 +1,131 @@
+"""Words that every judge fills with a meaning of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from autorubric.linting.patterns import any_of
+from autorubric.linting.rules.rule import Hit, Rule
+from autorubric.linting.sheet import Sheet
+
+# "Adequate sleep" is what an answer is about, "adequate detail" how it is: the adjectives count before these.
+_OF_ANSWERS = any_of(
+    """answers?, responses?, repl(?:y|ies), explanations?, descriptions?, discussions?, analys[ei]s
+    summar(?:y|ies), reasoning, arguments?, details?, depth, language, tone, style, structure
+    format(?:ting)?, layout, length, level, manner, way, fashion, quality, clarity, coverage, context
+    examples?, evidence, justifications?, terminology, wording, vocabulary, grammar, flow, transitions?
+    presentation, organi[sz]ation, information, content, caution, uncertainty, hedging, disclaimers?
+    recommendations?, suggestions?, advice, guidance, insights?, amount, number, sources?, citations?
+    points?, steps, understanding, knowledge, grasp"""
+)
+_ADJECTIVES = any_of(
+    r"""good(?! idea), nice, great, decent, appropriate, adequate, sufficient, reasonable, suitable, proper
+    satisfactory, acceptable, excellent, useful, helpful, interesting, engaging, compelling, meaningful
+    insightful, high[- ]quality(?! evidence), well[- ]written, smooth, natural, pleasant, fitting, creative
+    enough(?= (?:detail|depth|examples?|explanation)\b)"""
+)
+_JUDGED = any_of(
+    """good, nice, great, decent, appropriate, adequate, sufficient, reasonable, suitable, satisfactory, acceptable
+    excellent, interesting, engaging, compelling, insightful, helpful, useful, clear, natural, smooth, readable
+    professional, creative, comprehensive, detailed, thorough, concise, brief, relevant, coherent, informative
+    clean, elegant, polished
+    (?:of )?(?:good|high)[- ]quality, well[- ]\\w+"""
+)
+# "Explains it adequately": how the answer does something; "store it properly" is what it says.
+_ADVERBS = any_of(
+    """adequately, appropriately, sufficiently, reasonably, properly, suitably, effectively, satisfactorily
+    nicely, well, meaningfully, skil?lfully"""
+)
+_ACTS = any_of(
+    """addresses, addressing, answers, answering, explains, explaining, describes, describing, covers, covering
+    discusses, discussing, handles, presents, presenting, conveys, communicates, communicating
+    summari[sz]es, uses, structures, organi[sz]es, responds, supports, justifies, demonstrates, documents
+    elaborates, develops, expresses, captures, reflects, integrates, balances, tailors, adapts, acknowledges"""
+)
+_PHRASES = any_of(
+    """well[- ](?:written|structured|organi[sz]ed|crafted|formatted|presented|articulated|reasoned)
+    good enough, as much as possible, to some extent, to a certain degree, more or less, and so on
+    and so forth, and the like, where (?:appropriate|applicable|possible), as (?:appropriate|applicable)
+    user[- ]friendly, easy to (?:read|follow|understand), reads? well, flows? (?:well|naturally|smoothly)
+    in an? [a-z]+ing way, as \\w+ as possible"""
+)
+_HEDGES = any_of(
+    "almost, nearly, fairly, somewhat, quite, rather, very, mostly, reasonably, sufficiently, adequately"
+)
+_HEDGED = any_of(
+    """complete, correct, accurate, clear, detailed, thorough, comprehensive, good, well, brief, concise, specific
+    relevant, engaging, readable, simple, (?:all|every) (?:of the )?(?:steps?|points?|parts?|requirements?)"""
+)
+_SPEAKER = any_of("submission, essay, text, model, assistant, code")
+_COUNTED = any_of("examples?, sources?, details?, aspects?, points, arguments?, citations?, ideas, facts, references")
+_STATE = any_of("is, are, be, sounds?, seems?, feels?, looks?, stays?, remains?")
+_MANNER = re.compile(
+    rf"\b(?:(?P<adjective>{_ADJECTIVES})(?:,? (?:(?:and|or) )?(?!than\b)[a-z\-]+)?? {_OF_ANSWERS}"
+    rf"|(?P<before>{_ADVERBS}) {_ACTS}"
+    rf"|{_ACTS}(?: [\w\-']+){{1,6}}? (?P<after>{_ADVERBS}|clearly|thoroughly|concisely)(?=\s*(?:[.;,]|$)))\b"
+)
+# Of the answer, not of what it speaks about: "the tone is appropriate".
+_STATED = re.compile(
+    rf"\b(?:(?:^(?:(?:the |its )?\w+(?: \w+)? )??|(?:{_OF_ANSWERS}|{_SPEAKER}) )(?:should |must )?"
+    rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?"
+    rf"(?P<judged>{_JUDGED})"
+    r"(?=\s*(?:[.;,]|(?:and|enough|to|for|overall|throughout|in)\b|$))"
+    rf"|(?P<many>some|various|(?<!too )many|numerous|several|a few) (?:\w+ )?{_COUNTED}"
+    rf"|(?P<phrase>{_PHRASES})|(?P<hedge>{_HEDGES}) {_HEDGED})\b"
+)
+# Behind these stands what the answer says, not how it says it.
+_SAYING = re.compile(
+    r"^\W*(?:the \w+ )?(?:\w+ly )?(?:not )?(?:stat|mention|not|suggest|recommend|advis|emphasi[sz]|highlight|point|"
+    r"warn|instruct|encourag|indicat|inform|tell|stress|specif|conclud|claim|argu|ask|"
+    r"explains? (?:that|how|why|when|what))"
+)
+_DEGREES_ZH = any_of("较为?, 比较, 相对, 十分, 非常, 很, 足够")
+_ADJECTIVES_ZH = any_of(
+    """好, 清晰, 详细, 完整, 准确, 全面, 深入, 充分, 合理, 生动, 流畅, 具体, 清楚, 专业, 通顺, 丰富, 严谨"""
+)
+_JUDGED_ZH = any_of(
+    """生动, 优美, 流畅, 清晰, 清楚, 自然, 有趣, 丰富, 详实, 充实, 通顺, 恰当, 合理, 简洁明了, 专业, 良好, 严谨
+    完整"""
+)
+_SUBJECT_ZH = any_of("语言, 文笔, 表达, 表述, 行文, 内容, 结构, 条理, 逻辑, 层次, 思路, 回答")
+_CHINESE = re.compile(
+    r"高质量|质量(?:较|很)?[好高]|引人入胜|差不多|大致上?|基本上|一定程度上?|尽可能|尽量|适当[的地提说使给]|恰当(?:[的地，。]|$)"
+    r"|合适的?(?:语气|方式|语言|格式|结构|长度|篇幅|例子|表达|措辞)|得体|通俗易懂|易于理解|简单易懂"
+    rf"|良好的?(?:结构|语言|表达|逻辑|组织|回答|质量|可读性)|{_DEGREES_ZH}{_ADJECTIVES_ZH}"
+    r"|充分[地的]?(?:说明|解释|讨论|阐述|论证|展开|体现|分析|回答)"
+    r"|足够的?(?:细节|信息|深度|例子|说明|解释|篇幅)|合理[地的]?(?:解释|安排|组织|结构|阐述|分析|说明|论证)"
+    rf"|一些(?:相关的?|具体的?)?(?:例子|细节|信息|建议|内容|来源)"
+    rf"|{_SUBJECT_ZH}(?:应当?|应该|需要?|必须|要)?(?:准确[、，])?{_JUDGED_ZH}"
+)
+# What stands behind the word may say what it means: "an appropriate tone (no slang)".
+_EXPLAINED = re.compile(
+    r"[^.;。；]{0,160}?(?:[(:：（]|\bi\.e\b|\be\.g\b|\bsuch as\b|\bfor example\b|\bnamely\b|\bthat is\b|例如|比如|即)"
+)
+
+
+def _vague(sheet: Sheet) -> Iterator[Hit]:
+    for position, draft in sheet.read():
+        words = draft.wording
+        found = _CHINESE.search(words.bare) if words.chinese else _english(words.bare.strip())
+        # What it means may stand in the brackets that `bare` leaves out.
+        if found is None or _EXPLAINED.match(words.own, words.own.find(found.group()) + len(found.group())):
+            continue
+        named = next((text for text in found.groupdict().values() if text), None) or found.group()
+        yield Hit(
+            position,
+            f"{named.strip('，。')!r} means something else to every judge",
+            "Name what has to be seen in the submission instead",
+        )
+
+
+def _english(text: str) -> re.Match[str] | None:
+    return _MANNER.search(text) or (None if _SAYING.match(text) else _STATED.search(text))
+
+
+VAGUE_WORDS = Rule(
+    "vague-words",
+    "warning",
+    "a word such as 'appropriate' or 'good' leaves the decision to the judge's taste",
+    _vague,
+)

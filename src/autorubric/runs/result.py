@@ -1,0 +1,339 @@
+"""What came of an evaluation: each item's report, and the sums."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from autorubric.core.display import Displayed
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.usage import TokenUsage
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.errors import InputError, MissingFileError
+from autorubric.runs.display import item_text, result_text, score_rows, verdict_rows
+from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
+from autorubric.runs.items_file import read_items, report_from, report_json
+
+if TYPE_CHECKING:
+    from autorubric.llm.call_estimate import ModelEstimate
+    from autorubric.llm.records.accounts import Totals
+    from autorubric.metrics import CannotAssessMode, MetricsResult, NAMode
+    from autorubric.metrics.labelled_run import PerItemMetrics
+    from autorubric.runs.summary import EvaluationSummary
+
+
+@dataclass
+class ItemResult:
+    """The report on one item.
+
+    Attributes:
+        item_idx: the item's place in the dataset, from 0.
+        item: the item.
+        report: what the grader said.
+        duration_seconds: from opening the item to its report, in the session that asked about it.
+        error: why the item has no report that counts; None where it has one.
+    """
+
+    item_idx: int
+    item: DataItem
+    report: EvaluationReport | EnsembleEvaluationReport
+    duration_seconds: float
+    error: str | None = None
+
+    def __repr__(self) -> str:
+        return item_text(self)
+
+    def to_line(self) -> str:
+        """The result as one line of JSON; the item itself is left to the dataset."""
+        error = json.dumps(self.error)
+        head = f'"item_idx":{self.item_idx},"duration_seconds":{self.duration_seconds:.6f},"error":{error}'
+        return f'{{{head},"report":{report_json(self.report)}}}'
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values; the item itself is left to the dataset."""
+        record: dict[str, Any] = json.loads(self.to_line())
+        return record
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], item: DataItem) -> ItemResult:
+        """The result of JSON values, as `to_dict` writes them.
+
+        Raises:
+            ValueError: they are no result.
+
+        Example:
+            >>> item = DataItem("It began in Britain.", "short")
+            >>> result = ItemResult(0, item, EvaluationReport(score=0.5), 1.25)
+            >>> ItemResult.from_dict(result.to_dict(), item) == result
+            True
+        """
+        return cls(data["item_idx"], item, report_from(data["report"]), data["duration_seconds"], data["error"])
+
+
+@dataclass
+class EvalTimingStats:
+    """How long items took.
+
+    Attributes:
+        total_duration_seconds: of the run.
+        mean_item_duration_seconds: the mean over items, as all the others here.
+        min_item_duration_seconds: the fastest item.
+        max_item_duration_seconds: the slowest item.
+        p50_item_duration_seconds: half of the items took no longer.
+        p95_item_duration_seconds: 95 of 100 items took no longer.
+        items_per_second: items that this run asked about, over its duration.
+    """
+
+    total_duration_seconds: float
+    mean_item_duration_seconds: float
+    min_item_duration_seconds: float
+    max_item_duration_seconds: float
+    p50_item_duration_seconds: float
+    p95_item_duration_seconds: float
+    items_per_second: float
+
+    @classmethod
+    def from_durations(
+        cls, durations: list[float], total_duration: float, *, asked: int | None = None
+    ) -> EvalTimingStats:
+        """The figures of a list of durations; all zero for an empty one.
+
+        Args:
+            durations: seconds of each item.
+            total_duration: seconds of the run.
+            asked: items that the run asked about; the others were on record. By default all of them.
+
+        Example:
+            >>> EvalTimingStats.from_durations([1.0, 3.0, 2.0], 4.0).p50_item_duration_seconds
+            2.0
+        """
+        if not durations:
+            return cls(total_duration, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        ordered, count = sorted(durations), len(durations)
+        rate = (count if asked is None else asked) / total_duration if total_duration > 0 else 0.0
+        return cls(
+            total_duration,
+            sum(ordered) / count,
+            ordered[0],
+            ordered[-1],
+            ordered[count // 2],
+            ordered[min(int(0.95 * count), count - 1)],
+            rate,
+        )
+
+    def to_dict(self) -> dict[str, float]:
+        """The figures by name."""
+        return asdict(self)
+
+
+@dataclass
+class EvalResult(Displayed):
+    """What came of an evaluation.
+
+    Attributes:
+        item_results: the items that were graded or failed, in the dataset's order. A run that was stopped has
+            not opened them all.
+        total_items: items of the dataset.
+        successful_items: items with a report that counts.
+        failed_items: items without one.
+        total_token_usage: tokens of all calls made for this experiment, each counted once.
+        total_completion_cost: their cost; None where a price is not known.
+        timing_stats: how long items took.
+        started_at: when this run began.
+        completed_at: when it ended.
+        errors: index and reason of each failed item.
+        experiment_name: the directory's name.
+        experiment_dir: the directory.
+        stopped: why the run ended before every item was opened (budget, a refused key); None where it did not.
+        grader_config: what the grader is made of, as the manifest records it.
+        summary: counts, scores, failures and cost of the run; None for a result that was read from a directory.
+        estimate: what a dry run found; a dry run has no item results.
+    """
+
+    item_results: Sequence[ItemResult]
+    total_items: int
+    successful_items: int
+    failed_items: int
+    total_token_usage: TokenUsage | None
+    total_completion_cost: float | None
+    timing_stats: EvalTimingStats
+    started_at: datetime
+    completed_at: datetime
+    errors: list[tuple[int, str]] = field(default_factory=list)
+    experiment_name: str | None = None
+    experiment_dir: Path | None = None
+    stopped: str | None = None
+    grader_config: dict[str, Any] | None = None
+    summary: EvaluationSummary | None = field(default=None, repr=False)
+    estimate: list[ModelEstimate] | None = None
+
+    def __repr__(self) -> str:
+        return result_text(self)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return verdict_rows(self)
+
+    def _shown_rows(self) -> Iterator[dict[str, Any]]:
+        return score_rows(self)
+
+    def get_scores(self) -> list[float]:
+        """The scores of the items that have one, in order."""
+        return [r.report.score for r in self.filter_successful() if r.report.score is not None]
+
+    def get_reports(self) -> list[EvaluationReport | EnsembleEvaluationReport]:
+        """The reports of all items, the failed ones included."""
+        return [result.report for result in self.item_results]
+
+    def filter_successful(self) -> list[ItemResult]:
+        """The items with a report that counts."""
+        return [result for result in self.item_results if result.error is None]
+
+    def filter_failed(self) -> list[ItemResult]:
+        """The items without one."""
+        return [result for result in self.item_results if result.error is not None]
+
+    def compute_metrics(  # noqa: PLR0913 (published signature)
+        self,
+        dataset: RubricDataset,
+        *,
+        bootstrap: bool = False,
+        n_bootstrap: int = 1000,
+        per_judge: bool = False,
+        cannot_assess: CannotAssessMode = "exclude",
+        na_mode: NAMode = "exclude",
+        confidence_level: float = 0.95,
+        seed: int | None = None,
+        per_item_metrics: PerItemMetrics = "auto",
+    ) -> MetricsResult:
+        """How far this run agrees with the labels of its items; see `autorubric.metrics.compute_metrics`."""
+        from autorubric.metrics import compute_metrics
+
+        return compute_metrics(
+            self,
+            dataset,
+            bootstrap=bootstrap,
+            n_bootstrap=n_bootstrap,
+            per_judge=per_judge,
+            cannot_assess=cannot_assess,
+            na_mode=na_mode,
+            confidence_level=confidence_level,
+            seed=seed,
+            per_item_metrics=per_item_metrics,
+        )
+
+    @classmethod
+    def from_experiment(cls, experiment_path: Path | str) -> EvalResult:
+        """The result of an experiment directory, also of a run that is under way or was killed.
+
+        Raises:
+            MissingFileError: the directory holds no experiment.
+            ValueError: its files are not what a run writes.
+        """
+        directory = Path(experiment_path)
+        manifest = load_manifest(directory)
+        dataset = RubricDataset.from_file(directory / DATASET_FILE)
+        items = directory / ITEMS_FILE
+        results = [_graded(record, dataset, items) for record in read_items(items)]
+        usage, cost = paid(_totals(directory))
+        seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
+        return result_of(results, manifest, directory, usage, cost, seen=seen)
+
+
+class StoredItems(Sequence[ItemResult]):
+    """The item results of a run directory, read when they are first used."""
+
+    def __init__(self, path: Path, dataset: RubricDataset) -> None:
+        self._path, self._dataset = path, dataset
+
+    @cached_property
+    def _items(self) -> list[ItemResult]:
+        return [_graded(record, self._dataset, self._path) for record in read_items(self._path)]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> ItemResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ItemResult]: ...
+    def __getitem__(self, index: int | slice) -> ItemResult | list[ItemResult]:
+        return self._items[index]
+
+
+def _graded(record: dict[str, Any], dataset: RubricDataset, path: Path) -> ItemResult:
+    index = record["item_idx"]
+    if index >= len(dataset):
+        raise InputError(f"{path}: item {index} is not in {DATASET_FILE}, which has {len(dataset)} items")
+    try:
+        return ItemResult.from_dict(record, dataset[index])
+    except (TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{path}: the line of item {index} is damaged: {error}") from None
+
+
+def result_of(
+    results: Sequence[ItemResult],
+    manifest: ExperimentManifest,
+    directory: Path,
+    usage: TokenUsage | None,
+    cost: float | None,
+    *,
+    seen: Mapping[int, tuple[float, str | None]],
+) -> EvalResult:
+    """The result of item results and a manifest; `seen` has the duration and the error of each item."""
+    errors = [(index, error) for index in sorted(seen) if (error := seen[index][1]) is not None]
+    started = manifest.started_at or manifest.created_at
+    return EvalResult(
+        item_results=results,
+        total_items=manifest.total_items,
+        successful_items=len(seen) - len(errors),
+        failed_items=len(errors),
+        total_token_usage=usage,
+        total_completion_cost=cost,
+        timing_stats=EvalTimingStats.from_durations(
+            [seen[index][0] for index in sorted(seen)], manifest.total_duration_seconds or 0.0
+        ),
+        started_at=started,
+        completed_at=manifest.completed_at or datetime.now(UTC),
+        errors=errors,
+        experiment_name=manifest.experiment_name,
+        experiment_dir=directory,
+        stopped=manifest.error,
+        grader_config=manifest.grader_config,
+    )
+
+
+def paid(totals: Iterable[Totals]) -> tuple[TokenUsage | None, float | None]:
+    """Tokens and dollars of all recorded calls; the dollars are None where a price is not known.
+
+    Example:
+        >>> paid([])
+        (None, None)
+    """
+    rows = list(totals)
+    if not rows:
+        return None, None
+    usage = sum((row.usage for row in rows[1:]), rows[0].usage)
+    tokens = TokenUsage(
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        total_tokens=usage.total_tokens,
+        cache_read_input_tokens=usage.cached_tokens,
+    )
+    unpriced = any(row.unpriced for row in rows)
+    return tokens, None if unpriced else sum(row.cost for row in rows)
+
+
+def _totals(directory: Path) -> list[Totals]:
+    from autorubric.llm.records.view import ledger_view
+    from autorubric.runs.run_ledger import LEDGER_FOLDER
+
+    try:
+        with ledger_view(directory / LEDGER_FOLDER) as ledger:
+            return ledger.totals()
+    except MissingFileError:
+        return []

@@ -1,0 +1,196 @@
+"""`EvalRunner` and `evaluate`: a dataset through a grader, in a directory that can be gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from autorubric.background import wait_for
+from autorubric.dataset import RubricDataset
+from autorubric.errors import AutorubricError
+from autorubric.graders.grader import Grader
+from autorubric.runs.config import EvalConfig, experiment_name
+from autorubric.runs.experiment import ITEMS_FILE
+from autorubric.runs.item_progress import item_progress
+from autorubric.runs.plan import ExperimentPlan, experiment
+from autorubric.runs.progress import Progress, RunState, StageState, Stop, reported
+from autorubric.runs.result import EvalResult, EvalTimingStats, ItemResult, StoredItems, paid, result_of
+from autorubric.runs.run import EvaluationRun
+from autorubric.runs.summary import EvaluationSummary
+
+
+class FailedFast(AutorubricError, RuntimeError):
+    """An item failed, and the run was told to end then."""
+
+
+async def run_experiment(
+    plan: ExperimentPlan,
+    content: bytes,
+    *,
+    on_item: Callable[[ItemResult], object] | None = None,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
+    keep: bool = True,
+) -> EvalResult:
+    """The result of grading every item of a plan's dataset in its directory.
+
+    Args:
+        plan: what is run.
+        content: the dataset as it is written to a file.
+        on_item: called with the result of each item as it ends.
+        progress: called with the state of the run.
+        stop: ends the run early.
+        keep: False leaves the item results on disk, to be read when they are first used.
+
+    Raises:
+        InputError: a criterion has neither judge nor check; nothing was asked.
+        RunLockedError: another process works in the directory.
+    """
+    summary = EvaluationSummary(len(plan.dataset))
+    kept: dict[int, ItemResult] = {}
+    seen: dict[int, tuple[float, str | None]] = {}
+
+    def take(result: ItemResult) -> None:
+        summary.add(result)
+        seen[result.item_idx] = result.duration_seconds, result.error
+        if keep:
+            kept[result.item_idx] = result
+        if on_item is not None:
+            on_item(result)
+
+    async with experiment(plan, content) as (run, manifest):
+        run.on_result = take
+        stand_ins: list[str] = (manifest.grader_config or {}).get("stand_ins", [])
+        with (stop or Stop()).bound(run):
+            async with reported(progress, lambda: _state(run, summary, stand_ins)):
+                await run.to_the_end()
+        summary.totals, summary.interrupted, summary.refused = run.totals(), run.interrupted, _was_refused(run)
+    summary.negotiated = manifest.negotiated
+    items = (
+        [kept[index] for index in sorted(kept)] if keep else StoredItems(plan.directory / ITEMS_FILE, plan.dataset)
+    )
+    result = result_of(items, manifest, plan.directory, *paid(summary.totals), seen=seen)
+    seconds = (result.completed_at - result.started_at).total_seconds()
+    durations = [seen[index][0] for index in sorted(seen)]
+    result.timing_stats = EvalTimingStats.from_durations(durations, seconds, asked=run.asked)
+    result.summary = summary
+    return result
+
+
+def _was_refused(run: EvaluationRun) -> bool:
+    """Whether a wrong key, model name or address stopped the run before anything was paid."""
+    executor = run.executor
+    return run.refused and executor is not None and not any(a.paid for a in executor.snapshot().values())
+
+
+def _state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequence[str]) -> RunState:
+    activity = list(run.executor.snapshot().values()) if run.executor is not None else []
+    stage = StageState("graded", summary.graded, sum(a.in_flight for a in activity), summary.failed)
+    return RunState.of(summary.total, summary.ended, [stage], activity, stand_ins)
+
+
+class EvalRunner:
+    """Grades a dataset in a directory of its own.
+
+    Every reply of a judge is recorded before anything is made of it. To run again is to go on: what is recorded
+    is not asked again, items that failed are, and where submissions, criteria, judges, prompts or parameters
+    changed, only what changed is asked.
+
+    Args:
+        dataset: what is graded.
+        grader: who grades. Judges of a `CriterionGrader` are asked through the directory's ledger, unless the
+            grader has one of its own. Of any other grader a finished item is kept if it has a `fingerprint`.
+        config: settings.
+    """
+
+    def __init__(self, dataset: RubricDataset, grader: Grader[Any], config: EvalConfig | None = None) -> None:
+        self.dataset = dataset
+        self.grader = grader
+        self.config = config or EvalConfig()
+
+    async def run(self) -> EvalResult:
+        """Grade every item and return the result, which is also on the disk.
+
+        Raises:
+            RunLockedError: another process works in the directory.
+            RuntimeError: an item failed and `fail_fast` is set; no call is made any more then.
+        """
+        config, dataset = self.config, self.dataset
+        content = dataset.to_json().encode()
+        directory = Path(config.experiments_dir) / (config.experiment_name or experiment_name(dataset, content))
+        plan = ExperimentPlan(
+            dataset,
+            self.grader,
+            directory,
+            window=config.max_concurrent_items,
+            prefix_first=config.prefix_first,
+            resume=config.resume,
+            share_equal=config.share_equal,
+            settings={**asdict(config), "experiments_dir": str(config.experiments_dir)},
+        )
+        with item_progress(len(dataset), config) as advance:
+
+            def take(result: ItemResult) -> None:
+                advance(failed=result.error is not None)
+                if config.fail_fast and result.error is not None:
+                    raise FailedFast(f"Evaluation failed at item {result.item_idx}: {result.error}")
+
+            return await run_experiment(plan, content, on_item=take)
+
+    def run_sync(self) -> EvalResult:
+        """`run` for callers who do not await; works inside a running event loop (a notebook) too."""
+        return wait_for(self.run())
+
+
+async def evaluate(  # noqa: PLR0913 (published signature)
+    dataset: RubricDataset,
+    grader: Grader[Any],
+    *,
+    fail_fast: bool = False,
+    show_progress: bool = True,
+    progress_style: Literal["simple", "detailed"] = "simple",
+    max_concurrent_items: int | None = None,
+    experiment_name: str | None = None,
+    experiments_dir: Path | str = "experiments",
+    resume: bool = True,
+    prefix_first: bool = True,
+    share_equal: bool = False,
+) -> EvalResult:
+    """The result of grading every item of a dataset; the arguments are the fields of `EvalConfig`.
+
+    Example:
+        >>> import asyncio, tempfile
+        >>> from autorubric import Criterion, CriterionGrader, Rubric
+        >>> from autorubric.llm.config import LLMConfig
+        >>> dataset = RubricDataset("Why?", Rubric([Criterion(requirement="Contains at most 5 words.")]))
+        >>> dataset.add_item("Because of the moon.", "short")
+        >>> grader = CriterionGrader(judge_model_config=LLMConfig("builtin/offline"))
+        >>> result = asyncio.run(evaluate(dataset, grader, experiments_dir=tempfile.mkdtemp()))
+        >>> result.get_scores()
+        [1.0]
+    """
+    config = EvalConfig(
+        fail_fast=fail_fast,
+        show_progress=show_progress,
+        progress_style=progress_style,
+        max_concurrent_items=max_concurrent_items,
+        experiment_name=experiment_name,
+        experiments_dir=experiments_dir,
+        resume=resume,
+        prefix_first=prefix_first,
+        share_equal=share_equal,
+    )
+    return await EvalRunner(dataset, grader, config).run()
+
+
+def evaluate_sync(dataset: RubricDataset, grader: Grader[Any], **settings: Any) -> EvalResult:
+    """`evaluate` for callers who do not await; works inside a running event loop (a notebook) too.
+
+    Example:
+        >>> evaluate_sync(RubricDataset("Why?"), None, experiment_name="../up")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: experiment_name '../up' is no plain name; expected at most 100 letters, ...
+    """
+    return wait_for(evaluate(dataset, grader, **settings))

@@ -1,0 +1,173 @@
+"""The figures of an evaluation, gathered as items end: memory grows with the criteria, not with the items."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from autorubric.core.report import CriterionReport, EnsembleCriterionReport
+from autorubric.core.self_consistency import SelfConsistency, add_repeats
+from autorubric.llm.failure_groups import FailureGroups
+
+if TYPE_CHECKING:
+    from autorubric.llm.records.accounts import Totals
+    from autorubric.runs.result import ItemResult
+
+_Z95 = 1.959964  # the 97.5th percentile of the normal distribution
+
+
+@dataclass(slots=True)
+class Moments:
+    """Count, mean and variance of numbers seen one at a time (Welford's recurrence).
+
+    Example:
+        >>> moments = Moments()
+        >>> for number in (1.0, 0.0, 1.0, 0.0):
+        ...     moments.add(number)
+        >>> moments.mean, moments.variance
+        (0.5, 0.25)
+    """
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def add(self, number: float) -> None:
+        """Take one more number in."""
+        self.count += 1
+        step = number - self.mean
+        self.mean += step / self.count
+        self.squares += step * (number - self.mean)
+
+    @property
+    def variance(self) -> float:
+        """Of the numbers themselves (divided by their count)."""
+        return self.squares / self.count if self.count else 0.0
+
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of the mean by the normal approximation.
+
+        mean ± 1.96 · s / √n, s with n − 1 degrees of freedom. None for fewer than two numbers, and for numbers that
+        are all equal: they give no estimate of the spread, and an interval of width 0 would claim certainty.
+        """
+        if self.count < 2 or self.squares == 0.0:
+            return None
+        half = _Z95 * math.sqrt(self.squares / (self.count - 1) / self.count)
+        return self.mean - half, self.mean + half
+
+
+@dataclass(slots=True)
+class CriterionFigures:
+    """How one criterion came out over the items.
+
+    Attributes:
+        name: its name, or its number where it has none.
+        weight: its weight.
+        values: of the verdicts that are scored, in [0, 1].
+        abstained: items where the judges could not assess it.
+        failed: items where there is no verdict.
+    """
+
+    name: str
+    weight: float
+    values: Moments = field(default_factory=Moments)
+    abstained: int = 0
+    failed: int = 0
+
+    @property
+    def influence(self) -> float:
+        """Size of the weight times the variance of the verdicts: 0 where all items are alike."""
+        return abs(self.weight) * self.values.variance
+
+
+@dataclass(slots=True)
+class EvaluationSummary:
+    """The figures of a run.
+
+    Attributes:
+        total: items of the dataset.
+        ended: items that were graded or failed.
+        scores: of the items that have one.
+        failed: items without a report that counts.
+        judged: criteria with a verdict, abstentions included.
+        judgments: criteria of all items that ended.
+        failures: why judgments failed, grouped by cause.
+        flagged: items whose submission looks as if it addressed the judge.
+        flags: judgments by their flags, such as `unsupported`.
+        criteria: the figures of each criterion.
+        consistency: of each judge that was asked repeatedly, how far it agrees with itself.
+        totals: calls, tokens and cost by role and model, all sessions in the run directory together.
+        negotiated: what endpoints turned out not to take, and what was sent instead.
+        interrupted: whether somebody stopped the run.
+        refused: whether a wrong key, model name or address stopped it before anything was paid.
+    """
+
+    total: int
+    ended: int = 0
+    scores: Moments = field(default_factory=Moments)
+    failed: int = 0
+    judged: int = 0
+    judgments: int = 0
+    failures: FailureGroups = field(default_factory=FailureGroups)
+    flagged: int = 0
+    flags: Counter[str] = field(default_factory=Counter)
+    criteria: dict[tuple[str | None, str], CriterionFigures] = field(default_factory=dict)
+    consistency: dict[str, SelfConsistency] = field(default_factory=dict)
+    totals: list[Totals] = field(default_factory=list)
+    negotiated: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    refused: bool = False
+
+    @property
+    def graded(self) -> int:
+        """Items with a report that counts."""
+        return self.ended - self.failed
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of criteria that have a verdict, in [0, 1]."""
+        return self.judged / self.judgments if self.judgments else None
+
+    def add(self, result: ItemResult) -> None:
+        """Take the result of one item in."""
+        report = result.report
+        self.ended += 1
+        self.failed += result.error is not None
+        self.flagged += bool(report.flags)
+        if report.score is not None and result.error is None:
+            self.scores.add(report.score)
+        if report.report is None:
+            self.failures.add_text(result.error, str(result.item_idx))
+            return
+        criteria: Sequence[CriterionReport | EnsembleCriterionReport] = report.report
+        add_repeats(self.consistency, criteria)
+        for number, criterion in enumerate(criteria, start=1):
+            self._add_criterion(criterion, number)
+            if criterion.error is not None:
+                self.failures.add_text(criterion.error, str(result.item_idx))
+
+    def most_influential(self, count: int) -> Sequence[CriterionFigures]:
+        """The criteria that decided most, the first one most; those that decided nothing are left out."""
+        ranked = sorted(self.criteria.values(), key=lambda found: -found.influence)
+        return [found for found in ranked[:count] if found.influence > 0]
+
+    def _add_criterion(self, found: CriterionReport | EnsembleCriterionReport, number: int) -> None:
+        criterion = found.criterion if isinstance(found, EnsembleCriterionReport) else found
+        key = (criterion.name, criterion.requirement)
+        figures = self.criteria.get(key)
+        if figures is None:
+            figures = self.criteria[key] = CriterionFigures(criterion.name or f"C{number}", criterion.weight)
+        self.judgments += 1
+        if found.error is not None:
+            figures.failed += 1
+            return
+        self.judged += 1
+        self.flags.update(found.flags)
+        value = found.score_value
+        if value is None:
+            figures.abstained += 1
+        else:
+            figures.values.add(value)

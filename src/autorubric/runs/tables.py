@@ -1,0 +1,270 @@
+"""Results as a table: one row for each criterion of each item, in JSON, JSON Lines, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.errors import InputError
+from autorubric.files import atomic_writer, parquet_writer
+from autorubric.files.spreadsheet import defused
+from autorubric.runs.items_file import read_items
+
+Row: TypeAlias = dict[str, Any]
+
+COLUMNS: Mapping[str, type] = {
+    "item_idx": int,
+    "id": str,
+    "description": str,
+    "score": float,
+    "criterion": str,
+    "weight": float,
+    "verdict": str,
+    "value": float,
+    "agreement": float,
+    "reason": str,
+    "error": str,
+    "flags": str,
+}
+"""Name and type of each column, before those of the judges; any but `item_idx` may be empty (null).
+
+`flags` are what a reader should know of the judgment, such as `unsupported`, and then of the submission, such as
+`addresses the judge`; semicolons part them.
+"""
+
+FORMATS = ("json", "jsonl", "csv", "parquet")
+
+
+_UNSAFE = re.compile(r"[^\w.:/@-]+")
+_LONGEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class VoteColumns:
+    """Which column holds the verdict of which judge, and which one its repeats.
+
+    Attributes:
+        verdicts: the name of the column, by judge id.
+        repeats: likewise, for judges that are asked several times.
+    """
+
+    verdicts: Mapping[str, str]
+    repeats: Mapping[str, str]
+
+    @classmethod
+    def of(cls, judges: Mapping[str, int]) -> VoteColumns:
+        """The columns of judges.
+
+        Runs of characters that column names should not hold become `_`. Names that are then equal, in upper or lower
+        case, are numbered in the order of the judges.
+
+        Args:
+            judges: how often each judge is asked, by its id.
+
+        Example:
+            >>> columns = VoteColumns.of({"openai/gpt-5.1": 1, "a b": 1, "A,B": 3})
+            >>> columns.names()
+            ['verdict_openai/gpt-5.1', 'verdict_a_b', 'verdict_A_B_2', 'repeats_A_B_2']
+        """
+        names: dict[str, str] = {}
+        taken: set[str] = set()
+        for judge in judges:
+            plain = _UNSAFE.sub("_", judge)[:_LONGEST]
+            name, number = plain, 2
+            while name.casefold() in taken:
+                name, number = f"{plain}_{number}", number + 1
+            taken.add(name.casefold())
+            names[judge] = name
+        return cls(
+            {judge: f"verdict_{name}" for judge, name in names.items()},
+            {judge: f"repeats_{names[judge]}" for judge, count in judges.items() if count > 1},
+        )
+
+    def names(self) -> list[str]:
+        """All of them, in order."""
+        return [*self.verdicts.values(), *self.repeats.values()]
+
+    def row(self, criterion: Mapping[str, Any]) -> dict[str, str | None]:
+        """What each judge said on a criterion, from its report as JSON values.
+
+        The cell of a judge that failed or was not asked is empty. Repeats are in the order they were asked; one that
+        failed is `-`.
+        """
+        row: dict[str, str | None] = dict.fromkeys(self.names())
+        votes = [*(criterion.get("votes") or ()), *(criterion.get("multi_choice_votes") or ())]
+        for vote in votes:
+            judge = vote["judge_id"]
+            if judge in self.verdicts:
+                row[self.verdicts[judge]] = said(vote)
+            if judge in self.repeats:
+                row[self.repeats[judge]] = _listed(vote.get("repeats") or ())
+        return row
+
+
+NO_VOTES = VoteColumns({}, {})
+
+
+def said(vote: Mapping[str, Any]) -> str | None:
+    """The verdict or option label of a vote; None where it failed.
+
+    Example:
+        >>> said({"judge_id": "a", "verdict": "MET"}), said({"judge_id": "a", "selected_label": None, "na": True})
+        ('MET', 'CANNOT_ASSESS')
+    """
+    if vote.get("error") is not None:
+        return None
+    if "selected_label" not in vote and "selected_index" not in vote:
+        return vote.get("verdict")
+    label: str | None = vote.get("selected_label")
+    return "CANNOT_ASSESS" if label is None and vote.get("na") else label
+
+
+def _listed(repeats: Iterable[Mapping[str, Any]]) -> str | None:
+    found: Sequence[str] = [said(repeat) or "-" for repeat in repeats]
+    return "; ".join(found) or None
+
+
+def columns_with(votes: VoteColumns) -> dict[str, type]:
+    """Name and type of each column of a table, those of its judges included.
+
+    Example:
+        >>> list(columns_with(VoteColumns.of({"a": 1})))[-2:]
+        ['flags', 'verdict_a']
+    """
+    return {**COLUMNS, **dict.fromkeys(votes.names(), str)}
+
+
+def result_rows(items: Path, dataset: RubricDataset, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
+    """The rows of an items file, in the order of items and criteria.
+
+    A report without criteria (an item that could not be opened) has one row, with its error.
+
+    Args:
+        items: the file.
+        dataset: what was graded.
+        votes: columns for the verdict of each judge.
+    """
+    for record in read_items(items):
+        yield from record_rows(record, dataset[record["item_idx"]], votes)
+
+
+def record_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
+    """The rows of one item, from its result as JSON values.
+
+    Args:
+        record: as `ItemResult.to_dict` has it.
+        item: the item.
+        votes: columns for the verdict of each judge.
+    """
+    report = record["report"]
+    head = {
+        "item_idx": record["item_idx"],
+        "id": item.id,
+        "description": item.description,
+        "score": report.get("score"),
+    }
+    suspicious = report.get("flags") or []
+    criteria = report.get("criterion_reports")
+    if not criteria:
+        empty = dict.fromkeys(columns_with(votes))
+        yield empty | head | {"error": record["error"], "flags": _flags(suspicious)}
+        return
+    for number, found in enumerate(criteria, start=1):
+        flags = _flags([*(found.get("flags") or []), *suspicious])
+        yield head | _criterion_row(found, number) | {"flags": flags} | votes.row(found)
+
+
+def _flags(flags: Sequence[str]) -> str | None:
+    return "; ".join(flags) or None
+
+
+def _criterion_row(found: Mapping[str, Any], number: int) -> Row:
+    criterion = found.get("criterion", found)
+    choice = found.get("final_multi_choice_verdict") or found.get("multi_choice_verdict")
+    verdict = found.get("final_verdict", found.get("verdict"))
+    value: float | None = None
+    if choice is not None:
+        verdict = choice.get("selected_label")
+        value = None if choice.get("na") else choice.get("aggregated_value", choice.get("value"))
+    elif verdict in ("MET", "UNMET"):
+        value = 1.0 if verdict == "MET" else 0.0
+    failed = found.get("error") is not None
+    return {
+        "criterion": criterion.get("name") or f"C{number}",
+        "weight": criterion.get("weight", 10.0),
+        "verdict": None if failed else verdict,
+        "value": None if failed else value,
+        "agreement": found.get("agreement"),
+        "reason": found.get("final_reason", found.get("reason")),
+        "error": found.get("error"),
+    }
+
+
+def write_table(path: Path, rows: Iterator[Row], columns: Mapping[str, type] = COLUMNS) -> None:
+    """Write rows to a file, wholly or not at all; its extension says in which format.
+
+    Args:
+        path: the file.
+        rows: with all `columns` each.
+        columns: name and type.
+
+    Raises:
+        InputError: another extension, or the file cannot be written.
+
+    Example:
+        >>> write_table(Path("results.xlsx"), iter([]))
+        Traceback (most recent call last):
+        autorubric.errors.InputError: results.xlsx: unknown format 'xlsx'; expected json, jsonl, csv or parquet
+    """
+    writer = _WRITERS.get(path.suffix.removeprefix("."))
+    if writer is None:
+        kind = path.suffix.removeprefix(".")
+        raise InputError(f"{path}: unknown format {kind!r}; expected json, jsonl, csv or parquet")
+    writer(path, rows, columns)
+
+
+def _write_json(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:
+    with atomic_writer(path) as file:
+        file.write("[")
+        for number, row in enumerate(rows):
+            file.write(",\n" if number else "\n")
+            file.write(json.dumps(row, ensure_ascii=False))
+        file.write("\n]\n")
+
+
+def _write_jsonl(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:
+    with atomic_writer(path) as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _write_csv(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:
+    with atomic_writer(path) as file:
+        table = csv.DictWriter(file, list(columns), lineterminator="\n")
+        table.writeheader()
+        for row in rows:
+            table.writerow({name: defused(value) for name, value in row.items()})
+
+
+def _write_parquet(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:
+    import pyarrow as pa
+
+    kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+    with parquet_writer(path, schema) as add:
+        for row in rows:
+            add(row)
+
+
+_WRITERS: Mapping[str, Callable[[Path, Iterator[Row], Mapping[str, type]], None]] = {
+    "json": _write_json,
+    "jsonl": _write_jsonl,
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+}

@@ -1,0 +1,180 @@
+"""The offline model: a labelled stand-in that answers every prompt of the package from rules, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from random import Random
+from typing import Any
+
+from autorubric.llm import attempts
+from autorubric.llm.request import Reply, ReplySchema, Request, Usage
+from autorubric.testing import offline_reading as reading
+from autorubric.testing import offline_writing as writing
+from autorubric.testing.completion import estimated_tokens
+from autorubric.testing.offline_reading import find_constraints, find_terms, load_table
+from autorubric.testing.prompt_sections import PromptSections
+
+_QUOTED = re.compile(r"[\"“「](.{2,60}?)[\"”」]")
+_POOR = re.compile(r"\b(?:no|not|none|never|poor|bad|wrong|weak|incorrect|fail|miss|flat)|不|无|没|差", re.I)
+_ABSENT = re.compile(r"cannot|not applicable|\bn/?a\b|无法|不适用", re.I)
+
+
+class OfflineModel:
+    """A deterministic stand-in for a model: for trying the commands and for testing, not for results.
+
+    It reads what any model reads, the messages and the schema of the reply. The same request gets the same reply on
+    every machine; another draw gets another one. It costs nothing.
+
+    Args:
+        name: the `provider/model` string it goes by; another name writes other texts.
+        latency: seconds to wait before each reply, for watching a progress display.
+
+    Example:
+        >>> from autorubric.llm.request import Message
+        >>> ask = Request((Message("user", "Why is the sea salty?"),), role="response")
+        >>> reply = asyncio.run(OfflineModel().complete(ask))
+        >>> reply.text[:47], reply.cost
+        ('The main reason lies in the sea salty, and the ', 0.0)
+    """
+
+    def __init__(self, name: str = "builtin/offline", *, latency: float = 0.0) -> None:
+        self.name = name
+        self._latency = latency
+
+    def identity(self) -> tuple[Any, ...]:
+        """Its name, and a number that stays the same so that recorded runs resume."""
+        return ("offline", self.name, 2)
+
+    def ceiling(self, request: Request) -> Usage:
+        """Exactly what the request will be counted as."""
+        return self._count(request, self._write(request))
+
+    def cost(self, usage: Usage) -> float:
+        """Nothing."""
+        return 0.0
+
+    async def complete(self, request: Request) -> Reply:
+        """The reply to a request; never fails."""
+        await asyncio.sleep(self._latency)
+        text = self._write(request)
+        reply = Reply(text, model=self.name, usage=self._count(request, text), cost=0.0, latency=self._latency)
+        if attempts.watchers:
+            attempts.tell(attempts.Attempt(request, self.name, self.name, "", 1, time.time(), self._latency, reply))
+        return reply
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _count(self, request: Request, text: str) -> Usage:
+        asked = sum(len(message.content) for message in request.messages)
+        return Usage(estimated_tokens(asked), estimated_tokens(len(text)))
+
+    def _write(self, request: Request) -> str:
+        prompt, schema = PromptSections(request), request.schema
+        task = schema.name if schema else "answer"
+        random = Random(f"{self.name}|{task}|{request.reask}|{request.draw}|{prompt.text!a}")
+        if schema:
+            text = json.dumps(_reply_to(prompt, schema, random), ensure_ascii=False)
+        else:  # draw 0 is good, and one of two neighbouring draws; which one depends on the query
+            thorough = not request.draw or (len(prompt.text) + request.draw) % 2 == 0
+            text = writing.write_answer(_find_query(prompt), random, thorough=thorough)
+        return text.encode("utf-8", "replace").decode()
+
+
+def _find_query(prompt: PromptSections) -> reading.Query:
+    asked = prompt.get("request") or prompt.get("conversation") or ("" if prompt else prompt.text)
+    return reading.read_query(prompt.split(asked).get("user", asked), prompt.turns)
+
+
+def _reply_to(prompt: PromptSections, schema: ReplySchema, random: Random) -> dict[str, Any]:
+    fields, criteria = schema.body["properties"], prompt.criteria
+    split, wording = load_table(_find_query(prompt).language)["rewrite"]
+    if "judgments" in fields:
+        return {"judgments": [{"criterion_id": one, **_judge(prompt, *asked)} for one, *asked in criteria]}
+    if "licences" in fields:
+        return {"licences": [_license(prompt, place) for place in range(len(criteria))]}
+    if "rewrites" in fields:
+        texts = ((one, wording.format(d=requirement.strip())) for one, requirement, _ in criteria)
+        same = {"split": split, "title": ""}
+        return {"rewrites": [{"criterion_id": one, **same, "description": text} for one, text in texts]}
+    if "criteria" in fields:
+        return {"criteria": _write_criteria(prompt, schema, random), "dropped": []}
+    requirement = prompt.get("criterion") or prompt.get("question") or prompt.text
+    return _judge(prompt, requirement, prompt.get("options", ""), quotes="quotes" in fields)
+
+
+def _write_criteria(prompt: PromptSections, schema: ReplySchema, random: Random) -> list[writing.Item]:
+    if schema.name == "pitfall_items":
+        return writing.write_pitfalls(_find_query(prompt), random)
+    if sets := prompt.numbered("set"):
+        return writing.merge_sets([_read_items(text) for text in sets])
+    if responses := prompt.numbered("response"):
+        return writing.write_harder(_find_query(prompt), _read_items(prompt.get("rubric", "")), responses, random)
+    return writing.write_rubric(_find_query(prompt), prompt.get("reference", ""), random)
+
+
+def _read_items(text: str) -> list[writing.Item]:
+    try:
+        return [{"title": "", "weight": 5, **item} for item in json.loads(text) if "description" in item]
+    except (ValueError, TypeError):
+        return []
+
+
+def _license(prompt: PromptSections, place: int) -> dict[str, Any]:
+    query, (one, requirement, _) = _find_query(prompt), prompt.criteria[place]
+    say, wanted, quoted = load_table(query.language), find_terms(requirement), _QUOTED.findall(requirement)
+    phrases = [phrase.removeprefix("the ") for phrase in query.phrases]
+    quote = next((phrase for phrase in phrases if phrase in query.text and find_terms(phrase) <= wanted), "")
+    form = next((found for found in find_constraints(requirement) if found.kind in ("count", "format")), None)
+    bounds = [(known.kind, known.low, known.high) for known in query.constraints]
+    asked = (form.kind, form.low, form.high) in bounds if form else all(part in query.text for part in quoted)
+    need = "explicit" if quote else "implicit"
+    surface = {"count": "count", "format": "layout"}[form.kind] if form else "phrase" if quoted else "none"
+    alike = (known for known, other, _ in prompt.criteria[:place] if writing.is_near_equal(other, requirement))
+    verdict = {"criterion_id": one, "reason": say[need], "need": need, "quote": quote, "surface": surface}
+    return {**verdict, "surface_asked": asked, "answerable": True, "same_as": next(alike, "")}
+
+
+def _judge(prompt: PromptSections, requirement: str, options: str, *, quotes: bool = False) -> dict[str, Any]:
+    submission = prompt.get("submission") or next(iter(prompt.values()), "")
+    explanation, status = _decide(requirement, submission)
+    reply: dict[str, Any] = {"explanation": explanation}
+    if quotes:
+        passages = [line.strip()[:150] for line in re.split(r"(?<=[.!?。！？])\s*|\n", submission) if line.strip()]
+        best = max(passages, key=lambda line: len(find_terms(line) & find_terms(requirement)), default="")
+        reply = {"quotes": [best] if best and status == "MET" else [], **reply}
+    return {**reply, **({"selected_option": _choose(options, status)} if options else {"criterion_status": status})}
+
+
+def _choose(options: str, status: str) -> int:
+    """The best option of a requirement that is met, the worst of one that is not, as far as their words tell."""
+    listed = [(text, number) for number, text in enumerate(re.findall(r"^\d+\. (.*)$", options, re.M), 1)]
+    listed = listed or [("", 1)]
+    absent = [option for option in listed if _ABSENT.search(option[0])]
+    sizes = {text: [float(size) for size in re.findall(r"\d+(?:\.\d+)?", text)[:1]] for text, _ in listed}
+    rated = sorted((sizes[text] or [-1.0 if _POOR.search(text) else 0.0], text, number) for text, number in listed)
+    rest = [one for one in rated if one[1:] not in absent]
+    if absent and (status == "CANNOT_ASSESS" or not rest):
+        return absent[0][1]
+    return rest[-1 if status == "MET" else 0][2]
+
+
+def _decide(requirement: str, submission: str) -> tuple[str, str]:
+    """An explanation and a verdict: by what can be counted or matched, else by half of the content words."""
+    say = load_table(reading.find_language(requirement))
+    if not submission.strip():
+        return say["empty"], "UNMET"
+    quoted = ((part, part.lower() in submission.lower()) for part in _QUOTED.findall(requirement))
+    checks = [(one.value, one.holds(submission)) for one in find_constraints(requirement[:2000])]
+    decided = [(shown, kept) for shown, kept in checks if kept is not None] or [one for one in quoted if not one[1]]
+    if decided:
+        said = [say["check"].format(v=shown, result=say["results"][bool(kept)]) for shown, kept in decided]
+        return " ".join(said), "MET" if all(kept for _, kept in decided) else "UNMET"
+    wanted = find_terms(requirement) - find_terms(load_table("rubric_words"))
+    if not wanted:
+        return say["unclear"], "CANNOT_ASSESS"
+    found = len(wanted & find_terms(submission))
+    return say["lexical"].format(found=found, all=len(wanted)), "MET" if 2 * found >= len(wanted) else "UNMET"

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from autorubric import RubricDataset, evaluate
+from autorubric.runs.items_file import ItemsFile, read_items
+from autorubric.runs.plan import ExperimentPlan, experiment
+
+from .conftest import Bench, essays
+
+
+def line(index: int, session: str) -> str:
+    return f'{{"item_idx":{index},"duration_seconds":0.1,"error":null,"report":"{session}"}}'
+
+
+def killed(path: Path, session: str, indices: range, standing: int) -> None:
+    """What a session that is killed leaves: nothing of it runs to its end."""
+    file = ItemsFile(path, standing)
+    for index in indices:
+        file.add(index, line(index, session))
+    file._file.close()
+
+
+def reports(path: Path) -> list[str]:
+    return [row["report"] for row in read_items(path)]
+
+
+def test_a_killed_session_leaves_no_fewer_items_than_there_were(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    killed(path, "first", range(5), standing=0)
+    killed(path, "second", range(2), standing=5)
+    assert reports(path) == ["first"] * 5
+    killed(path, "third", range(6), standing=5)
+    assert reports(path) == ["third"] * 6
+
+
+def test_results_that_count_no_more_are_gone_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    killed(path, "first", range(5), standing=0)
+    killed(path, "second", range(2), standing=0)
+    assert reports(path) == ["second"] * 2
+
+
+def test_a_session_that_ends_leaves_its_own_items_in_order_and_nothing_beside_them(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    killed(path, "first", range(5), standing=0)
+    with ItemsFile(path, 5) as file:
+        for index in (2, 0, 1):
+            file.add(index, line(index, "second"))
+    assert reports(path) == ["second"] * 3
+    assert [found.name for found in tmp_path.iterdir()] == ["items.jsonl"]
+
+
+async def rows_as_a_session_begins(dataset: RubricDataset, bench: Bench, folder: Path) -> int:
+    async with experiment(ExperimentPlan(dataset, bench.grader, folder), dataset.to_json().encode()):
+        return len(reports(folder / "items.jsonl"))
+
+
+async def test_results_stand_while_nothing_has_changed(bench: Bench, tmp_path: Path) -> None:
+    await evaluate(essays(), bench.grader, experiments_dir=tmp_path, experiment_name="e")
+    # As a kill would leave it: the session has begun and no item has ended.
+    assert await rows_as_a_session_begins(essays(), Bench(), tmp_path / "e") == 4
+
+
+async def test_results_of_a_changed_dataset_do_not_stand(bench: Bench, tmp_path: Path) -> None:
+    await evaluate(essays(), bench.grader, experiments_dir=tmp_path, experiment_name="e")
+    dataset = essays()
+    dataset.items[2] = replace(dataset.items[2], submission="Another essay.")
+    assert await rows_as_a_session_begins(dataset, Bench(), tmp_path / "e") == 0
