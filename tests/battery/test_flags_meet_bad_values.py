@@ -179,9 +179,9 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     (["select", "graded", "--out", "graded"], "pass another --out"),
     (["select", "none.csv", "--judge", "j"], "Data not found: none.csv"),
     (["serve", "--judge", "m", "--host", "0.0.0.0"], "give --token-env NAME"),
-    (["serve", "--judge", "m", "--second-share", "0"], "--second-share 0"),
-    (["serve", "--second-judge", "m"], "give --judge as well"),
-    (["serve", "--judge", "m", "--log-prompts"], "give --log-json FILE as well"),
+    (["serve", "--judge", "m", "--second-share", "0"], "--second-share is 0.0"),
+    (["serve", "--second-judge", "m"], "pass --judge MODEL as well"),
+    (["serve", "--judge", "m", "--log-prompts"], "pass --log-json FILE as well"),
     (["serve", "--judge", "m@{url}", "--out", "out", "--host", "203.0.113.7", "--token-env", "HOME"], "listen"),
     (["lint"], "no file was named"),
     (["lint", "essays.csv"], "essays.csv:2: there is no rubric in the row"),
@@ -223,7 +223,7 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     (["doctor", "--base-url", "https://host/v1?api-key=planted"], "looks like a key"),
     (["doctor", "--model", ""], "is no model name"),
     (["doctor", "--model", "m@http://u:p@host/v1"], "credentials"),
-    (["agree", "run", "--criteria", "--against", "run"], "ask one of them"),
+    (["agree", "run", "--criteria", "--against", "run"], "use one of them"),
 ]
 
 
