@@ -155,13 +155,10 @@ def _count(raw: object, name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens; `cached` and `cache_write` default to `input`.
+    """Dollars per million tokens; tokens read from or written to a cache cost `input` unless stated.
 
-    Attributes:
-        cached: of prompt tokens read from a cache.
-        cache_write: of prompt tokens written to a cache.
-        tiers: the price of calls whose prompt has more tokens than a threshold, lowest threshold first.
-        batch: the price in the provider's batch service, if known.
+    `tiers` are the prices of calls whose prompt has more tokens than a threshold, lowest threshold first; `batch` is the
+    price in the provider's batch service, if known.
     """
 
     input: float

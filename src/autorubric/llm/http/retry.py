@@ -63,8 +63,7 @@ def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None)
     """The fault for a response's status, or None for a 2xx."""
     if 200 <= reply.status < 300:
         return None
-    words, param, code = _endpoint_error(reply.body)
-    return _classify(reply, (words, param, code), secrets, now)
+    return _classify(reply, _endpoint_error(reply.body), secrets, now)
 
 
 def error_fault(error: object, *secrets: str | None) -> Fault:

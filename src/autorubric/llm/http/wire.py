@@ -99,13 +99,8 @@ WEB_PAGE = "the answer is a web page, not a chat completion"
 
 def sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:
     """The parameters of `config` as this protocol spells them; unset ones are missing, zeros are not."""
-    named = {
-        "temperature": config.temperature,
-        "max_tokens": config.max_tokens,
-        "top_p": config.top_p,
-        "seed": config.seed,
-    }
-    found = {name: value for name, value in named.items() if value is not None}
+    found = {name: getattr(config, name) for name in ("temperature", "max_tokens", "top_p", "seed")}
+    found = {name: value for name, value in found.items() if value is not None}
     return {**found, **_thinking(config, provider), **config.extra_params}
 
 

@@ -163,11 +163,7 @@ class Ledger:
         return unpack_reply(value, fresh=self._keys.is_fresh(found.call))
 
     async def record(self, row: CallRow) -> None:
-        """Return when `row` is on the disk.
-
-        Raises:
-            LedgerError: it could not be written; the ledger accepts no more rows.
-        """
+        """Return when `row` is on the disk; a `LedgerError` if it cannot be written, and for all later rows."""
         await self._submit(row)
 
     def record_late(self, row: CallRow) -> None:
@@ -292,19 +288,15 @@ class Ledger:
                 run_transaction(connection, lambda: insert_rows(connection, missing))
 
     def _write(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
-        with mark_corruption(self._folder):
-            return self._written(things)
-
-    def _written(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
-        rows = [thing for thing in things if isinstance(thing, SealedRow)]
-        calls = iter(insert_rows(self._writing, rows))
         results: list[Inserted | None] = []
-        for thing in things:
-            if isinstance(thing, SealedRow):
-                results.append(Inserted(thing.key, next(calls), thing.is_reply))
-            else:
-                thing(self._writing)
-                results.append(None)
+        with mark_corruption(self._folder):
+            calls = iter(insert_rows(self._writing, [thing for thing in things if isinstance(thing, SealedRow)]))
+            for thing in things:
+                if isinstance(thing, SealedRow):
+                    results.append(Inserted(thing.key, next(calls), thing.is_reply))
+                else:
+                    thing(self._writing)
+                    results.append(None)
         return results
 
     def _make_findable(self, results: list[Inserted | None]) -> None:

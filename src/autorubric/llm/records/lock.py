@@ -88,7 +88,8 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         )
         raise RunLockedError(f"{directory} is in use by {holder}; {advice}")
     try:
-        named.write_text(f"process {os.getpid()}, which took it at {_now()}", encoding="utf-8")
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        named.write_text(f"process {os.getpid()}, which took it at {now}", encoding="utf-8")
         yield
     finally:
         # The name goes before the lock does, so that nobody reads of a holder who has gone.
@@ -160,10 +161,6 @@ def release_and_remove(lock: BaseFileLock) -> None:
     with contextlib.suppress(OSError):  # Windows removes it on release, and not before
         Path(lock.lock_file).unlink()
     lock.release()
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 class Claims:

@@ -141,12 +141,7 @@ class LedgerView:
 
 @contextmanager
 def ledger_view(directory: Path) -> Iterator[LedgerView]:
-    """The ledger in `directory`, opened read-only, write-ahead log included.
-
-    Raises:
-        MissingFileError: there is none, or it is still empty.
-        InputError: it is damaged, another version wrote it, or the file is something else.
-    """
+    """The ledger in `directory`, opened read-only; an `InputError` if it is missing, damaged or another version's."""
     path = directory / FILE_NAME
     size_of_plain(path, what="Ledger")
     try:
