@@ -157,8 +157,8 @@ def _count(raw: object, name: str) -> int | None:
 class Price:
     """Dollars per million tokens; tokens read from or written to a cache cost `input` unless stated.
 
-    `tiers` are the prices of calls whose prompt has more tokens than a threshold, lowest threshold first; `batch` is the
-    price in the provider's batch service, if known.
+    `tiers` are the prices of calls whose prompt has more tokens than a threshold, lowest threshold first; `batch`
+    is the price in the provider's batch service, if known.
     """
 
     input: float
