@@ -13,9 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from autorubric.llm.http.allowance import Allowance
-from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.limits import Limiter
+from autorubric.llm.http.limiter import Allowance, Gate, Limiter
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import Backoff, Fault, Retries
 from autorubric.llm.request import Failure

@@ -32,7 +32,7 @@ WRITER = """
 import asyncio, os, random, sys
 from pathlib import Path
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.request import Reply
 
 async def write(ledger, numbers):

@@ -132,7 +132,7 @@ def test_a_key_that_cannot_be_one_is_not_in_the_traceback_either(folder: Path, t
         status, told = typed((*COMMANDS[name], "--debug"), "http://127.0.0.1:9/v1", f"{KEY} with blanks")
         assert status == 2
         assert b"Traceback" in told
-        assert b"OPENAI_API_KEY holds characters that no key has" in told
+        assert b"OPENAI_API_KEY contains characters that no key has" in told
         assert leaks(folder, told) == []
 
 

@@ -153,17 +153,17 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     (["grade", "essays.json", "--judge", "a", "--judge", "a"], "a"),
     (["grade", "essays.json", "--judge", "a\nb"], "line break"),
     (["grade", "essays.json", "--judge", "opnai/gpt"], "did you mean 'openai'?"),
-    (["grade", "essays.json", "--judge", "builtin/offline@{url}"], "leave its base URL out"),
+    (["grade", "essays.json", "--judge", "builtin/offline@{url}"], "remove its base URL"),
     (
         ["select", "final.jsonl", "--sample", "m@{url}", "--judge", "builtin/offline@{url}"],
-        "leave its base URL out",
+        "remove its base URL",
     ),
     (
         ["select", "final.jsonl", "--sample", "builtin/offline@{url}", "--judge", "j@{url}"],
-        "leave its base URL out",
+        "remove its base URL",
     ),
-    (["serve", "--judge", "builtin/offline@{url}", "--port", "0"], "leave its base URL out"),
-    ([*OFFLINE, "--merge-base-url", "{url}"], "merge: a built-in model runs in this process and asks no address"),
+    (["serve", "--judge", "builtin/offline@{url}", "--port", "0"], "remove its base URL"),
+    ([*OFFLINE, "--merge-base-url", "{url}"], "merge: a built-in model runs in this process and has no address"),
     (["grade", "essays.json", "--judge", "m", "--quorum", "2"], "more than the 1 judges"),
     (["grade", "essays.json", "--judge", "m", "--few-shot", "1"], "--training-data"),
     (["grade", "essays.json", "--judge", "m", "--judge-key-env", ""], "not the name of an environment variable"),
@@ -261,7 +261,7 @@ def test_a_wrong_value_is_told_under_the_name_of_its_flag(bench: Bench) -> None:
 
 def test_the_key_of_a_role_is_named_by_its_variable(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUBRIC_A_API_KEY", "two words")
-    bench.refuses(COMMANDS["synthesize"], "RUBRIC_A_API_KEY holds characters that no key has")
+    bench.refuses(COMMANDS["synthesize"], "RUBRIC_A_API_KEY contains characters that no key has")
 
 
 def checked(bench: Bench) -> None:

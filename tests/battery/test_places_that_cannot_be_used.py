@@ -211,7 +211,7 @@ def test_a_website_is_told_from_an_endpoint(bench: Bench, monkeypatch: pytest.Mo
                 ended = bench.type(*without_address(command))
                 assert ended.status == 2
                 assert "the answer is a web page" in ended.err
-                assert "is the base URL right?" in ended.err
+                assert "check the base URL" in ended.err
                 assert inventory(bench.folder) == before
 
 

@@ -79,7 +79,7 @@ def test_replies_without_usable_counts_are_charged_and_reported(
     assert 1 <= asked < 15
     note = f"{asked} replies of judge had no usable token counts; a budget charges each at its worst case"
     assert note in capsys.readouterr().out
-    assert len([one for one in caplog.records if "no token counts that can be right" in one.getMessage()]) == 1
+    assert len([one for one in caplog.records if "no believable token counts" in one.getMessage()]) == 1
     assert run(["status", str(out)]) == 0
     assert note in capsys.readouterr().out
 

@@ -16,7 +16,7 @@ from tests.synthesis.conftest import model_flags, write_queries
 
 def noted(out: Path) -> list[str]:
     manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text())
-    return [note.partition(" does not take ")[2] for note in manifest["negotiated"]]
+    return [note.partition(" does not accept ")[2] for note in manifest["negotiated"]]
 
 
 def test_grading_tells_it_once_and_a_later_session_keeps_it(
@@ -32,9 +32,9 @@ def test_grading_tells_it_once_and_a_later_session_keeps_it(
         for _ in range(2):
             assert run(command) == 0
             told = capsys.readouterr().out
-            assert told.count("does not take temperature for m; left out") == 1
+            assert told.count("does not accept temperature for m; left out") == 1
             assert sorted(noted(out)) == [
-                "a json_schema response_format for m; asked for JSON without a schema",
+                "a json_schema response_format for m; requested JSON without a schema",
                 "temperature for m; left out",
             ]
 
@@ -45,7 +45,7 @@ def test_synthesis_tells_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[st
         flags = ["--id-column", "id", *model_flags(endpoint.base_url)]
         assert run(["synthesize", str(queries), "--out", str(tmp_path / "out"), *flags]) == 0
     told = capsys.readouterr().out
-    assert told.count("does not take max_tokens for m-merge; sent as max_completion_tokens") == 1
+    assert told.count("does not accept max_tokens for m-merge; sent as max_completion_tokens") == 1
     assert len(noted(tmp_path / "out")) == 7
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.llm.http import limits, pace, retry
+from autorubric.llm.http import limiter, pace, retry
 from autorubric.testing import LoopbackEndpoint
 from tests.faults.scene import KEY, Scene
 
@@ -18,7 +18,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setattr(retry.Backoff, "wait", lambda *_: 0.01)
     monkeypatch.setattr(retry, "LONGEST_RETRY_AFTER", 0.1)
     monkeypatch.setattr(retry, "REFUSED_FOR", 0.0)
-    monkeypatch.setattr(limits, "PATIENCE", 0.5)
+    monkeypatch.setattr(limiter, "PATIENCE", 0.5)
     monkeypatch.setattr(pace, "EVIDENCE", 0.1)
     monkeypatch.setattr(pace, "FIRST_GAP", 0.001)
     made = Scene(tmp_path, LoopbackEndpoint(key=KEY), lambda body: None, capsys.readouterr)

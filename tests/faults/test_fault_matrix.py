@@ -117,7 +117,7 @@ def test_a_plain_endpoint_behind_an_https_address_ends_the_run_at_its_first_call
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", scene.endpoint.base_url.replace("http://", "https://"))
     assert scene.run(command) == 2
-    assert "is the address right" in scene.told
+    assert "check the address" in scene.told
     assert scene.endpoint.counts.requests == 0
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from autorubric.files import write_atomically
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.shared import shared_ledger
+from autorubric.llm.records.stores import shared_ledger
 from autorubric.runs.run_ledger import open_ledger
 
 

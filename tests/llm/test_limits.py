@@ -12,9 +12,8 @@ from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import Limit
 from autorubric.llm.reading.structured import read_json, read_text
-from autorubric.llm.records.keys import request_key
+from autorubric.llm.records.call_rows import CallRow, request_key
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Answer, Failure, Message, Reply, Request, Unreadable, Usage
 from autorubric.testing import ScriptedModel
 
@@ -86,7 +85,7 @@ async def test_an_old_ledger_with_a_truncated_reply_leads_to_the_next_limit_with
     model, request = Writer(needs=1500), ask()
     with Ledger.in_memory() as ledger:
         cut = Reply(WHOLE[:5], "length", usage=Usage(10, 1000))
-        await ledger.record(CallRow.of(request_key(model, request), model.name, request, cut))
+        await ledger.record(CallRow.build(request_key(model, request), model.name, request, cut))
         (answer,) = await asked_of(model, ledger, request)
     assert isinstance(answer, Answer)
     assert model.asked == [2000]
@@ -97,7 +96,7 @@ async def test_what_an_older_version_was_answered_after_a_truncated_reply_is_fou
     again = Request(request.messages, request.role, reask=1)
     with Ledger.in_memory() as ledger:
         for asked, reply in ((request, Reply(WHOLE[:5], "length")), (again, Reply(WHOLE))):
-            await ledger.record(CallRow.of(request_key(model, asked), model.name, asked, reply))
+            await ledger.record(CallRow.build(request_key(model, asked), model.name, asked, reply))
         (answer,) = await asked_of(model, ledger, request)
     assert isinstance(answer, Answer)
     assert model.asked == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.request import Reply, Usage
 from autorubric.runs.manifest import write_manifest
 from autorubric.runs.run_ledger import open_ledger

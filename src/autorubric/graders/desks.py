@@ -16,10 +16,8 @@ from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
-from autorubric.llm.records.kept import Records
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.nothing import NoRecords
-from autorubric.llm.records.shared import shared_ledger
+from autorubric.llm.records.stores import NoRecords, Records, shared_ledger
 
 MAX_IN_FLIGHT = 256
 """Calls in flight where nobody says, in Python as on the command line."""

@@ -9,7 +9,7 @@ from typing import Any
 from autorubric.graders.judge import Ask
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.model import Model
-from autorubric.llm.records.keys import model_key
+from autorubric.llm.records.call_rows import model_key
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 
 

@@ -20,10 +20,9 @@ from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.graders.reporting import OnFailure
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.addresses import checked_base_url
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed
-from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
+from autorubric.llm.http.secrets import NO_VARIABLE, checked_base_url, is_variable_name
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.settings import FileName, Names, Settings, setting
 

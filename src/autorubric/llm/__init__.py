@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autorubric.llm.config import LLMConfig, ThinkingConfig, ThinkingLevel
+    from autorubric.llm.http.providers import Provider
 
-__all__ = ["LLMConfig", "ThinkingConfig", "ThinkingLevel"]
+__all__ = ["LLMConfig", "Provider", "ThinkingConfig", "ThinkingLevel"]
 
 
 def __getattr__(name: str) -> Any:
-    """The published name, loaded on first use: the parts in this folder are imported one by one."""
+    """The published name, loaded on first use: the modules of this package are imported one by one."""
     if name not in __all__:
         raise AttributeError(f"module 'autorubric.llm' has no attribute {name!r}")
-    return getattr(import_module("autorubric.llm.config"), name)
+    home = "autorubric.llm.http.providers" if name == "Provider" else "autorubric.llm.config"
+    return getattr(import_module(home), name)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from autorubric.errors import ConfigError
 from autorubric.llm.model import Model
 from autorubric.llm.records.accounts import Spent
-from autorubric.llm.records.kept import Records
+from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Request, Usage
 from autorubric.llm.reservations import Amount, Claim, Reservation
 

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import read_text
-from autorubric.llm.http.addresses import split_address
-from autorubric.llm.http.secrets import HIDDEN, NO_VARIABLE, is_secret_header, is_variable_name, without_secrets
+from autorubric.llm.http import secrets
 
 DEFAULT_CEILING = 32_768
 """Completion tokens that no limit is raised beyond unless a user says so."""
@@ -162,7 +161,7 @@ class LLMConfig:
 
     def _take_address(self) -> None:
         """Move the address of a `MODEL@BASE_URL` to `api_base`."""
-        model, address = split_address(self.model)
+        model, address = secrets.split_address(self.model)
         if address is None:
             return
         if self.api_base and self.api_base.strip() != address:
@@ -219,8 +218,8 @@ class LLMConfig:
         values = {name: value for name, value in _changed(self) if name != "api_key"}
         left_out = ["api_key"] if self.api_key else []
         if self.extra_headers:
-            values["extra_headers"] = without_secrets(self.extra_headers)
-            left_out += [f"extra_headers.{name}" for name in self.extra_headers if is_secret_header(name)]
+            values["extra_headers"] = secrets.without_secrets(self.extra_headers)
+            left_out += [f"extra_headers.{name}" for name in self.extra_headers if secrets.is_secret_header(name)]
         if isinstance(self.thinking, ThinkingConfig):
             values["thinking"] = {
                 "level": ThinkingLevel(self.thinking.level).value,
@@ -255,9 +254,9 @@ def _changed(config: LLMConfig) -> Iterator[tuple[str, Any]]:
 def _shown(config: LLMConfig) -> Iterator[str]:
     for name, value in _changed(config):
         if name == "api_key":
-            yield f"api_key={HIDDEN}"
+            yield f"api_key={secrets.HIDDEN}"
         elif name == "extra_headers":
-            shown = {key: HIDDEN if is_secret_header(key) else text for key, text in value.items()}
+            shown = {key: secrets.HIDDEN if secrets.is_secret_header(key) else text for key, text in value.items()}
             yield f"extra_headers={shown!r}"
         else:
             yield f"{name}={value!r}"
@@ -273,8 +272,8 @@ def _problems(config: LLMConfig) -> Iterator[str]:
         value = getattr(config, name)
         if value is not None and not isinstance(value, str):
             yield f"has {name} of type {type(value).__name__}; expected text"
-        elif name == "api_key_env" and value and not is_variable_name(value):
-            yield f"has an api_key_env that {NO_VARIABLE}"
+        elif name == "api_key_env" and value and not secrets.is_variable_name(value):
+            yield f"has an api_key_env that {secrets.NO_VARIABLE}"
     if not isinstance(config.allow_plain_http, bool):
         yield f"has allow_plain_http={config.allow_plain_http!r}; expected True or False"
     yield from _thinking_problems(config.thinking)

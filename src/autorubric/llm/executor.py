@@ -13,9 +13,8 @@ from autorubric.llm.billing import Bill, bill, priced
 from autorubric.llm.budget import Budget
 from autorubric.llm.limits import ReplyLimits, limit_of
 from autorubric.llm.model import Model
-from autorubric.llm.records.kept import Records
-from autorubric.llm.records.keys import request_key
-from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.call_rows import CallRow, request_key
+from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Request, Unreadable
 from autorubric.llm.reservations import Reservation, current_reservation
 from autorubric.llm.tally import Activity, Tally
@@ -271,14 +270,14 @@ class Executor:
                 row = self._account(key, model, request, ended_by, reservation)
                 with contextlib.suppress(LedgerError):
                     self.ledger.record_late(row)
-                    self.ledger.departures.remove(key)
+                    self.ledger.in_flight.remove(key)
                 raise
             if isinstance(outcome, Failure) and outcome.kind == "budget" and not outcome.sent:
                 self._withdraw(request, reservation)
                 return outcome
             row = self._account(key, model, request, outcome, reservation)
         await self.ledger.record(row)
-        self.ledger.departures.remove(key)
+        self.ledger.in_flight.remove(key)
         return outcome
 
     async def _reserve(self, model: Model, request: Request) -> Reservation | Failure:
@@ -318,13 +317,13 @@ class Executor:
         killed = Failure("network", "the process was killed while the call was in flight", sent=sent)
         charged = bill(model, request, killed, reservation)
         if charged.token_bound is None:
-            self.ledger.departures.remove(key)
+            self.ledger.in_flight.remove(key)
         else:
-            self.ledger.departures.put(_row(key, model, request, killed, charged))
+            self.ledger.in_flight.put(_row(key, model, request, killed, charged))
 
 
 def _row(key: bytes, model: Model, request: Request, outcome: Reply | Failure, charged: Bill) -> CallRow:
-    row = CallRow.of(key, model.name, request, outcome)
+    row = CallRow.build(key, model.name, request, outcome)
     if charged.token_bound is None:
         return row
     return replace(row, cost_bound=charged.cost_bound, token_bound=charged.token_bound)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from autorubric.llm.config import DEFAULT_CEILING
 from autorubric.llm.model import Model
-from autorubric.llm.records.kept import Records
-from autorubric.llm.records.keys import request_key
+from autorubric.llm.records.call_rows import request_key
+from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Reply, Request, Unreadable
 
 _SMALLEST_STEP = 2048
@@ -97,7 +97,7 @@ class ReplyLimits:
         records: where replies and limits are kept.
 
     Example:
-        >>> from autorubric.llm.records.nothing import NoRecords
+        >>> from autorubric.llm.records.stores import NoRecords
         >>> from autorubric.testing import ScriptedModel
         >>> limits, model = ReplyLimits(NoRecords()), ScriptedModel({}, max_tokens=2048)
         >>> request, cut_off = Request((), "merge"), Unreadable("truncated", "the reply was cut off")

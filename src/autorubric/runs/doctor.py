@@ -19,8 +19,8 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric import __version__
-from autorubric.llm.http.providers import AZURE_KEY, PROVIDERS
-from autorubric.llm.records.directory import filesystem_of
+from autorubric.llm.http.providers import AZURE_KEY, list_providers
+from autorubric.llm.records.lock import find_filesystem
 from autorubric.system.files import open_file_limits
 
 _OPTIONAL = {
@@ -50,13 +50,14 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
     yield from _other_projects()
     yield from _packages()
     yield _open_files()
-    names = {AZURE_KEY, *(name for provider in PROVIDERS.values() for name in provider.key_env)}
+    providers = list_providers().values()
+    names = {AZURE_KEY, *(name for provider in providers for name in provider.key_env)}
     keys = sorted(name for name in names if environ.get(name))
     if keys:
         yield Finding("keys", ", ".join(keys))
     else:
         yield Finding("keys", "none is set", "note", "set OPENAI_API_KEY or the like, or use a local endpoint")
-    for provider in PROVIDERS.values():
+    for provider in providers:
         moved = environ.get(provider.base_url_env)
         if moved:
             yield Finding(provider.base_url_env, urlsplit(moved).netloc.rpartition("@")[2] or "no address", "note")
@@ -97,7 +98,7 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
             "disk", f"{directory}: {error.strerror}", "problem", "choose a run directory that can be written"
         )
         return
-    kind = filesystem_of(directory)
+    kind = find_filesystem(directory)
     if kind in _NETWORK:
         advice = "locks and syncs cannot be trusted on it; choose a run directory on a local disk"
         yield Finding("filesystem", kind or "", "problem", advice)

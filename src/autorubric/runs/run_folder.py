@@ -12,10 +12,10 @@ from pathlib import Path
 
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.text import size_of_plain
+from autorubric.llm.records.database import START_OVER, has_tables
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
-from autorubric.llm.records.tables import START_OVER, has_tables
-from autorubric.llm.records.view import opened_to_look
+from autorubric.llm.records.view import connect_read_only
 from autorubric.runs.run_ledger import LEDGER_FOLDER, SPENT_FILE
 
 _SQLITE = b"SQLite format 3\0"
@@ -112,7 +112,7 @@ def _refuse_no_ledger(path: Path) -> None:
             f"or {START_OVER}"
         )
     try:
-        with closing(opened_to_look(path)) as connection:
+        with closing(connect_read_only(path)) as connection:
             has_tables(connection, str(path))
     except LedgerError as error:
         raise InputError(str(error)) from error

@@ -11,8 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from autorubric.errors import ConfigError
 from autorubric.files import nearest
 from autorubric.llm.config import DEFAULT_CEILING
-from autorubric.llm.http.addresses import checked_base_url, split_address
-from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
+from autorubric.llm.http.secrets import NO_VARIABLE, checked_base_url, is_variable_name, split_address
 from autorubric.synthesis.domain import merge_domain
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.thresholds import Strict

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from autorubric.llm.http.allowed import Allowed, allowed_tokens
+from autorubric.llm.http.negotiation import Allowed, allowed_tokens
 
 EVERY = [
     ("openai", "max_tokens is too large: 99999. This model supports at most 16384 completion tokens, whereas you "

@@ -7,9 +7,7 @@ import asyncio
 import pytest
 
 from autorubric.cli.event_loop import run as run_command
-from autorubric.llm.http.allowance import Allowance, Bucket
-from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.limits import Limiter, Slots
+from autorubric.llm.http.limiter import Allowance, Bucket, Gate, Limiter, Slots
 from autorubric.llm.request import CallError, Failure
 from benchmarks.simulated_limits import JumpingLoop, Owner, on_jumping_clock
 

@@ -14,7 +14,7 @@ import pytest
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 
-from autorubric.llm.http.prices import price_of, price_table
+from autorubric.llm.http.prices import find_price, price_table
 from autorubric.llm.http.providers import ALIASES, PROVIDERS, Endpoint
 from autorubric.llm.request import Usage
 from tools.price_table import TABLE, table_text
@@ -75,7 +75,7 @@ def test_every_model_that_a_guide_names_has_a_price() -> None:
         for provider, model in NAMED.findall(guide.read_text())
     }
     assert "openai/gpt-5.1" in found
-    assert [name for name in sorted(found - PLACEHOLDERS) if price_of(at_home(name), price_table()) is None] == []
+    assert [name for name in sorted(found - PLACEHOLDERS) if find_price(at_home(name), price_table()) is None] == []
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_calls_cost_what_the_source_computes(theirs: tuple[str, str], ours: str,
     day = datetime.fromisoformat(file()["as_of"]).replace(hour=12, tzinfo=UTC)
     usage = PricedUsage(input_tokens=prompt, output_tokens=700, cache_read_tokens=200)
     expected = calc_price(usage, theirs[1], provider_id=theirs[0], genai_request_timestamp=day).total_price
-    price = price_of(at_home(ours), price_table())
+    price = find_price(at_home(ours), price_table())
     assert price is not None
     assert price.dollars(Usage(prompt, 700, cached_tokens=200)) == pytest.approx(float(expected))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import ConfigError, MissingFileError
-from autorubric.llm.http.prices import Price, price_of, price_table
+from autorubric.llm.http.prices import Price, find_price, price_table
 from autorubric.llm.http.providers import PROVIDERS, Endpoint
 from autorubric.llm.request import Usage
 
@@ -20,15 +20,15 @@ def test_every_price_belongs_to_a_known_provider() -> None:
 
 def test_a_dated_snapshot_costs_what_its_model_costs() -> None:
     table = price_table()
-    assert price_of(at_openai("gpt-4.1-2025-04-14"), table) == table["openai/gpt-4.1"]
+    assert find_price(at_openai("gpt-4.1-2025-04-14"), table) == table["openai/gpt-4.1"]
     dated = Endpoint("a", "anthropic", "claude-haiku-4-5-20251001", PROVIDERS["anthropic"].base_url)
-    assert price_of(dated, table) == table["anthropic/claude-haiku-4-5"]
+    assert find_price(dated, table) == table["anthropic/claude-haiku-4-5"]
 
 
 def test_an_unknown_model_or_another_address_has_no_price() -> None:
     table = price_table()
-    assert price_of(at_openai("gpt-99"), table) is None
-    assert price_of(at_openai("gpt-4.1", "http://localhost:4000"), table) is None
+    assert find_price(at_openai("gpt-99"), table) is None
+    assert find_price(at_openai("gpt-4.1", "http://localhost:4000"), table) is None
 
 
 def test_cached_tokens_cost_the_full_price_where_no_other_is_known() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.addresses import checked_base_url
 from autorubric.llm.http.providers import PROVIDERS, resolve
+from autorubric.llm.http.secrets import checked_base_url
 
 KEYS = {f"{name.upper()}_API_KEY": f"{name}-key-123" for name in PROVIDERS}
 
@@ -107,8 +107,8 @@ def test_the_key_of_the_configuration_wins_and_a_named_variable_comes_next() -> 
         ("zzz/m", {}, "Known: openai, anthropic"),
         ("gpt-5.1", {}, "write 'openai/gpt-5.1'"),
         ("openai-api/lab/m", {}, "LAB_BASE_URL"),
-        ("openai/m", {"api_key": "two words"}, "api_key holds characters"),
-        ("openai/m", {"api_key": "line\nbreak"}, "api_key holds characters"),
+        ("openai/m", {"api_key": "two words"}, "api_key contains characters"),
+        ("openai/m", {"api_key": "line\nbreak"}, "api_key contains characters"),
     ],
 )
 def test_what_cannot_be_resolved_is_named_before_any_call(model: str, config: dict[str, Any], message: str) -> None:
@@ -165,7 +165,7 @@ def test_the_builtin_model_stays_recognisable() -> None:
         ("http://168.63.129.16/v1", "link-local"),
         ("http://[fd20:ce::254]/v1", "link-local"),
         ("http://host:99999/v1", "not a URL"),
-        ("http://host:0/v1", "no port"),
+        ("http://host:0/v1", "invalid port"),
         ("http://a..b/v1", "no host"),
         ("http://[::1]x/v1", "not a URL"),
         ("http://xn--/v1", "not a URL"),

@@ -10,8 +10,7 @@ import pytest
 from aiohttp import web
 
 from autorubric.errors import ConfigError
-from autorubric.llm.http.proxies import proxy_for
-from autorubric.llm.http.transport import HttpReply, Transport, TransportError
+from autorubric.llm.http.transport import HttpReply, Transport, TransportError, proxy_for
 
 
 async def serving(status: int = 200) -> tuple[web.AppRunner, str]:
@@ -77,14 +76,14 @@ def test_proxies_of_the_environment_are_used_except_for_this_machine(
 @pytest.mark.parametrize(
     ("proxy", "reason"),
     [
-        ("proxy.example:3128", "is no HTTP proxy"),
-        ("proxy", "is no HTTP proxy"),
-        ("socks5://proxy.example:1080", "is no HTTP proxy"),
-        ("http://", "is no HTTP proxy"),
-        ("http://proxy.example:0", "is no HTTP proxy"),
-        ("http://proxy\n.example", "is no HTTP proxy"),
+        ("proxy.example:3128", "is not an HTTP proxy"),
+        ("proxy", "is not an HTTP proxy"),
+        ("socks5://proxy.example:1080", "is not an HTTP proxy"),
+        ("http://", "is not an HTTP proxy"),
+        ("http://proxy.example:0", "is not an HTTP proxy"),
+        ("http://proxy\n.example", "is not an HTTP proxy"),
         ("http://me:planted@proxy.example:99999", "is not a URL"),
-        ("me:planted@proxy.example:3128", "is no HTTP proxy"),
+        ("me:planted@proxy.example:3128", "is not an HTTP proxy"),
         ("http://169.254.169.254:80", "is a link-local address"),
         ("http://[::ffff:a9fe:a9fe]:80", "is a link-local address"),
     ],

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records import key_index
+from autorubric.llm.records import database
+from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import ImportRow, Ledger
-from autorubric.llm.records.rows import CallRow
 from autorubric.llm.request import Reply, Usage
 
 ROWS = 400
@@ -37,7 +37,7 @@ def a_row(number: int) -> CallRow:
 
 @pytest.fixture
 async def sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(key_index, "_MOST_UNINDEXED", 150)
+    monkeypatch.setattr(database, "_MOST_UNINDEXED", 150)
     with Ledger.open(tmp_path / "sound") as ledger:
         for number in range(ROWS):
             await ledger.record(a_row(number))

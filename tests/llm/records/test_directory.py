@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import InputError
-from autorubric.llm.records import directory
-from autorubric.llm.records.directory import filesystem_of, private_file
+from autorubric.llm.records import lock
+from autorubric.llm.records.lock import find_filesystem, private_file
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0
@@ -24,20 +24,20 @@ def mounts_under(root: Path) -> Path:
 
 def test_the_longest_mount_point_that_holds_a_path_decides_its_filesystem(tmp_path: Path) -> None:
     table = mounts_under(tmp_path)
-    assert filesystem_of(tmp_path / "run", table) == "nfs4"
-    assert filesystem_of(tmp_path / "fast" / "run", table) == "xfs"
-    assert filesystem_of(tmp_path / "faster", table) == "nfs4"
-    assert filesystem_of(tmp_path / "with space" / "run", table) == "cifs"
-    assert filesystem_of(Path("/"), table) == "ext4"
+    assert find_filesystem(tmp_path / "run", table) == "nfs4"
+    assert find_filesystem(tmp_path / "fast" / "run", table) == "xfs"
+    assert find_filesystem(tmp_path / "faster", table) == "nfs4"
+    assert find_filesystem(tmp_path / "with space" / "run", table) == "cifs"
+    assert find_filesystem(Path("/"), table) == "ext4"
 
 
 def test_a_system_without_a_table_of_mounts_is_trusted(tmp_path: Path) -> None:
-    assert filesystem_of(tmp_path, tmp_path / "missing") is None
+    assert find_filesystem(tmp_path, tmp_path / "missing") is None
 
 
 def test_a_network_filesystem_is_refused_with_its_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = mounts_under(tmp_path)
-    monkeypatch.setattr(directory, "filesystem_of", lambda path: filesystem_of(path, table))
+    monkeypatch.setattr(lock, "find_filesystem", lambda path: find_filesystem(path, table))
     with pytest.raises(InputError, match=r"network filesystem \(nfs4\).* choose a run directory on a local"):
         private_file(tmp_path / "run", "ledger.sqlite")
     assert private_file(tmp_path / "fast" / "run", "ledger.sqlite").exists()

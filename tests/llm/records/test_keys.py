@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.llm.records.keys import request_key
+from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.request import Message, Reply, ReplySchema, Request, Usage
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from autorubric.errors import InputError, LedgerError
-from autorubric.llm.records import key_index
+from autorubric.llm.records import database
+from autorubric.llm.records.call_rows import CallRow, compute_digest, unseal
 from autorubric.llm.records.ledger import ImportRow, Ledger
-from autorubric.llm.records.rows import CallRow, digest_of, unseal
 from autorubric.llm.request import Failure, FailureKind, Reply, Usage
 
 REPLY = Reply(
@@ -48,7 +48,7 @@ def test_a_row_of_an_earlier_version_is_read() -> None:
 def test_the_digest_of_a_row_covers_its_key_with_the_length_in_front() -> None:
     # blake2b over 8 bytes of length, least significant first, then key and data; by hand for a key of 2 bytes.
     by_hand = blake2b(b"\x02" + b"\x00" * 7 + b"q1" + b"data", digest_size=16).digest()
-    assert digest_of(b"q1", b"data") == by_hand == bytes.fromhex("c21b9f89667c40f1b2e13275bb864d6d")
+    assert compute_digest(b"q1", b"data") == by_hand == bytes.fromhex("c21b9f89667c40f1b2e13275bb864d6d")
 
 
 async def test_the_columns_of_a_call_hold_what_their_names_say(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ async def test_a_failed_call_is_counted_but_is_never_a_hit(tmp_path: Path) -> No
 async def test_keys_are_found_on_both_sides_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Indexed ten at a time. Session 1 writes 27 and indexes 20; the other 7 count in session 2, which
     # therefore indexes at 30, 40 and 50 of its 54.
-    monkeypatch.setattr(key_index, "_MOST_UNINDEXED", 10)
+    monkeypatch.setattr(database, "_MOST_UNINDEXED", 10)
     for _ in range(2):
         with Ledger.open(tmp_path) as ledger:
             start = ledger.count
@@ -138,7 +138,7 @@ async def test_keys_are_found_on_both_sides_of_the_index(tmp_path: Path, monkeyp
 async def test_a_failure_between_indexed_replies_stays_a_miss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_index, "_MOST_UNINDEXED", 2)
+    monkeypatch.setattr(database, "_MOST_UNINDEXED", 2)
     outcomes: list[Reply | Failure] = [Reply("a"), a_failure(), Reply("b")]
     with Ledger.open(tmp_path) as ledger:
         for number, outcome in enumerate(outcomes):
@@ -267,7 +267,7 @@ async def test_every_flipped_bit_of_a_payload_is_a_miss_and_never_a_wrong_reply(
 async def test_a_reply_filed_under_another_requests_key_is_a_miss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_index, "_MOST_UNINDEXED", 1)
+    monkeypatch.setattr(database, "_MOST_UNINDEXED", 1)
     with Ledger.open(tmp_path) as ledger:
         await ledger.record(a_row(1, Reply("MET")))
         await ledger.record(a_row(2, Reply("UNMET")))

@@ -21,7 +21,7 @@ from pathlib import Path
 from autorubric.errors import LedgerError
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Reply
-from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.call_rows import CallRow
 
 async def write(ledger, worker):
     for turn in range(100_000):

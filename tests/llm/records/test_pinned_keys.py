@@ -6,7 +6,7 @@ from typing import Any
 
 from autorubric import LLMConfig
 from autorubric.llm.http.chat import ChatModel
-from autorubric.llm.records.keys import request_key
+from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.request import Message, ReplySchema, Request
 
 ASKED = (Message("system", "You are a judge."), Message("user", "Is it kind?"))

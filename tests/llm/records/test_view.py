@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import InputError, MissingFileError
+from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import lock_holder, run_lock
-from autorubric.llm.records.rows import CallRow
 from autorubric.llm.records.view import ledger_view
 from autorubric.llm.request import Failure, Reply, Usage
 
@@ -25,7 +25,7 @@ import asyncio, sys
 from pathlib import Path
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
-from autorubric.llm.records.rows import CallRow
+from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.request import Reply
 
 async def main(folder):

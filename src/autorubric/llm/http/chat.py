@@ -13,24 +13,29 @@ from typing import Any, TypeAlias
 from autorubric.errors import ConfigError
 from autorubric.llm import attempts, spans
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.advice import final_if_same, not_found, unreachable, wrong_address
-from autorubric.llm.http.allowance import Allowance
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
-from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.limits import Place
-from autorubric.llm.http.negotiation import Terms, sent_limit, shortened
-from autorubric.llm.http.prices import price_of, stated_price
+from autorubric.llm.http.limiter import Allowance, Gate, Place
+from autorubric.llm.http.negotiation import Terms, sent_limit, shorten
+from autorubric.llm.http.prices import find_price, is_believable, quoted_usage, stated_price
 from autorubric.llm.http.providers import Endpoint, resolve
-from autorubric.llm.http.proxies import proxy_for
 from autorubric.llm.http.quota import readings
-from autorubric.llm.http.retry import Backoff, Fault, Retries, http_fault, transport_fault
+from autorubric.llm.http.retry import (
+    Backoff,
+    Fault,
+    Retries,
+    final_if_same,
+    http_fault,
+    not_found,
+    transport_fault,
+    unreachable,
+    wrong_address,
+)
 from autorubric.llm.http.secrets import HiddenHeaders, redacted, without_secrets
-from autorubric.llm.http.transport import TransportError
-from autorubric.llm.http.usage import is_believable, quoted_usage
+from autorubric.llm.http.transport import TransportError, proxy_for
 from autorubric.llm.http.wire import (
     WEB_PAGE,
     asked_limit,
-    encoded,
+    encode_body,
     prompt_ceiling,
     read_reply,
     request_body,
@@ -43,18 +48,18 @@ from autorubric.llm.tally import at_work, count_retry, waiting
 
 _log = logging.getLogger("autorubric.llm")
 
-_GUESSED_COMPLETION = 1024.0  # tokens, where a tokens-per-minute limit has to be kept and no reply has come yet
+_GUESSED_COMPLETION = 1024.0  # tokens; for a tokens-per-minute limit before the first reply
 
 
 _Attempted: TypeAlias = tuple[Terms, Mapping[str, Any], "Reply | Fault"]
 
 
 class ChatModel:
-    """One model at one HTTP endpoint: the owner of its retries, limits and negotiation.
+    """One model at one HTTP endpoint, with its retries, limits and negotiation.
 
-    One call of `complete` makes at most `max_retries + 1` HTTP requests. Two kinds come on top: a request that is
-    sent again in another form after the endpoint refused the first, at most once for each parameter of a model,
-    and requests that are refused for a rate limit. While a call waits it takes no place from others.
+    One call of `complete` makes at most `max_retries + 1` HTTP requests, plus requests that are sent again in another
+    form after a refusal, at most once for each parameter of a model, and requests that hit a rate limit. While a call
+    waits it takes no place from others.
 
     Example:
         >>> model = ChatModel(LLMConfig("vllm/Qwen/Qwen3-8B", temperature=0.0), environ={})
@@ -69,15 +74,12 @@ class ChatModel:
         *,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Look everything up that a call needs; nothing is sent.
+        """Look up everything that a call needs; nothing is sent.
 
         Args:
-            config: the model, as it is now; later changes to it have no effect.
-            endpoints: what is shared with other models; by default with all others of this thread.
+            config: the model as it is now; later changes have no effect.
+            endpoints: shared with other models; by default with all others of this thread.
             environ: environment variables; those of the process by default.
-
-        Raises:
-            ConfigError: the model, its key, its address or the proxy on the way is wrong.
         """
         self._config = config = dataclasses.replace(config)
         self.endpoint = resolve(config, environ)
@@ -94,7 +96,7 @@ class ChatModel:
         proxy_for(self._url)
         self._headers = _headers(config, self.endpoint)
         self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
-        known = price_of(self.endpoint, self._endpoints.prices)
+        known = find_price(self.endpoint, self._endpoints.prices)
         self._price = stated_price(config.prices) if config.prices else known
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
         self._limiter.join(self, self._allowance())
@@ -112,39 +114,32 @@ class ChatModel:
         return f"ChatModel({self.name!r} at {self.endpoint.base_url})"
 
     def identity(self) -> tuple[Any, ...]:
-        """Address, served name and everything that is sent with each request, keys and the like excepted."""
+        """Address, served name and all that is sent with each request, except keys and other secrets."""
         return self._identity
 
     @property
     def limit(self) -> Limit:
-        """How long a reply may be, and how far that can be raised."""
+        """The completion limit, and how far it can be raised."""
         config = self._config
         return Limit(asked_limit(self._parameters), config.max_tokens_ceiling, config.max_tokens_fixed)
 
     def notes(self) -> tuple[str, ...]:
-        """What the endpoint turned out not to take, one sentence each."""
+        """What the endpoint does not accept, one sentence each."""
         return tuple(self._dialect.notes)
 
     def ceiling(self, request: Request) -> Usage | None:
-        """The most tokens of `request`: bytes of the prompt, and the request's or the model's `max_tokens`.
-
-        None where neither is set.
-        """
+        """The most tokens of `request`: bytes of the prompt, and `max_tokens`; None if that is not set."""
         most = request.max_tokens or asked_limit(self._parameters)
         if most is None:
             return None
         return Usage(prompt_ceiling(request.messages, request.schema), most)
 
     def cost(self, usage: Usage) -> float | None:
-        """Dollars for `usage`, or None where the model's price is unknown."""
+        """Dollars for `usage`, or None if the model's price is unknown."""
         return None if self._price is None else self._price.dollars(usage)
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request, with retries and waits.
-
-        Raises:
-            CallError: the endpoint's last word, or why there was none.
-        """
+        """Answer one request, retries and waits included; a `CallError` says why there is no reply."""
         with waiting():
             return await self._complete(request)
 
@@ -194,16 +189,16 @@ class ChatModel:
             await self._endpoints.model_closed()
 
     async def _attempt(self, request: Request, reservation: Reservation, ahead: list[Gate]) -> _Attempted:
-        """One HTTP request under the present terms, and what came of it."""
+        """One HTTP request in the current form, and its outcome."""
         while (attempted := await self._try(request, reservation)) is None:
-            _open(ahead)  # nobody may wait for a call that waits for the budget
+            _open(ahead)  # other calls must not wait for one that waits for the budget
             refused = await reservation.cover()
             if refused is not None:
                 raise CallError(refused)
         return attempted
 
     async def _try(self, request: Request, reservation: Reservation) -> _Attempted | None:
-        """One attempt; None where the budget has to cover it once more before it can be sent."""
+        """One attempt; None if the budget has to cover it again before it can be sent."""
         estimate = self._estimate(request)
         off, heard = 0, False
         place = await self._limiter.acquire(estimate)
@@ -214,10 +209,10 @@ class ChatModel:
             terms = self._dialect.terms
             body = request_body(self.endpoint.model, self._parameters, request, terms)
             with at_work():
-                outcome = await self._send(request, encoded(body), place)
+                outcome = await self._send(request, encode_body(body), place)
             if isinstance(outcome, Fault) and not outcome.maybe_billed:
                 reservation.note_sent(False)
-            outcome = self._judged(outcome)
+            outcome = self._check_address(outcome)
             heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
                 self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
@@ -235,14 +230,14 @@ class ChatModel:
     def _in_other_form(
         self, request: Request, asked: Request, terms: Terms, body: Mapping[str, Any], fault: Fault
     ) -> Request | None:
-        """What to send at once, after the endpoint refused the form of what was asked; None where nothing helps."""
+        """What to send at once after the endpoint refused the form of the request; None if nothing helps."""
         if not _may_be_negotiable(fault):
             return None
-        shorter = shortened(asked, body, fault) if asked is request else None
+        shorter = shorten(asked, body, fault) if asked is request else None
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
-    def _judged(self, outcome: Reply | Fault) -> Reply | Fault:
-        """The outcome; where nothing that speaks this protocol has answered yet, the address is what is wrong."""
+    def _check_address(self, outcome: Reply | Fault) -> Reply | Fault:
+        """The outcome; if nothing that speaks this protocol has ever answered, the address is at fault."""
         if not self._limiter.answered and isinstance(outcome, Fault):
             if outcome.message == WEB_PAGE:
                 return wrong_address(outcome)
@@ -269,12 +264,12 @@ class ChatModel:
         return outcome if is_believable(outcome, request) else self._without_usage(outcome, answer.body)
 
     def _without_usage(self, reply: Reply, body: bytes) -> Reply:
-        """The reply without token counts that cannot be right; the first one is reported."""
+        """The reply without unbelievable token counts; the first one is logged."""
         if not self._dialect.miscounts:
             self._dialect.miscounts = True
             stated = redacted(quoted_usage(body), *self._secrets)
             _log.warning(
-                "%s: a reply has no token counts that can be right (usage: %s). Such replies are charged at their "
+                "%s: a reply has no believable token counts (usage: %s). Such replies are charged at their "
                 "worst case: a token for each byte of the prompt, and max_tokens.",
                 self.name,
                 stated,
@@ -289,7 +284,7 @@ class ChatModel:
         attempts.tell(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
     def _pass_on(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
-        """Tell those who wait for the first call what it met."""
+        """Tell the calls that wait for the first one what it met."""
         failure = self._failure(fault, 0)
         if fault.kind in ("auth", "quota", "unreachable"):
             for gate in gates:
@@ -307,21 +302,21 @@ class ChatModel:
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
 
     def _billed(self, reply: Reply, tries: int) -> Reply:
-        cost = self._cost_of(reply)
+        cost = self._find_cost(reply)
         if (tries, cost) == (reply.attempts, reply.cost):
             return reply
         return dataclasses.replace(reply, attempts=tries, cost=cost)
 
-    def _cost_of(self, reply: Reply) -> float | None:
-        """What the endpoint says it charged where it bills by the reply (OpenRouter does), else our price."""
+    def _find_cost(self, reply: Reply) -> float | None:
+        """What the endpoint charged if it bills by the reply (OpenRouter does), otherwise our price."""
         charged = reply.cost if self.endpoint.provider == "openrouter" and not self._config.prices else None
-        # A charge of 0 may mean that somebody else bills the call, such as the user's own provider.
+        # A charge of 0 may mean that another party bills the call, such as the user's own provider.
         if self._price is None or charged:
             return charged
         return None if reply.usage is None else self._price.dollars(reply.usage)
 
     def _estimate(self, request: Request) -> int:
-        """Tokens to reserve in a tokens-per-minute limit, put right when the reply tells the true number."""
+        """Tokens to reserve in a tokens-per-minute limit, corrected once the reply states the true number."""
         if not self._limiter.counts_tokens:
             return 0
         prompt = sum(len(content) for _, content in request.messages) // 4
@@ -365,7 +360,7 @@ def _headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
 
 
 async def _enter(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
-    """Pass the gate of the model, then that of the endpoint; those that let us go ahead join `ahead`."""
+    """Pass the gate of the model, then that of the endpoint; gates where this call goes first join `ahead`."""
     for gate in gates:
         if gate.is_open or gate in ahead:
             continue
@@ -385,7 +380,7 @@ def _open(ahead: list[Gate]) -> None:
 
 
 def _with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
-    """The reply; one that was cut off says under which limit. Some servers say `stop` of a reply they cut off."""
+    """The reply; one that was cut off gets its limit. Some servers say `stop` of a reply they cut off."""
     limit = sent_limit(body)
     used_up = reply.finish_reason in ("stop", "other") and reply.usage and reply.usage.completion_tokens == limit
     if not limit or not (used_up or reply.finish_reason == "length"):

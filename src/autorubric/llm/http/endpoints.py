@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from autorubric.files.descriptors import connections_left
-from autorubric.llm.http.gate import Gate
-from autorubric.llm.http.limits import Limiter, Slots
+from autorubric.llm.http.limiter import Gate, Limiter, Slots
 from autorubric.llm.http.negotiation import Dialect
 from autorubric.llm.http.prices import Price, price_table
 from autorubric.llm.http.providers import Endpoint
@@ -18,27 +17,11 @@ MAX_IN_FLIGHT = 64
 
 
 class Endpoints:
-    """The owner of one set of connections, and of one limiter for each address and key.
+    """One set of connections, and one limiter for each address and key; can be created outside an event loop.
 
-    Can be created outside of an event loop. Connections are closed by `close`, and also when the last
-    model that uses them is closed; what was learned stays.
-
-    Args:
-        max_in_flight: most calls in flight to an endpoint, where a model's configuration says nothing.
-        total: most calls in flight to all endpoints together, fewer where the process may not open as many files;
-            None for no such limit. Needs one event loop.
-        prices: dollars per million tokens by `provider/model`; the built-in table by default.
-
-    Attributes:
-        max_in_flight: most calls in flight to an endpoint, where a model's configuration says nothing.
-        prices: dollars per million tokens by `provider/model`.
-        transport: the connections.
-
-    Example:
-        >>> endpoints = Endpoints(max_in_flight=8)
-        >>> here = Endpoint("m", None, "m", "http://localhost:8000/v1")
-        >>> endpoints.limiter(here) is endpoints.limiter(here)
-        True
+    `max_in_flight` bounds the concurrent requests to an endpoint whose model sets no limit, `total` those to all
+    endpoints (fewer if the process may not open as many files), within one event loop. `close`, and closing the
+    last model that uses the connections, closes them; what was learned about endpoints stays.
     """
 
     def __init__(
@@ -61,15 +44,15 @@ class Endpoints:
         self._models = 0
 
     def limiter(self, endpoint: Endpoint) -> Limiter:
-        """The queue of everything that goes to this address with this key."""
+        """The queue for this address and key."""
         return self._limiters.setdefault(_account(endpoint), Limiter(slots=self._slots))
 
     def gate(self, endpoint: Endpoint) -> Gate:
-        """Where the first call to this address with this key goes ahead."""
+        """Where the first call to this address with this key goes first."""
         return self._gates.setdefault(_account(endpoint), Gate())
 
     def dialect(self, endpoint: Endpoint) -> Dialect:
-        """What this model at this address takes, whatever the key."""
+        """What this model at this address accepts, whatever the key."""
         where = (endpoint.base_url, endpoint.model)
         return self._dialects.setdefault(where, Dialect(*where))
 
@@ -104,12 +87,7 @@ _thread = threading.local()
 
 
 def shared_endpoints() -> Endpoints:
-    """The endpoints that models use when they are given none: one set for each thread.
-
-    Example:
-        >>> shared_endpoints() is shared_endpoints()
-        True
-    """
+    """The endpoints of models that are given none: one set for each thread."""
     found: Endpoints | None = getattr(_thread, "endpoints", None)
     if found is None:
         found = _thread.endpoints = Endpoints()

@@ -1,17 +1,87 @@
-"""What an endpoint turned out not to take, learned from its refusals and then left out."""
+"""What an endpoint does not accept, learned from its refusals and then left out."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
-from autorubric.llm.http.allowed import allowed_tokens
-from autorubric.llm.http.gate import Gate
+from autorubric.llm.http.limiter import Gate
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.request import Request
+
+_NUMBER = r"[`'\"(\[ ]*(\d[\d,_]*)"
+_ABOUT_LIMIT = re.compile(
+    r"max_?(?:completion_|output_|new_)?tokens|maxOutputTokens|(?:completion|output) tokens|context|token count|"
+    r"maximum (?:allowed|number)|tokens? limit",
+    re.IGNORECASE,
+)
+# Each captures the maximum of the parameter itself.
+_HIGHEST = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"supports? (?:at most|up to|a maximum of)" + _NUMBER,
+        r"\d[\d,_]* > " + _NUMBER + r", which is the maximum",
+        r"valid range of .{0,40}? is [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
+        r"range of .{0,40}? should be [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
+        r"less than or equal to" + _NUMBER,
+        r"(?:<=|≤)" + _NUMBER + r"(?! *-)",
+        r"(?:should|must)(?: not)? (?:be at most|exceed|be more than|be greater than)" + _NUMBER,
+    )
+)
+_EXCLUSIVE = re.compile(r"(?:\[\d+, *|\bto )(\d+)(?:\)| \(exclusive\))", re.IGNORECASE)
+_CONTEXT = re.compile(
+    r"(?:maximum |max |available )?(?:context|model)(?:'s)?(?: maximum)?(?: context)? ?(?:length|size|window)?"
+    r" (?:is|of)(?: only)?" + _NUMBER,
+    re.IGNORECASE,
+)
+_SUM = re.compile(r"max_new_tokens`? must be <=" + _NUMBER, re.IGNORECASE)
+_PROMPT = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(\d[\d,_]*) (?:tokens )?(?:in|from|of) (?:the |your )?(?:messages|prompt|text input|input)\b",
+        r"(\d[\d,_]*) (?:`inputs`|input|prompt) tokens",
+        r"(?:prompt|input|request)(?: \w+)? (?:contains|has|is)(?: at least)? (\d[\d,_]*)(?: input| prompt)? tokens",
+    )
+)
+
+
+class Allowed(NamedTuple):
+    """The completion tokens that an endpoint allows, `always` or because the prompt leaves no more of the context."""
+
+    tokens: int
+    always: bool
+
+
+def allowed_tokens(words: str, asked: int) -> Allowed | None:
+    """The completion tokens that a refusal allows instead of `asked`; None if it is about something else."""
+    if not _ABOUT_LIMIT.search(words):
+        return None
+    left = _left_of_context(words)
+    if left is not None:
+        return Allowed(left, always=False) if 0 < left < asked else None
+    highest = 0
+    if exclusive := _EXCLUSIVE.search(words):
+        highest = _whole(exclusive[1]) - 1
+    elif found := next((match for pattern in _HIGHEST if (match := pattern.search(words))), None):
+        highest = _whole(found[1])
+    return Allowed(highest, always=True) if 0 < highest < asked else None
+
+
+def _left_of_context(words: str) -> int | None:
+    """What the prompt leaves of the context, or None if the message does not state both."""
+    context = _SUM.search(words) or _CONTEXT.search(words)
+    prompt = next((match for pattern in _PROMPT if (match := pattern.search(words))), None)
+    if context is None or prompt is None:
+        return None
+    return _whole(context[1]) - _whole(prompt[1])
+
+
+def _whole(digits: str) -> int:
+    return int(digits.replace(",", "").replace("_", ""))
+
 
 TokenField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 SchemaForm: TypeAlias = Literal["json_schema", "json_object", "none"]
@@ -22,19 +92,15 @@ _OTHER_FIELD: dict[TokenField, TokenField] = {
     "max_completion_tokens": "max_tokens",
 }
 DISPENSABLE: tuple[str, ...] = ("temperature", "top_p", "seed", "reasoning_effort", "thinking", "reasoning")
-"""Parameters without which an answer is still an answer to the question."""
+"""Parameters that can be left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The form of a request that one model at one endpoint takes, as far as is known.
+    """The form of request that one model at one endpoint accepts, as far as known.
 
-    Attributes:
-        token_field: the name under which `max_tokens` is sent.
-        swapped: whether the other name was refused before.
-        left_out: parameters that are not sent.
-        schema_form: how a reply's schema is sent; `none` leaves it to the prompt.
-        most_tokens: the highest limit on completion tokens that the endpoint takes; None where it refused none.
+    `swapped` says that the other token field was refused before. A `schema_form` of `none` leaves the format to the
+    prompt. `most_tokens` is the highest completion limit that the endpoint accepts; None if it refused none.
     """
 
     token_field: TokenField = "max_tokens"
@@ -43,13 +109,8 @@ class Terms:
     schema_form: SchemaForm = "json_schema"
     most_tokens: int | None = None
 
-    def limit_of(self, wanted: int | None) -> int | None:
-        """The limit that is sent where `wanted` is: the endpoint's own highest if that is lower.
-
-        Example:
-            >>> Terms(most_tokens=4096).limit_of(8192), Terms(most_tokens=4096).limit_of(None)
-            (4096, None)
-        """
+    def cap_limit(self, wanted: int | None) -> int | None:
+        """The limit to send for `wanted`: the endpoint's maximum if that is lower."""
         return wanted if wanted is None or self.most_tokens is None else min(wanted, self.most_tokens)
 
 
@@ -57,14 +118,7 @@ _REASONING_NAME = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![0-9])")
 
 
 def first_terms(base_url: str, model: str) -> Terms:
-    """The terms to start with.
-
-    Example:
-        >>> first_terms("https://api.openai.com/v1", "gpt-5.1").token_field
-        'max_completion_tokens'
-        >>> first_terms("http://localhost:8000/v1", "gpt-5.1").token_field
-        'max_tokens'
-    """
+    """The terms to start with."""
     if urlsplit(base_url).hostname == "api.openai.com" and _REASONING_NAME.match(model):
         return Terms("max_completion_tokens")
     return Terms()
@@ -84,23 +138,8 @@ _ABOUT_FORMAT = re.compile(
 _FORMAT_REFUSED = re.compile(r"must|invalid|required|only|fail", re.IGNORECASE)
 
 
-def revised(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
-    """Terms under which the request may be taken, or None where the refusal is about something else.
-
-    Args:
-        terms: the terms under which `body` was sent.
-        body: the refused request.
-        fault: the refusal, a 400 or 422.
-
-    Example:
-        >>> fault = Fault("rejected", "", 400, text="Unsupported parameter: 'max_tokens'. "
-        ...     "Use 'max_completion_tokens' instead.", param="max_tokens")
-        >>> revised(Terms(), {"max_tokens": 100}, fault).token_field
-        'max_completion_tokens'
-        >>> too_many = Fault("rejected", "", 400, text="max_tokens is too large: 99999.", param="max_tokens")
-        >>> revised(Terms(), {"max_tokens": 99999}, too_many) is None
-        True
-    """
+def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
+    """Terms under which a request refused with 400 or 422 may be accepted; None if nothing in them was refused."""
     allowed = allowed_tokens(fault.text, sent_limit(body))
     if allowed is not None:
         return replace(terms, most_tokens=allowed.tokens) if allowed.always else None
@@ -115,24 +154,13 @@ def revised(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None
 
 
 def sent_limit(body: Mapping[str, Any]) -> int:
-    """The limit on completion tokens in a request's body; 0 where there is none.
-
-    Example:
-        >>> sent_limit({"max_completion_tokens": 500})
-        500
-    """
+    """The completion limit in a request's body; 0 if there is none."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else 0
 
 
-def shortened(request: Request, body: Mapping[str, Any], fault: Fault) -> Request | None:
-    """The request with the limit that its prompt leaves of the context; None where the refusal names no such.
-
-    Example:
-        >>> words = "maximum context length is 4096 tokens and your request has 96 input tokens"
-        >>> shortened(Request((), "judge"), {"max_tokens": 8192}, Fault("rejected", "", 400, text=words)).max_tokens
-        4000
-    """
+def shorten(request: Request, body: Mapping[str, Any], fault: Fault) -> Request | None:
+    """The request with the completion limit that its prompt leaves of the context, if the refusal states it."""
     allowed = allowed_tokens(fault.text, sent_limit(body))
     return None if allowed is None or allowed.always else replace(request, max_tokens=allowed.tokens)
 
@@ -156,13 +184,10 @@ def _is_about_format(fault: Fault, refused: bool) -> bool:
 
 
 class Dialect:
-    """What is known about one model at one endpoint, shared by all calls to it.
+    """What is known about one model at one endpoint, shared by all its calls.
 
-    Attributes:
-        terms: the present terms.
-        notes: one sentence for each thing that was given up.
-        miscounts: whether a reply had no token counts that can be right.
-        gates: one for plain requests, one for those with a schema.
+    `gates` has one for plain requests and one for those with a schema; `miscounts` says whether a reply had token
+    counts that cannot be right.
     """
 
     def __init__(self, base_url: str, model: str) -> None:
@@ -173,13 +198,10 @@ class Dialect:
         self._subject = (base_url, model)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:
-        """Whether the refused request should be sent again, under the present terms.
-
-        What another call has learned in the meantime is used, not learned again.
-        """
+        """Whether to send the refused request again under the current terms, which another call may have changed."""
         if self.terms != sent:
             return True
-        found = revised(sent, body, fault)
+        found = revise(sent, body, fault)
         if found is None:
             return False
         self.terms = found
@@ -187,14 +209,14 @@ class Dialect:
         return True
 
     def _note(self, before: Terms, after: Terms) -> str:
-        what, instead = f"a {before.schema_form} response_format", "asked for JSON without a schema"
+        what, instead = f"a {before.schema_form} response_format", "requested JSON without a schema"
         for name in after.left_out - before.left_out:
             what, instead = name, "left out"
         if after.token_field != before.token_field:
             what, instead = before.token_field, f"sent as {after.token_field}"
         elif after.schema_form != before.schema_form and after.schema_form == "none":
-            instead = "only the prompt asks for the format"
+            instead = "the format is only in the prompt"
         if after.most_tokens != before.most_tokens:
-            what, instead = "so large a limit on tokens", f"asked for at most {after.most_tokens:,}"
+            what, instead = "so high a token limit", f"requested at most {after.most_tokens:,}"
         base_url, model = self._subject
-        return f"{base_url} does not take {what} for {model}; {instead}"
+        return f"{base_url} does not accept {what} for {model}; {instead}"

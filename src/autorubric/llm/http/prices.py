@@ -1,9 +1,10 @@
-"""What tokens cost, as far as that is known."""
+"""Token counts of a response, and what they cost."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -13,21 +14,151 @@ from typing import Any
 from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import read_document, unknown_key
 from autorubric.files.quick_json import json_value
-from autorubric.llm.http.providers import PROVIDERS, Endpoint
-from autorubric.llm.request import Usage
+from autorubric.llm.http.providers import Endpoint, find_provider
+from autorubric.llm.request import Reply, Request, Usage
+
+_LARGEST_COUNT = 10**8  # far above any context window; sums still fit into the ledger
+_WHOLE = re.compile(r"[0-9]{1,9}(?:\.0+)?")
+_MOST_CHARACTERS_PER_TOKEN = 16
+_RUN = re.compile(r"(.)\1+", re.DOTALL)
+_LONGEST_QUOTE = 200
+
+
+def read_usage(body: Mapping[str, Any]) -> Usage | None:
+    """The token counts that a response states, or None if it states none that can be right.
+
+    Reads the forms of OpenAI chat completions, the OpenAI Responses API, Anthropic and Gemini. A count may be a float
+    without a fraction or a string of digits. Reasoning tokens that an endpoint leaves out of its completion count are
+    added to it, because they are billed as completion.
+    """
+    return next((usage for usage in _forms(body) if usage is not None), None)
+
+
+def is_believable(reply: Reply, request: Request) -> bool:
+    """Whether a reply has token counts, at least one token for 16 characters of prompt and reply.
+
+    No tokenizer averages more characters a token, runs of one character aside.
+    """
+    if reply.usage is None:
+        return False
+    said = (reply.text, reply.reasoning or "", reply.refusal or "")
+    asked = [content for _, content in request.messages]
+    return _can_hold(reply.usage.completion_tokens, *said) and _can_hold(reply.usage.prompt_tokens, *asked)
+
+
+def quoted_usage(body: bytes) -> str:
+    """The usage that a response states, as quoted in a message."""
+    found = json_value(body)
+    stated = found.get("usage") or found.get("usageMetadata")
+    return json.dumps(stated)[:_LONGEST_QUOTE] if stated else "none"
+
+
+def _can_hold(tokens: int, *texts: str) -> bool:
+    most = tokens * _MOST_CHARACTERS_PER_TOKEN
+    # Runs are collapsed only if the text is too long: a tokenizer makes one token of 128 spaces.
+    return sum(map(len, texts)) <= most or sum(len(_RUN.sub(r"\1", text)) for text in texts) <= most
+
+
+def _forms(body: Mapping[str, Any]) -> Iterator[Usage | None]:
+    stated = body.get("usage")
+    if isinstance(stated, dict):
+        yield _chat_form(stated)
+        yield _input_form(stated)
+    for metadata in (body.get("usageMetadata"), stated):
+        if isinstance(metadata, dict):
+            yield _gemini_form(metadata)
+
+
+def _chat_form(raw: Mapping[str, Any]) -> Usage | None:
+    """OpenAI chat completions; the prompt includes its cached part."""
+    details = raw.get("prompt_tokens_details")
+    return _usage(
+        _count(raw, "prompt_tokens"),
+        _count(raw, "completion_tokens"),
+        total=_count(raw, "total_tokens"),
+        cached=_count(details, "cached_tokens") or _count(raw, "prompt_cache_hit_tokens"),
+        reasoning=_count(raw.get("completion_tokens_details"), "reasoning_tokens"),
+        written=_count(details, "cache_write_tokens") or _count(raw, "cache_creation_input_tokens"),
+    )
+
+
+def _input_form(raw: Mapping[str, Any]) -> Usage | None:
+    """Anthropic, whose input excludes the cached part, and the Responses API, whose input includes it."""
+    written, read = _part(raw, "cache_creation_input_tokens"), _part(raw, "cache_read_input_tokens")
+    return _usage(
+        _sum(_count(raw, "input_tokens"), written, read),
+        _count(raw, "output_tokens"),
+        total=_count(raw, "total_tokens"),
+        cached=read or _count(raw.get("input_tokens_details"), "cached_tokens"),
+        reasoning=_count(raw.get("output_tokens_details"), "reasoning_tokens"),
+        written=written,
+    )
+
+
+def _gemini_form(raw: Mapping[str, Any]) -> Usage | None:
+    """Gemini's own; candidates are missing if the model only thought."""
+    thoughts = _part(raw, "thoughtsTokenCount")
+    answered = _part(raw, "candidatesTokenCount") if thoughts else _count(raw, "candidatesTokenCount")
+    return _usage(
+        _sum(_count(raw, "promptTokenCount"), _part(raw, "toolUsePromptTokenCount")),
+        _sum(answered, thoughts),
+        total=_count(raw, "totalTokenCount"),
+        cached=_count(raw, "cachedContentTokenCount"),
+        reasoning=thoughts,
+    )
+
+
+def _usage(
+    prompt: int | None,
+    completion: int | None,
+    *,
+    total: int | None,
+    cached: int | None,
+    reasoning: int | None,
+    written: int | None = None,
+) -> Usage | None:
+    if not prompt:
+        return None
+    beyond = (total or 0) - prompt
+    if completion is None and beyond <= 0:
+        return None
+    completion, reasoning = max(completion or 0, beyond), reasoning or 0
+    if reasoning > completion:
+        completion += reasoning
+    cached, written = cached or 0, written or 0
+    if cached + written > prompt:
+        cached = written = 0
+    return Usage(prompt, completion, cached, reasoning, written)
+
+
+def _sum(*counts: int | None) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _part(raw: Mapping[str, Any], name: str) -> int | None:
+    """An optional count: 0 if it is missing, None if it is not a count."""
+    return 0 if raw.get(name) is None else _count(raw, name)
+
+
+def _count(raw: object, name: str) -> int | None:
+    """A whole number from 0 up, however it is written; None for anything else."""
+    value = raw.get(name) if isinstance(raw, dict) else None
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        value = float(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LARGEST_COUNT:
+        return None
+    return value
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens.
+    """Dollars per million tokens; tokens read from or written to a cache cost `input` unless stated.
 
-    Attributes:
-        input: of prompt tokens.
-        output: of completion tokens.
-        cached: of prompt tokens read from a cache; None where they cost as much as others.
-        cache_write: of prompt tokens written to a cache; None where they cost as much as others.
-        tiers: what all tokens of a call cost whose prompt has more tokens than a threshold, lowest threshold first.
-        batch: what a call costs in the provider's batch service, where that is known.
+    `tiers` are the prices of calls whose prompt has more tokens than a threshold, lowest threshold first; `batch`
+    is the price in the provider's batch service, if known.
     """
 
     input: float
@@ -38,14 +169,7 @@ class Price:
     batch: Price | None = None
 
     def dollars(self, usage: Usage) -> float:
-        """The price of `usage`, that of one call.
-
-        Example:
-            >>> Price(2.0, 8.0, 0.5).dollars(Usage(1000, 500, cached_tokens=400))
-            0.0054
-            >>> Price(1.0, 2.0, tiers=((200_000, Price(3.0, 4.0)),)).dollars(Usage(1_000_000, 0))
-            3.0
-        """
+        """The price of one call's `usage`."""
         price = next((tier for above, tier in reversed(self.tiers) if usage.prompt_tokens > above), self)
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         written = min(usage.cache_write_tokens, usage.prompt_tokens - cached)
@@ -59,48 +183,23 @@ class Price:
 
 
 def price_table(path: str | Path | None = None) -> dict[str, Price]:
-    """Prices by `provider/model`: the built-in ones, with those of a user's YAML file put over them.
-
-    Raises:
-        MissingFileError: there is no such file.
-        ConfigError: the file is no price table; names every wrong entry.
-
-    Example:
-        >>> price_table()["openai/gpt-4.1"]
-        Price(input=2.0, output=8.0, cached=0.5, ...)
-    """
+    """Prices by `provider/model`: the built-in ones, overridden by those of a user's YAML file."""
     table = dict(builtin_prices(date.today()))
     if path is not None:
-        table.update(_table(_rows(path)))
+        table.update((name, stated_price(row)) for name, row in _rows(path).items())
     return table
 
 
 def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
-    """The prices of a user's file by model, as `LLMConfig` takes them; none without a file.
-
-    Raises:
-        MissingFileError: there is no such file.
-        ConfigError: the file is no price table; names every wrong entry.
-
-    Example:
-        >>> prices_by_model(None)
-        {}
-    """
+    """The prices in a user's file by model, as `LLMConfig` takes them."""
     if path is None:
         return {}
     return {name: {key: row[key] for key in _PRICES if key in row} for name, row in _rows(path).items()}
 
 
-def price_of(endpoint: Endpoint, table: Mapping[str, Price]) -> Price | None:
-    """The price of a model at its provider's own address; None anywhere else and where it is unknown.
-
-    A dated snapshot (`gpt-4.1-2025-04-14`) costs what its model costs.
-
-    Example:
-        >>> price_of(Endpoint("m", None, "gpt-4.1", "http://localhost:8000/v1"), price_table()) is None
-        True
-    """
-    entry = PROVIDERS.get(endpoint.provider or "")
+def find_price(endpoint: Endpoint, table: Mapping[str, Price]) -> Price | None:
+    """The price of a model or of its dated snapshot at its provider's own address; None elsewhere or if unknown."""
+    entry = find_provider(endpoint.provider)
     if entry is None or entry.base_url != endpoint.base_url:
         return None
     name = f"{endpoint.provider}/{endpoint.model}"
@@ -112,7 +211,7 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 @cache
 def builtin_prices(day: date) -> Mapping[str, Price]:
-    """The table that `make prices` writes, with the prices that hold on a day as far as they are announced.
+    """The table that `make prices` writes, with the announced prices that are in effect on a day.
 
     Example:
         >>> builtin_prices(date(2026, 12, 31))["gemini/gemini-3.8-flash"].output
@@ -125,7 +224,7 @@ def builtin_prices(day: date) -> Mapping[str, Price]:
 
 
 def _in_force(row: Mapping[str, Any], day: str) -> Mapping[str, Any]:
-    """A row, or what it says of the last change on or before a day."""
+    """A row, or its last change on or before a day."""
     begun = [start for start in row.get("from", ()) if start <= day]
     return row["from"][max(begun)] if begun else row
 
@@ -156,17 +255,8 @@ def _checked(rows: Any, source: str) -> dict[str, dict[str, Any]]:
     return {str(name): row for name, row in rows.items()}
 
 
-def _table(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Price]:
-    return {name: stated_price(row) for name, row in rows.items()}
-
-
 def stated_price(row: Mapping[str, Any]) -> Price:
-    """The price that a user's file or configuration gives.
-
-    Example:
-        >>> stated_price({"input": 1, "output": 2}).dollars(Usage(1_000_000, 1_000_000))
-        3.0
-    """
+    """The price in a user's file or configuration."""
     cached = row.get("cached")
     return Price(float(row["input"]), float(row["output"]), None if cached is None else float(cached))
 

@@ -1,4 +1,4 @@
-"""From what a user writes (`openai/gpt-5.1`, a base URL, environment variables) to one endpoint."""
+"""Providers, and the endpoint that a model name, a base URL and the environment describe."""
 
 from __future__ import annotations
 
@@ -6,25 +6,41 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.addresses import checked_base_url, is_loopback, is_private, split_address
-from autorubric.llm.http.secrets import HiddenHeaders, Secret, is_secret_header
+from autorubric.llm.http.secrets import (
+    HiddenHeaders,
+    Secret,
+    checked_base_url,
+    is_loopback,
+    is_private,
+    is_secret_header,
+    split_address,
+)
+from autorubric.plugins import load_plugin, plugin_names
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where a provider's OpenAI-compatible endpoint is and which variables speak about it.
+    """An OpenAI-compatible service: its address, and the environment variables that configure it.
+
+    An installed package adds one under the entry point group `autorubric.providers`.
 
     Attributes:
-        base_url: the endpoint's address up to, not including, `/chat/completions`.
-        key_env: variables that may hold the key, the first one that is set wins.
-        base_url_env: the variable that moves the endpoint.
+        base_url: the address up to, not including, `/chat/completions`.
+        key_env: variables that may hold the key; the first one that is set wins.
+        base_url_env: the variable that overrides the address.
         needs_key: False for servers that people run themselves.
-        in_served_name: True where `provider/` can be part of a name that a base URL serves.
+        in_served_name: whether a name that a base URL serves may begin with `provider/`.
+
+    Example:
+        >>> from autorubric.llm import Provider
+        >>> Provider("https://llm.example.com/v1", ("ACME_API_KEY",), "ACME_BASE_URL").needs_key
+        True
     """
 
     base_url: str
@@ -69,10 +85,10 @@ ALIASES: dict[str, str] = {
     "hosted_vllm": "vllm",
     "lm_studio": "lmstudio",
 }
-"""Spellings of other tools."""
+"""Names in other tools."""
 
 BUILTIN = "builtin"
-"""The prefix of models that need no endpoint (`builtin/offline`)."""
+"""The prefix of models that run in this process (`builtin/offline`)."""
 
 _ANY_SERVICE = "openai-api"  # inspect_ai: openai-api/<service>/<model>, <SERVICE>_API_KEY, <SERVICE>_BASE_URL
 
@@ -81,13 +97,8 @@ _ANY_SERVICE = "openai-api"  # inspect_ai: openai-api/<service>/<model>, <SERVIC
 class Endpoint:
     """One model at one address.
 
-    Attributes:
-        name: the canonical name, as rows and summaries show it.
-        provider: the entry of the provider table, None for any other address, `builtin` for models
-            that need no endpoint.
-        model: the name that is sent.
-        base_url: the address, with its query where it has one; empty for `builtin`.
-        key: what authorizes the calls, None where nothing does.
+    `name` is the canonical name in rows and summaries, `model` the name that is sent. `provider` is None for an
+    address outside the provider table, and `builtin` for models that need no address.
     """
 
     name: str
@@ -108,28 +119,17 @@ class Endpoint:
 
     @property
     def is_versioned(self) -> bool:
-        """True where the path or the query of the address names a version of the API."""
+        """True if the path or query of the address names an API version."""
         parts = urlsplit(self.base_url)
         return bool(re.search(r"/v\d|/openai\b", parts.path) or _API_VERSION in parts.query)
 
     def url(self, path: str) -> str:
-        """The URL of `path` under the address; its query stays at the end.
-
-        Example:
-            >>> Endpoint("m", None, "m", "https://h/openai/deployments/m?api-version=1").url("/models")
-            'https://h/openai/deployments/m/models?api-version=1'
-        """
+        """The URL of `path` under the address; its query stays at the end."""
         address, mark, query = self.base_url.partition("?")
         return f"{address}{path}{mark}{query}"
 
     def authorization(self) -> HiddenHeaders:
-        """The header that carries the key: `api-key` for keys of Azure, `Authorization` otherwise.
-
-        Example:
-            >>> azure = Endpoint("m", None, "m", "https://h.openai.azure.com/openai/v1", Secret("planted"))
-            >>> list(azure.authorization())
-            ['api-key']
-        """
+        """The header with the key: `api-key` for keys of Azure, `Authorization` otherwise."""
         if self.key is None:
             return HiddenHeaders()
         key = self.key.reveal()
@@ -139,13 +139,9 @@ class Endpoint:
 
 
 def canonical(model: str) -> str:
-    """`model` with `provider:model` and `provider:/model` spelt `provider/model`.
+    """`model` with `provider:model` and `provider:/model` spelled `provider/model`.
 
-    A colon is only read so after the name of a known provider: `llama3:8b` is a model with a tag.
-
-    Example:
-        >>> canonical("openai:gpt-4.1"), canonical("openai:/gpt-4o-mini"), canonical("llama3:8b")
-        ('openai/gpt-4.1', 'openai/gpt-4o-mini', 'llama3:8b')
+    A colon is read this way only after the name of a known provider: `llama3:8b` is a model with a tag.
     """
     model = model.strip()
     prefix, colon, rest = model.partition(":")
@@ -155,43 +151,18 @@ def canonical(model: str) -> str:
 
 
 def addressed(name: str, base_url: str | None) -> tuple[str, str | None]:
-    """The model and the address of a `MODEL` or `MODEL@BASE_URL`, where `base_url` is that of names without one.
-
-    A built-in model has no address.
-
-    Example:
-        >>> addressed("a@http://localhost:1/v1", "http://gpu:8000/v1"), addressed("b", "http://gpu:8000/v1")
-        (('a', 'http://localhost:1/v1'), ('b', 'http://gpu:8000/v1'))
-        >>> addressed("builtin/offline", "http://gpu:8000/v1")
-        ('builtin/offline', None)
-    """
+    """The model and address of `MODEL` or `MODEL@BASE_URL`; `base_url` is for names without one, unless built-in."""
     model, own = split_address(name)
     is_builtin = canonical(model).partition("/")[0] == BUILTIN
     return model, own or (None if is_builtin else base_url)
 
 
 def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endpoint:
-    """The endpoint that `config` means, with its key; nothing is sent.
-
-    Args:
-        config: the model as the user wrote it.
-        environ: environment variables; those of the process by default.
+    """The endpoint that `config` describes, with its key; nothing is sent.
 
     Raises:
-        ConfigError: unknown provider, missing key, or a base URL that is not acceptable; or the key would cross
-            the internet over plain HTTP.
-
-    Example:
-        >>> env = {"OPENAI_API_KEY": "sk-planted-key"}
-        >>> resolve(LLMConfig("openai:gpt-5.1"), env)
-        Endpoint(name='openai/gpt-5.1', provider='openai', model='gpt-5.1',
-            base_url='https://api.openai.com/v1', key=Secret(<hidden>))
-        >>> resolve(LLMConfig("opnai/gpt-5.1"), env)
-        Traceback (most recent call last):
-        autorubric.errors.ConfigError: unknown provider 'opnai' in model 'opnai/gpt-5.1'; did you ...
-        >>> resolve(LLMConfig("openai/gpt-5.1"), {})
-        Traceback (most recent call last):
-        autorubric.errors.ConfigError: no key for openai/gpt-5.1: set OPENAI_API_KEY
+        ConfigError: unknown provider, missing key, unacceptable base URL, or a key that would cross the internet over
+            plain HTTP.
     """
     endpoint = _resolved(config, os.environ if environ is None else environ)
     parts = urlsplit(endpoint.base_url)
@@ -203,8 +174,8 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
         and not is_private(parts.hostname or "")
     ):
         raise ConfigError(
-            f"the key for {endpoint.name} would go to {parts.hostname} over plain HTTP, where anybody on the way can "
-            "read it; use an https:// address, or pass --allow-plain-http (LLMConfig(allow_plain_http=True))"
+            f"the key for {endpoint.name} would go to {parts.hostname} over plain HTTP, where anybody on the network "
+            "can read it; use an https:// address, or pass --allow-plain-http (LLMConfig(allow_plain_http=True))"
         )
     return endpoint
 
@@ -215,15 +186,15 @@ def _resolved(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
     base_url = (config.api_base or "").strip()
     if prefix == BUILTIN:
         if base_url:
-            raise ConfigError("a built-in model runs in this process and asks no address; leave its base URL out")
+            raise ConfigError("a built-in model runs in this process and has no address; remove its base URL")
         return Endpoint(name, BUILTIN, rest, "")
     if base_url:
         return _at_address(config, name, base_url, environ)
     if prefix == _ANY_SERVICE and rest:
         return _at_service(config, name, environ)
-    if rest and _is_known(prefix):
-        provider = ALIASES.get(prefix, prefix)
-        entry = PROVIDERS[provider]
+    provider = ALIASES.get(prefix, prefix)
+    entry = find_provider(provider) if rest else None
+    if entry is not None:
         moved = environ.get(entry.base_url_env, "").strip()
         address = checked_base_url(moved, entry.base_url_env) if moved else entry.base_url
         key = _key(config, entry.key_env, environ)
@@ -231,28 +202,47 @@ def _resolved(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
     return _without_provider(config, name, environ)
 
 
+def find_provider(name: str | None) -> Provider | None:
+    """The provider of this name: built in (which wins), or registered by an installed package."""
+    return PROVIDERS.get(name) or _load_provider(name) if name else None
+
+
+def list_providers() -> dict[str, Provider]:
+    """Every provider by name, those of installed packages included."""
+    names = dict.fromkeys((*PROVIDERS, *plugin_names("providers")))
+    return {name: provider for name in names if (provider := find_provider(name))}
+
+
+@cache
+def _load_provider(name: str) -> Provider | None:
+    found = load_plugin("providers", name)
+    if found is not None and not isinstance(found, Provider):
+        kind = type(found).__name__
+        raise ConfigError(f"entry point {name!r} in group 'autorubric.providers' is a {kind}; expected a Provider")
+    return found and replace(found, base_url=checked_base_url(found.base_url, f"base_url of provider {name}"))
+
+
 def _is_known(prefix: str) -> bool:
-    return prefix in PROVIDERS or prefix in ALIASES or prefix in (_ANY_SERVICE, BUILTIN)
+    return prefix in (*ALIASES, _ANY_SERVICE, BUILTIN) or find_provider(prefix) is not None
 
 
 def _at_address(config: LLMConfig, name: str, base_url: str, environ: Mapping[str, str]) -> Endpoint:
-    """An explicit base URL: the name goes out as written, less what can never be part of it."""
+    """A base URL is given: the name is sent as written, without what can never be part of it."""
     address = checked_base_url(base_url, "api_base")
-    provider = _provider_at(address)
-    spelt_with_colon = name != config.model.strip()
+    provider, keys = _provider_at(address)
+    spelled_with_colon = name != config.model.strip()
     prefix, _, rest = name.partition("/")
-    keys: tuple[str, ...] = PROVIDERS[provider].key_env if provider else ("OPENAI_API_KEY",)
+    prefix = ALIASES.get(prefix, prefix)
     if _is_azure(address):
         keys = (AZURE_KEY, *keys)
     model = name
     if rest and prefix == _ANY_SERVICE:
         model = rest.partition("/")[2] or rest
-    elif rest and _is_known(prefix):
-        entry = PROVIDERS[ALIASES.get(prefix, prefix)]
-        if spelt_with_colon or not entry.in_served_name or ALIASES.get(prefix, prefix) == provider:
+    elif rest and (entry := find_provider(prefix)):
+        if spelled_with_colon or not entry.in_served_name or prefix == provider:
             model = rest
         if not entry.in_served_name:
-            provider, keys = provider or ALIASES.get(prefix, prefix), entry.key_env
+            provider, keys = provider or prefix, entry.key_env
     return _with_needed_key(Endpoint(name, provider, model, address, _key(config, keys, environ)), keys)
 
 
@@ -274,12 +264,13 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
     prefix, *slash = re.split("[/:]", name, maxsplit=1)
     if slash and _is_known(prefix):
         raise ConfigError(f"model {name!r} names a provider and no model; write '{prefix}/<model>'")
-    near = difflib.get_close_matches(prefix.lower(), [*PROVIDERS, *ALIASES], n=1, cutoff=0.7) if slash else []
+    known = [*PROVIDERS, *plugin_names("providers")]
+    near = difflib.get_close_matches(prefix.lower(), [*known, *ALIASES], n=1, cutoff=0.7) if slash else []
     base_url = environ.get("OPENAI_BASE_URL", "").strip()
     if base_url and not near:
         address = checked_base_url(base_url, "OPENAI_BASE_URL")
-        keys = ("OPENAI_API_KEY",)
-        endpoint = Endpoint(name, _provider_at(address), name, address, _key(config, keys, environ))
+        provider, keys = _provider_at(address)[0], ("OPENAI_API_KEY",)
+        endpoint = Endpoint(name, provider, name, address, _key(config, keys, environ))
         return _with_needed_key(endpoint, keys)
     if not near and "/" not in name:
         raise ConfigError(
@@ -287,21 +278,23 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
             "or pass the base URL of the endpoint that serves it"
         )
     hint = f"did you mean {near[0]!r}? " if near else "pass a base URL, or use a known one. "
-    raise ConfigError(f"unknown provider {prefix!r} in model {name!r}; {hint}Known: {', '.join(PROVIDERS)}")
+    raise ConfigError(f"unknown provider {prefix!r} in model {name!r}; {hint}Known: {', '.join(known)}")
 
 
-def _provider_at(base_url: str) -> str | None:
-    """The table's provider at this host, so that no provider is sent another one's key."""
+def _provider_at(base_url: str) -> tuple[str | None, tuple[str, ...]]:
+    """The provider at this host, so that no provider is sent another one's key."""
     host = urlsplit(base_url).hostname
-    if is_loopback(host or ""):
-        return None
-    return next((name for name, p in PROVIDERS.items() if urlsplit(p.base_url).hostname == host), None)
+    if not is_loopback(host or ""):
+        for name, provider in list_providers().items():
+            if urlsplit(provider.base_url).hostname == host:
+                return name, provider.key_env
+    return None, ("OPENAI_API_KEY",)
 
 
 _API_VERSION = "api-version="
 _AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 AZURE_KEY = "AZURE_OPENAI_API_KEY"
-"""The variable that holds the key of addresses at Azure."""
+"""The variable with the key for addresses at Azure."""
 
 
 def _is_azure(base_url: str) -> bool:
@@ -324,25 +317,17 @@ def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, st
 
 
 def checked_key(key: str, source: str) -> Secret:
-    """A key without the space around it, if a header can hold it.
-
-    Raises:
-        ConfigError: naming where the key is from, and never the key.
-
-    Example:
-        >>> checked_key("two words", "OPENAI_API_KEY")
-        Traceback (most recent call last):
-        autorubric.errors.ConfigError: OPENAI_API_KEY holds characters that no key has (spaces, ...
-    """
+    """A key without surrounding space, if a header can carry it; the `ConfigError` never shows the key."""
     key = key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise ConfigError(f"{source} holds characters that no key has (spaces, line breaks or non-ASCII)")
+        raise ConfigError(f"{source} contains characters that no key has (spaces, line breaks or non-ASCII)")
     return Secret(key)
 
 
 def _with_needed_key(endpoint: Endpoint, variables: tuple[str, ...]) -> Endpoint:
-    keyless = endpoint.provider is not None and not PROVIDERS[endpoint.provider].needs_key
-    if endpoint.key is None and not keyless and not endpoint.is_loopback:
+    provider = find_provider(endpoint.provider)
+    needs_key = provider is None or provider.needs_key
+    if endpoint.key is None and needs_key and not endpoint.is_loopback:
         where = "" if endpoint.provider else f" at {endpoint.base_url}"
         hint = "" if endpoint.provider else f" (or write 'vllm/{endpoint.model}' where none is needed)"
         raise ConfigError(f"no key for {endpoint.name}{where}: set {' or '.join(variables)}{hint}")

@@ -62,17 +62,9 @@ _NAMES: list[tuple[Unit, str, str, str]] = [
 
 
 def readings(headers: Mapping[str, str], now: float | None = None) -> Iterator[Reading]:
-    """The limits that a response names with what is left and when it comes back; others are left out.
+    """The limits that a response states, with what is left and when it comes back.
 
-    Args:
-        headers: of a response; names are looked up as they are written here and need a mapping that ignores case.
-        now: seconds since the epoch where there is no `Date` header; by default this machine's clock.
-
-    Example:
-        >>> openai = {"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59",
-        ...           "x-ratelimit-reset-requests": "1m30s"}
-        >>> list(readings(openai))
-        [Reading(unit='requests', limit=60.0, left=59.0, reset=90.0)]
+    `headers` must ignore case. `now` replaces a missing `Date` header; by default it is this machine's clock.
     """
     found: set[Unit] = set()
     for unit, remaining, until, most in _NAMES:
@@ -93,14 +85,7 @@ _SIZES = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
 
 
 def reset_seconds(text: str | None, now: float) -> float | None:
-    """Seconds until a reset: `1m30s`, `20ms`, plain seconds, an RFC 3339 time, or seconds since the epoch.
-
-    Example:
-        >>> [reset_seconds(text, 1_700_000_000.0) for text in ("1m30s", "20ms", "59.5", "2023-11-14T22:13:30Z")]
-        [90.0, 0.02, 59.5, 10.0]
-        >>> reset_seconds("1700000060", 1_700_000_000.0), reset_seconds("soon", 0.0)
-        (60.0, None)
-    """
+    """Seconds until a reset: `1m30s`, `20ms`, plain seconds, an RFC 3339 time, or seconds since the epoch."""
     text = (text or "").strip()
     if not text:
         return None
@@ -137,16 +122,9 @@ def _number(text: str | None) -> float | None:
 class Quota:
     """How fast an endpoint's own headers allow requests to leave.
 
-    What is left is spread evenly over the time until the reset. That uses up a fixed window, keeps a bucket half full
-    (its reset is the time until it is full), and keeps a sliding window just below its limit. Past a reset the rate
-    is the limit divided by the longest reset, until a response about the new window arrives.
-
-    Example:
-        >>> quota = Quota()
-        >>> taken = quota.take(1, now=0.0)
-        >>> quota.hear(Reading("requests", 60, 10, 30.0), taken, sent_at=0.0)
-        >>> round(quota.delay(1, now=0.0), 1)  # 10 in 30 s, and a little for travel times
-        3.1
+    What is left is spread evenly over the time until the reset. That uses up a fixed window, keeps a bucket half
+    full (its reset is the time until it is full), and keeps a sliding window just below its limit. After a reset
+    the rate is the limit divided by the longest reset, until a response about the new window arrives.
     """
 
     def __init__(self) -> None:

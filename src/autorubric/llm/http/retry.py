@@ -1,4 +1,4 @@
-"""What went wrong with one attempt, whether to try again, and when."""
+"""What went wrong with one attempt, whether to retry, and when."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import random
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from autorubric.llm.http.providers import Endpoint
 from autorubric.llm.http.secrets import redacted
-from autorubric.llm.http.surrogates import clean
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
 
 LONGEST_RETRY_AFTER = 120.0
-"""Seconds; an endpoint that asks for a longer wait is asked again after this one."""
+"""Seconds; the longest wait an endpoint can ask for."""
 
 REFUSED_FOR = 300.0
-"""Seconds for which a call is sent again after rate limits, however often."""
+"""Seconds for which a call is retried after rate limits, however often."""
 
 REFUSED_WAIT = 0.02
-"""Seconds of the first wait after a rate limit: when requests leave is decided for the whole endpoint."""
+"""Seconds of the first wait after a rate limit; the limiter decides for the whole endpoint when requests leave."""
 
 LONGEST_QUOTE = 300
-"""Characters of an endpoint's own words that a message repeats."""
+"""Characters of an endpoint's own words that a message quotes."""
 
 
 _RANDOM = random.Random()
@@ -35,18 +35,11 @@ _RANDOM = random.Random()
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One attempt that brought no usable reply.
+    """One attempt without a usable reply.
 
-    Attributes:
-        kind: what it is called when it is the last attempt.
-        message: one sentence, with the endpoint's own words, keys taken out.
-        status: the HTTP status, where there was one.
-        again: whether another attempt could go better.
-        retry_after: seconds that the endpoint asked to wait.
-        param: the request field that the endpoint objects to, where it says.
-        text: the whole of the endpoint's words, for whoever reads more out of them.
-        maybe_billed: whether the endpoint may charge for the attempt.
-        latency: seconds from sending to the end.
+    `message` is one sentence with the endpoint's own words (all of them in `text`), keys removed. `again` says
+    whether another attempt could succeed, `retry_after` after how many seconds, `param` which request field the
+    endpoint objects to, `maybe_billed` whether it may charge for the attempt.
     """
 
     kind: FailureKind
@@ -61,53 +54,30 @@ class Fault:
 
 
 def transport_fault(error: TransportError, *secrets: str | None) -> Fault:
-    """The fault of an attempt without a complete response; always worth another attempt."""
+    """The fault of an attempt without a complete response, which is always retried."""
     message = redacted(str(error), *secrets)[:LONGEST_QUOTE]
     return Fault(error.kind, message, again=True, maybe_billed=error.maybe_billed)
 
 
 def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None) -> Fault | None:
-    """The fault that a response's status stands for, or None for a 2xx.
-
-    Args:
-        reply: the response.
-        secrets: taken out of every text.
-        now: seconds since the epoch, for a `Retry-After` that is a date.
-
-    Example:
-        >>> fault = http_fault(HttpReply(429, b'{"error": {"message": "slow down"}}', {"Retry-After": "7"}))
-        >>> fault.kind, fault.again, fault.retry_after, fault.message
-        ('rate_limit', True, 7.0, 'HTTP 429: slow down')
-        >>> http_fault(HttpReply(401, b'no')).again
-        False
-    """
+    """The fault for a response's status, or None for a 2xx."""
     if 200 <= reply.status < 300:
         return None
-    words, param, code = _endpoint_error(reply.body)
-    return _status_fault(reply, (words, param, code), secrets, now)
+    return _classify(reply, _endpoint_error(reply.body), secrets, now)
 
 
 def error_fault(error: object, *secrets: str | None) -> Fault:
-    """The fault of an `error` object in a response that says 200.
-
-    Some gateways answer 200 at once and report the failure of the model behind them in the body.
-    """
+    """The fault for an `error` object in a 200 response, as gateways report a failure of the model behind them."""
     status = error.get("code", error.get("status")) if isinstance(error, Mapping) else None
     status = status if isinstance(status, int) and 400 <= status < 600 else 500
     body = json.dumps({"error": error}).encode()
-    found = _status_fault(HttpReply(status, body), _endpoint_error(body), secrets, None)
+    found = _classify(HttpReply(status, body), _endpoint_error(body), secrets, None)
     quoted = redacted(_endpoint_error(body)[0], *secrets)[:LONGEST_QUOTE]
-    return Fault(
-        found.kind,
-        f"HTTP 200 with an error: {quoted}",
-        200,
-        found.again,
-        found.retry_after,
-        maybe_billed=True,
-    )
+    message = f"HTTP 200 with an error: {quoted}"
+    return Fault(found.kind, message, 200, found.again, found.retry_after, maybe_billed=True)
 
 
-def _status_fault(
+def _classify(
     reply: HttpReply, error: tuple[str, str, str], secrets: tuple[str | None, ...], now: float | None
 ) -> Fault:
     words, param, code = error
@@ -115,11 +85,11 @@ def _status_fault(
     retry_after = retry_after_seconds(reply.headers, now)
     if retry_after is None and reply.status in _LIMITING:
         retry_after = _wait_in_words(words)
-    kind, again = _kind(reply.status, f"{code} {words}".lower(), retry_after)
+    kind, again = _find_kind(reply.status, f"{code} {words}".lower(), retry_after)
     message = f"HTTP {reply.status}" + (f": {words[:LONGEST_QUOTE]}" if words else "")
     if 300 <= reply.status < 400:
         message += " (a redirect, not followed since the key would go along; correct the base URL)"
-    # A gateway that gave up waiting does not know whether the model behind it went on, and billed.
+    # A gateway that timed out does not know whether the model behind it went on, and billed.
     billed = kind == "timeout"
     return Fault(kind, message, reply.status, again, retry_after, param, words, billed)
 
@@ -128,7 +98,7 @@ _KINDS: dict[int, tuple[FailureKind, bool]] = {
     401: ("auth", False),
     402: ("quota", False),
     403: ("auth", False),
-    # Nothing in a request makes its address wrong, so these hold for every request.
+    # These are about the address, so they hold for every request.
     404: ("no_model", False),
     405: ("no_model", False),
     410: ("no_model", False),
@@ -149,18 +119,18 @@ _THROTTLED = re.compile(
     r"\b[rtq]p[ms] limit|(?:requests|tokens) per (?:second|minute)|concurrency limit|serveroverloaded|"
     r"限流|速率限制|频率超|请求过于频繁"
 )
-"""Rate limits that come under another status than 429 (Alibaba, Bedrock, Volcengine and gateways send them so)."""
+"""Rate limits under another status than 429 (Alibaba, Bedrock, Volcengine and gateways)."""
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
     r"balance is (?:insufficient|too low)|credit balance|余额不足|欠费"
 )
-"""An account without money, under a status that says otherwise."""
+"""An account without credit, under a status that says otherwise."""
 _PASSING = re.compile(
     r"overload|busy|capacity|high demand|try again|try later|retry|temporar|unavailable|time.?out|timed out|"
     r"connection|too many|throttl|rate.?limit|warming|loading",
     re.IGNORECASE,
 )
-"""Words of a server whose trouble has nothing to do with the request."""
+"""Words for server trouble unrelated to the request."""
 _FILTERED = re.compile(
     r"content_filter|content_policy|content management policy|responsibleai|data_inspection|"
     r"input was flagged|requires moderation|safety system"
@@ -178,10 +148,10 @@ _LIMITING = (400, 403, 429, 500)
 """Statuses under which servers announce a rate limit."""
 
 _OPENING = 200
-"""Characters of an error in which its reason stands; further on, validators quote the request."""
+"""Characters of an error that hold its reason; after them, validators quote the request."""
 
 
-def _kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
+def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
     if status == 429:
         return _refused_kind(words, retry_after)
     told = _kind_in_words(status, words)
@@ -201,7 +171,7 @@ def _refused_kind(words: str, retry_after: float | None) -> tuple[FailureKind, b
 
 
 def _kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
-    """What an error's own words say, where they say more than its status."""
+    """What an error's own words say, if they say more than its status."""
     if status in _LIMITING and _THROTTLED.search(words[:_OPENING]):
         return "rate_limit", True
     if status in (400, 403) and _UNPAID.search(words[:_OPENING]):
@@ -214,7 +184,7 @@ def _kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
 
 
 def _is_spent(words: str, retry_after: float | None) -> bool:
-    """A 429 that no waiting mends. Per-minute limits also speak of quota and billing (Gemini's do)."""
+    """A 429 that waiting does not resolve; per-minute limits also mention quota and billing (Gemini's do)."""
     if _SPENT_CODE.search(words):
         return True
     if "throttling." in words:  # Alibaba calls tokens per minute an allocated quota
@@ -223,7 +193,7 @@ def _is_spent(words: str, retry_after: float | None) -> bool:
 
 
 def _endpoint_error(body: bytes) -> tuple[str, str, str]:
-    """Message, offending parameter and codes out of the error shapes that endpoints use."""
+    """Message, offending parameter and codes from the error shapes that endpoints use."""
     try:
         found: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -255,16 +225,8 @@ def _one_line(text: str) -> str:
 def same_refusal(first: Fault | None, second: Fault) -> bool:
     """Whether an endpoint failed twice in the same way on one request, so that a third attempt would too.
 
-    Holds for HTTP 500 with equal words only: some servers report so that they cannot read what their model wrote.
-    Words about load, and the statuses of gateways, are no statement about the request.
-
-    Example:
-        >>> odd = Fault("server", "", 500, True, text="output does not match the expected format")
-        >>> same_refusal(odd, odd), same_refusal(None, odd)
-        (True, False)
-        >>> busy = Fault("server", "", 500, True, text="overloaded, try again later")
-        >>> same_refusal(busy, busy)
-        False
+    Only HTTP 500 with equal words counts: some servers report this way that they cannot parse their model's output.
+    Words about load, and gateway statuses, say nothing about the request.
     """
     if first is None or (first.status, first.text) != (second.status, second.text):
         return False
@@ -272,16 +234,7 @@ def same_refusal(first: Fault | None, second: Fault) -> bool:
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait as `Retry-After` says (a number or an HTTP date); None where it says nothing usable.
-
-    Negative numbers, NaN and other nonsense are ignored; `LONGEST_RETRY_AFTER` is the most.
-
-    Example:
-        >>> retry_after_seconds({"Retry-After": "1.5"}), retry_after_seconds({"Retry-After": "nan"})
-        (1.5, None)
-        >>> retry_after_seconds({"Retry-After": "Thu, 01 Jan 1970 00:01:00 GMT"}, now=50.0)
-        10.0
-    """
+    """Seconds to wait by `Retry-After` (a number or an HTTP date), capped; None if unusable."""
     milliseconds = _finite(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
     if milliseconds is not None:
         return min(milliseconds / 1000, LONGEST_RETRY_AFTER)
@@ -321,15 +274,9 @@ def _wait_in_words(words: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits between attempts: exponential with full jitter, never below what the endpoint asked for.
+    """Exponential backoff with full jitter, never below what the endpoint asked for.
 
     The n-th wait (from 0) is drawn from `[least, min(most, least * 2 ** (n + 1))]`.
-
-    Example:
-        >>> Backoff(1.0, 60.0).wait(0, None, random.Random(1)) <= 2.0
-        True
-        >>> Backoff(1.0, 60.0).wait(0, 30.0, random.Random(1)) >= 30.0
-        True
     """
 
     least: float
@@ -341,7 +288,7 @@ class Backoff:
         drawn = rng.uniform(min(self.least, highest), highest)
         if retry_after is None:
             return drawn
-        # The calls that were sent away together must not come back together.
+        # Calls that were refused together must not return together.
         return max(drawn, retry_after + rng.uniform(0.0, min(self.least, 1.0)))
 
 
@@ -349,12 +296,7 @@ class Retries:
     """The retries of one call.
 
     Faults of the endpoint use up `most`. Rate limits do not, since the call waits for its turn rather than fails:
-    they end it after `REFUSED_FOR` seconds and more than `most` of them. With `most` at 0 nothing is tried again.
-
-    Example:
-        >>> retries, refused = Retries(1, Backoff(0.0, 0.0)), Fault("rate_limit", "slow down", 429, again=True)
-        >>> [retries.wait(refused, now) for now in (0.0, 1.0, 299.0, 300.0)]
-        [0.0, 0.0, 0.0, None]
+    they end it after `REFUSED_FOR` seconds and more than `most` of them. With `most` at 0 nothing is retried.
     """
 
     def __init__(self, most: int, backoff: Backoff) -> None:
@@ -364,7 +306,7 @@ class Retries:
         self._refused_at = math.inf
 
     def wait(self, fault: Fault, now: float, rng: random.Random = _RANDOM) -> float | None:
-        """Seconds until the next attempt; None where there is none."""
+        """Seconds until the next attempt, or None if there is none."""
         if not fault.again or not self._most:
             return None
         if fault.kind != "rate_limit":
@@ -375,3 +317,42 @@ class Retries:
         if self._refusals > self._most and now - self._refused_at >= REFUSED_FOR:
             return None
         return self._again.wait(self._refusals - 1, fault.retry_after, rng)
+
+
+def unreachable(fault: Fault) -> Fault:
+    """The fault of an address where nothing has answered yet."""
+    message = f"{fault.message}; nothing has answered there yet: check the address, and that the server is running"
+    return replace(fault, kind="unreachable", message=message, again=False)
+
+
+def wrong_address(fault: Fault) -> Fault:
+    """The fault of an address that answers with a web page."""
+    message = f"{fault.message}: check the base URL, which usually ends in /v1"
+    # No status: no endpoint has answered, so none can have billed.
+    return replace(fault, kind="unreachable", message=message, status=None, again=False, maybe_billed=False)
+
+
+def not_found(fault: Fault, endpoint: Endpoint) -> Fault:
+    """A 404 with the URL that was called, and what is usually wrong with such a URL."""
+    hint = "" if endpoint.is_versioned else " (base URLs usually end in /v1)"
+    asked = endpoint.url("/chat/completions")
+    message = f"{fault.message}; the URL was {asked}: check the base URL and the model's name{hint}"
+    return replace(fault, message=message)
+
+
+def final_if_same(before: Fault | None, fault: Fault) -> Fault:
+    """The fault, which ends the call if the previous attempt met the same refusal."""
+    if not same_refusal(before, fault):
+        return fault
+    return replace(fault, message=f"{fault.message} (the same response twice)", again=False)
+
+
+def clean(text: str) -> str:
+    """`text` with lone surrogates replaced by U+FFFD and surrogate pairs joined."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,12 +1,18 @@
-"""Keys that cannot be printed by accident, and texts with keys taken out."""
+"""Keys: never printed by accident, and sent only to addresses that are fit for them."""
 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import os
 import re
+import socket
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+from autorubric.errors import ConfigError
 
 HIDDEN = "<hidden>"
 
@@ -15,30 +21,22 @@ _LOOKS_LIKE_A_KEY = re.compile(
     r"\b(?:sk|gsk|xai|hf|pk|rk|fw)[-_][A-Za-z0-9_\-*]{8,}|\bAIza[\w\-]{16,}|(?<=Bearer )[^\s\"',}]{6,}"
 )
 _ESCAPED_ASCII = re.compile(r"\\(?:u00[2-7]|/)")
-_SHORTEST_TOLD_APART = 6
+_SHORTEST_REPLACED = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A key whose `repr` and `str` do not show it.
-
-    Example:
-        >>> key = Secret("sk-planted")
-        >>> key, f"{key}"
-        (Secret(<hidden>), 'Secret(<hidden>)')
-        >>> key.reveal()
-        'sk-planted'
-    """
+    """A key whose `repr` and `str` do not show it."""
 
     _value: str = field(repr=False)
 
     def reveal(self) -> str:
-        """The key itself, for the Authorization header and nothing else."""
+        """The key itself, for the Authorization header only."""
         return self._value
 
     @property
     def fingerprint(self) -> str:
-        """Eight hex digits that tell two keys apart and give neither away."""
+        """Eight hex digits that distinguish keys and reveal none."""
         return hashlib.blake2b(self._value.encode(), digest_size=4, person=b"autorubric-key").hexdigest()
 
     def __repr__(self) -> str:
@@ -59,10 +57,6 @@ NO_VARIABLE = (
 def is_variable_name(text: str, environ: Mapping[str, str] | None = None) -> bool:
     """Whether a text can be shown as the name of an environment variable: it is set, or no key looks like it.
 
-    Args:
-        text: what was given as a name, and may be the key itself.
-        environ: environment variables; those of the process by default.
-
     Example:
         >>> [is_variable_name(text, {"my_key": "1"}) for text in ("VLLM_API_KEY", "API_KEY_2", "my_key")]
         [True, True, True]
@@ -76,32 +70,17 @@ def is_variable_name(text: str, environ: Mapping[str, str] | None = None) -> boo
 
 
 def is_secret_header(name: str) -> bool:
-    """True where a header by this name usually carries a credential.
-
-    Example:
-        >>> is_secret_header("api-key"), is_secret_header("X-Title")
-        (True, False)
-    """
+    """True if a header of this name usually carries a credential."""
     return _SECRET_HEADER.search(name) is not None
 
 
 def without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that may be shown and stored, in their order.
-
-    Example:
-        >>> without_secrets({"X-Title": "my run", "Authorization": "Bearer sk-planted"})
-        {'X-Title': 'my run'}
-    """
+    """The headers that may be shown and stored, in their order."""
     return {name: value for name, value in headers.items() if not is_secret_header(name)}
 
 
 class HiddenHeaders(dict[str, str]):
-    """Headers whose `repr`, as debuggers and tracebacks with local variables print it, shows no secret.
-
-    Example:
-        >>> HiddenHeaders({"Authorization": "Bearer sk-planted", "X-Title": "run"})
-        HiddenHeaders({'Authorization': '<hidden>', 'X-Title': 'run'})
-    """
+    """Headers whose `repr`, as in debuggers and tracebacks with local variables, hides secrets."""
 
     def __repr__(self) -> str:
         shown = {name: HIDDEN if is_secret_header(name) else value for name, value in self.items()}
@@ -109,11 +88,9 @@ class HiddenHeaders(dict[str, str]):
 
 
 def redacted(text: str, *secrets: str | None) -> str:
-    """`text` with every given secret, and whatever has the shape of a well-known key, replaced.
+    """`text` with the given secrets, and everything shaped like a well-known key, replaced.
 
     Example:
-        >>> redacted("Incorrect API key provided: my-own-key-1", "my-own-key-1")
-        'Incorrect API key provided: <hidden>'
         >>> redacted("Incorrect API key provided: sk-abcdefgh12345")
         'Incorrect API key provided: <hidden>'
     """
@@ -121,20 +98,16 @@ def redacted(text: str, *secrets: str | None) -> str:
 
 
 def cleared(text: str, *secrets: str | None) -> str:
-    r"""`text` with every given secret replaced, and nothing else: a reply may speak of keys.
-
-    A secret is known in JSON inside the text too, where any character may be written as an escape.
+    r"""`text` with only the given secrets replaced, JSON escapes included: a reply may legitimately discuss keys.
 
     Example:
-        >>> cleared("Keys look like sk-abcdefgh12345, yours is my-own-key-1", "my-own-key-1")
-        'Keys look like sk-abcdefgh12345, yours is <hidden>'
         >>> cleared(r'{"said": "my-own-\u006bey-1"}', "my-own-key-1")
         '{"said": "<hidden>"}'
     """
     escaped = _ESCAPED_ASCII.search(text) is not None
     for secret in secrets:
-        # A very short "key" such as EMPTY's cousins would turn ordinary words into <hidden>.
-        if secret and len(secret) >= _SHORTEST_TOLD_APART:
+        # Replacing a very short "key" such as EMPTY would hide ordinary words.
+        if secret and len(secret) >= _SHORTEST_REPLACED:
             text = text.replace(secret, HIDDEN)
             if escaped:
                 text = re.sub("".join(map(_plain_or_escaped, secret)), HIDDEN, text)
@@ -142,7 +115,172 @@ def cleared(text: str, *secrets: str | None) -> str:
 
 
 def _plain_or_escaped(character: str) -> str:
-    """A pattern for a character in JSON text, whose backslashes double each time that the text is quoted in JSON."""
+    """A pattern for a character in JSON text; each nested quoting doubles its backslashes."""
     plain = r"\\{0,8}/" if character == "/" else re.escape(character)
     code = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in f"{ord(character):04x}")
     return rf"(?:{plain}|\\{{1,8}}u{code})"
+
+
+_OWN_ADDRESS = re.compile("@(?=https?://)", re.IGNORECASE)
+
+
+def split_address(name: str) -> tuple[str, str | None]:
+    """The model and the address of a `MODEL@BASE_URL`; None for a name without an address."""
+    model, *address = _OWN_ADDRESS.split(name, maxsplit=1)
+    return (model.strip(), address[0].strip()) if address else (name, None)
+
+
+def checked_base_url(base_url: str, source: str = "base URL") -> str:
+    """`base_url` without a trailing slash or `/chat/completions`, if a key may be sent there; a query is kept.
+
+    Raises:
+        ConfigError: not http(s), a fragment or something like a key in it, or a link-local address (where clouds
+            serve the credentials of their machines).
+    """
+    url = base_url.strip()
+    problem = _find_url_problem(url)
+    if problem:
+        shown = re.sub(r"//[^/@]*@", "//<hidden>@", url.partition("?")[0])
+        raise ConfigError(f"{source} {shown!r} {problem}; expected something like https://host/v1")
+    address, mark, query = url.partition("?")
+    return address.rstrip("/").removesuffix("/chat/completions").rstrip("/") + (mark + query if query else "")
+
+
+def _find_url_problem(url: str) -> str | None:
+    from yarl import URL
+
+    if "," in url or url.count("://") > 1:
+        return "contains several addresses; a model has one"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+        # The host as the HTTP library will read it, which knows more ways to write a dot.
+        called = URL(url).host if host else None
+    except ValueError as error:
+        return f"is not a URL ({error})"
+    if parts.scheme not in ("http", "https") or not host or "\\" in url or not url.isprintable() or " " in url:
+        return "is not an http or https URL"
+    if not _is_host(host):
+        return "has no host"
+    if port == 0:
+        return "has an invalid port"
+    return _find_part_problem(parts, called or host)
+
+
+def _find_part_problem(parts: SplitResult, host: str) -> str | None:
+    if parts.username is not None or parts.password is not None:
+        return "has credentials in it; pass the key as api_key or in the environment"
+    if parts.fragment:
+        return "has a fragment (#...); leave it out"
+    hidden = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if _is_secret(name)]
+    if hidden:
+        return (
+            f"has {hidden[0]!r} in its query, which looks like a key; pass the key in the environment or as api_key"
+        )
+    if _is_link_local(host):
+        return "is a link-local address, where keys are never sent"
+    return None
+
+
+def _is_secret(name: str) -> bool:
+    return is_secret_header(name) or name.lower() in ("sig", "signature", "code", "pass", "pwd")
+
+
+_EMBEDDING = tuple(
+    map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+)
+"""IPv6 networks whose addresses end with an IPv4 address."""
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def _addresses(host: str) -> tuple[_Address, ...]:
+    """The IP address that `host` spells in any way resolvers accept (0xA9FEA9FE), and those embedded in it."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        try:
+            return (ipaddress.IPv4Address(socket.inet_aton(host)),)
+        except OSError:
+            return ()
+    if isinstance(address, ipaddress.IPv4Address):
+        return (address,)
+    last = [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)] if any(address in n for n in _EMBEDDING) else []
+    return (address, *last, *filter(None, (address.sixtofour, *(address.teredo or ()))))
+
+
+def _is_host(host: str) -> bool:
+    """Whether `host` is an address or a valid domain name."""
+    if _addresses(host):
+        return True
+    try:
+        name = host.rstrip(".").encode("idna").decode()
+    except UnicodeError:
+        return False
+    return len(name) <= 253 and all(re.fullmatch(r"[A-Za-z0-9_](?:[\w-]{0,62})", part) for part in name.split("."))
+
+
+_METADATA_NAMES = frozenset(
+    {"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal"}
+)
+_METADATA_ADDRESSES = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
+    )
+)
+"""Where clouds serve machine credentials, apart from link-local addresses."""
+
+
+def _plain_name(host: str) -> str:
+    # Resolvers read full-width digits as digits, other scripts' dots as dots, and ignore a dot at the end.
+    return unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
+
+
+def _is_link_local(host: str) -> bool:
+    name = _plain_name(host)
+    return name in _METADATA_NAMES or is_forbidden_address(name)
+
+
+def is_forbidden_address(host: str) -> bool:
+    """Whether `host` is an IP address, in any spelling, that no key is ever sent to.
+
+    Example:
+        >>> is_forbidden_address("169.254.169.254"), is_forbidden_address("0xA9FEA9FE"), is_forbidden_address("::1")
+        (True, True, False)
+    """
+    return any(address.is_link_local or address in _METADATA_ADDRESSES for address in _addresses(host))
+
+
+def is_loopback(host: str) -> bool:
+    """True for this machine's own addresses."""
+    return host == "localhost" or host.endswith(".localhost") or any(a.is_loopback for a in _addresses(host))
+
+
+_PRIVATE_NETWORKS = tuple(
+    map(ipaddress.ip_network, ("0.0.0.0/32", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::/128", "fc00::/7"))
+)
+_PRIVATE_DOMAINS = (".local", ".internal", ".home.arpa")
+
+
+def is_private(host: str) -> bool:
+    """True for this machine and for private networks, where servers without TLS are common.
+
+    These are loopback and private addresses (RFC 1918, RFC 4193), names without a dot (as in Docker Compose), and
+    names under `.local`, `.internal` and `.home.arpa`, which no public name server resolves.
+
+    Example:
+        >>> [is_private(host) for host in ("localhost", "10.0.0.5", "vllm", "gpu1.local", "host.docker.internal")]
+        [True, True, True, True, True]
+        >>> [is_private(host) for host in ("8.8.8.8", "gpu.example.com", "134744072")]
+        [False, False, False]
+    """
+    name = _plain_name(host)
+    if is_loopback(name):
+        return True
+    found = _addresses(name)
+    if not found:
+        return "." not in name or name.endswith(_PRIVATE_DOMAINS)
+    first = found[0]
+    meant = first.ipv4_mapped or first if isinstance(first, ipaddress.IPv6Address) else first
+    return any(meant in network for network in _PRIVATE_NETWORKS)

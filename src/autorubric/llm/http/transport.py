@@ -1,23 +1,64 @@
-"""One HTTP POST and its outcome; the only place that knows the HTTP library."""
+"""One HTTP POST and its outcome, through a proxy where the environment names one."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import SplitResult, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from autorubric.llm.http.addresses import is_forbidden_address
-from autorubric.llm.http.proxies import proxy_for
+from autorubric.errors import ConfigError
+from autorubric.llm.http.secrets import is_forbidden_address, is_loopback
 
 if TYPE_CHECKING:
     import aiohttp
     from aiohttp.abc import AbstractResolver, ResolveResult
     from yarl import URL
 
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment sets for an address, or None; a `ConfigError` for one that cannot be used."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_loopback(host) or proxy_bypass(parts.netloc) or proxy_bypass(host):
+        return None
+    proxies = getproxies()
+    scheme = parts.scheme if proxies.get(parts.scheme) else "all"
+    proxy = (proxies.get(scheme) or "").strip()
+    if not proxy:
+        return None
+    problem = _problem(proxy)
+    if problem:
+        shown = re.sub(r"^(.*//)?[^/]*@", r"\1<hidden>@", proxy)
+        name = f"{scheme.upper()}_PROXY"
+        raise ConfigError(f"{name} {shown!r} {problem}; set it to something like http://host:3128, or unset it")
+    return proxy
+
+
+def _problem(proxy: str) -> str | None:
+    try:
+        parts = urlsplit(proxy)
+        host = parts.hostname
+        is_placed = bool(host) and parts.port != 0
+    except ValueError as error:
+        return f"is not a URL ({error})"
+    if parts.scheme not in ("http", "https") or not is_placed or not _is_plain(proxy, parts):
+        return "is not an HTTP proxy"
+    if is_forbidden_address((host or "").rstrip(".")):
+        return "is a link-local address, where keys are never sent"
+    return None
+
+
+def _is_plain(proxy: str, parts: SplitResult) -> bool:
+    return proxy.isascii() and proxy.isprintable() and " " not in proxy and parts.path in ("", "/")
+
+
 LARGEST_BODY = 8 * 1024 * 1024
-"""Bytes after which a response counts as endless; no chat completion comes near, and hundreds may come at once."""
+"""Bytes after which a response counts as endless; no chat completion comes near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +71,7 @@ class HttpReply:
 
 
 class TransportError(Exception):
-    """No complete response came back.
-
-    Attributes:
-        kind: `timeout` or `network`, as in `Failure`.
-        maybe_billed: True unless the request certainly never reached the endpoint.
-    """
+    """No complete response; `maybe_billed` unless the request certainly never reached the endpoint."""
 
     def __init__(self, kind: Literal["timeout", "network"], message: str, *, maybe_billed: bool) -> None:
         self.kind: Literal["timeout", "network"] = kind
@@ -44,11 +80,10 @@ class TransportError(Exception):
 
 
 class Transport:
-    """Connections that are kept open, for one event loop at a time.
+    """Connections that are kept open, for one event loop at a time; each loop gets its own.
 
-    May be created outside of an event loop and used in one loop after another; each gets its own
-    connections. Redirects are not followed, since the key would go along. Proxies of the environment
-    are used, except for this machine's own addresses.
+    Redirects are not followed, because the key would go along. Proxies of the environment are used, except for this
+    machine's own addresses.
     """
 
     def __init__(self) -> None:
@@ -58,17 +93,7 @@ class Transport:
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> HttpReply:
-        """Send `body` and return the whole response.
-
-        Args:
-            url: where to.
-            headers: sent as they are.
-            body: sent as it is.
-            timeout: seconds until the last byte must be there.
-
-        Raises:
-            TransportError: there is no complete response.
-        """
+        """Send `body` and return the whole response within `timeout` seconds, or raise a `TransportError`."""
         import aiohttp
 
         session = self._session_here()
@@ -89,7 +114,7 @@ class Transport:
             message = f"cannot connect to {error.host}:{error.port}: {_reason(error)}"
             raise TransportError("network", message, maybe_billed=False) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise TransportError("network", _in_words(error), maybe_billed=True) from None
+            raise TransportError("network", _describe(error), maybe_billed=True) from None
 
     async def close(self) -> None:
         """Close the connections; a later `post` opens new ones."""
@@ -111,7 +136,7 @@ class Transport:
 
         self._loop = loop
         self._session = aiohttp.ClientSession(
-            # How many calls are in flight is decided by the limiter, not by a second queue in here.
+            # The limiter decides how many requests are in flight, not a second queue in here.
             connector=aiohttp.TCPConnector(
                 limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=_guarded(aiohttp.DefaultResolver())
             ),
@@ -128,13 +153,13 @@ class Transport:
 
 
 def _guarded(resolver: AbstractResolver) -> AbstractResolver:
-    """A resolver that finds no link-local address: a name can be made to point anywhere, at any time."""
+    """A resolver that refuses link-local addresses: a name can be made to point anywhere, at any time."""
     ask = resolver.resolve
 
     async def resolve(host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
         found = await ask(host, port, family)
         if any(is_forbidden_address(entry["host"]) for entry in found):
-            raise OSError(None, "the name leads to a link-local address, where keys are never sent")
+            raise OSError(None, "the name resolves to a link-local address, where keys are never sent")
         return found
 
     resolver.resolve = resolve  # type: ignore[method-assign]
@@ -157,7 +182,7 @@ async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _abandon(session: aiohttp.ClientSession) -> None:
-    """Drop a session whose event loop is gone: nothing can be awaited there any more."""
+    """Drop a session whose event loop is gone, where nothing can be awaited."""
     connector = session.connector
     session.detach()
     if connector is not None:
@@ -168,7 +193,7 @@ def _reason(error: aiohttp.ClientConnectorError) -> str:
     return (error.os_error.strerror or str(error.os_error)) if error.os_error else "no connection"
 
 
-def _in_words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     import aiohttp
 
     if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):

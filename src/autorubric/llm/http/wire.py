@@ -1,49 +1,111 @@
-"""The chat-completions protocol: a request to bytes, a response body to a reply."""
+"""The chat completions protocol: a request to bytes, a response body to a reply."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
 from autorubric.files.numbers import is_finite
 from autorubric.files.quick_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
-from autorubric.llm.http.events import completion_of_events
 from autorubric.llm.http.negotiation import Terms
-from autorubric.llm.http.reasoning import is_reasoning, reasoning_in
-from autorubric.llm.http.retry import Fault, error_fault
+from autorubric.llm.http.prices import read_usage
+from autorubric.llm.http.retry import Fault, clean, error_fault
 from autorubric.llm.http.secrets import cleared, redacted
-from autorubric.llm.http.surrogates import clean
-from autorubric.llm.http.usage import read_usage
 from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request
+
+_DELTA_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+
+
+def join_events(raw: bytes) -> dict[str, Any] | None:
+    """The chat completion that a stream's chunks add up to; None for anything else and a broken stream."""
+    lines = [line[5:].strip() for line in raw.splitlines() if line.startswith(b"data:")]
+    try:
+        chunks = [json_value(line) for line in lines if line not in (b"", b"[DONE]")]
+    except (ValueError, RecursionError):
+        return None
+    whole: dict[str, Any] = {}
+    message: dict[str, str] = {}
+    finish = None
+    for chunk in chunks:
+        if not isinstance(chunk, dict):
+            return None
+        whole.update((name, value) for name, value in chunk.items() if value is not None and name != "choices")
+        for choice in _first_choices(chunk):
+            finish = choice.get("finish_reason") or finish
+            _add(message, choice.get("delta"))
+    if finish is None and b"[DONE]" not in lines:
+        return whole if whole.get("error") else None
+    return {**whole, "choices": [{"message": message, "finish_reason": finish}]}
+
+
+def _first_choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:
+    choices = chunk.get("choices")
+    found = choices if isinstance(choices, list) else []
+    return [choice for choice in found if isinstance(choice, dict) and not choice.get("index")]
+
+
+def _add(message: dict[str, str], delta: object) -> None:
+    for name in _DELTA_TEXTS if isinstance(delta, dict) else ():
+        part = delta.get(name) if isinstance(delta, dict) else None
+        if isinstance(part, str):
+            message[name] = message.get(name, "") + part
+
+
+_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+_TEXT_FIELDS = ("text", "summary", "thinking", "content", "reasoning")
+_MOST_NESTED = 5
+
+
+def find_reasoning(message: Mapping[str, Any]) -> str | None:
+    """The reasoning in a message apart from its answer, or None.
+
+    Reads `reasoning_content` (DeepSeek, vLLM, llama.cpp), `reasoning` and `reasoning_details` (OpenRouter),
+    `thinking` (Ollama), and content parts marked as reasoning (Mistral, Anthropic).
+    """
+    for name in _FIELDS:
+        if text := "".join(_texts(message.get(name))):
+            return text
+    content = message.get("content")
+    parts = [part for part in content if is_reasoning(part)] if isinstance(content, list) else []
+    return "".join(_texts(parts)) or None
+
+
+def is_reasoning(part: object) -> bool:
+    """Whether a part of a message's content is reasoning rather than answer."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    return isinstance(kind, str) and kind.partition(".")[0] in {"reasoning", "thinking", "redacted_thinking"}
+
+
+def _texts(value: object, depth: int = 0) -> Iterator[str]:
+    """The texts in a text, a list of parts or a part; not ids, signatures or encrypted reasoning."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list) and depth < _MOST_NESTED:
+        for part in value:
+            yield from _texts(part, depth + 1)
+    elif isinstance(value, dict) and depth < _MOST_NESTED:
+        found = next((value[name] for name in _TEXT_FIELDS if value.get(name)), None)
+        yield from _texts(found, depth + 1)
+
 
 SEED_PER_DRAW = 1000
 
 WEB_PAGE = "the answer is a web page, not a chat completion"
-"""What is said of an address that serves people; a gateway in trouble may do so as well."""
+"""The message for an address that serves web pages; a failing gateway may serve one too."""
 
 
 def sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:
-    """The parameters of `config` as this protocol spells them; unset ones are not there, zeros are.
-
-    Example:
-        >>> sampling(LLMConfig("m", temperature=0.0, max_tokens=0, seed=7), None)
-        {'temperature': 0.0, 'max_tokens': 0, 'seed': 7}
-    """
-    named = {
-        "temperature": config.temperature,
-        "max_tokens": config.max_tokens,
-        "top_p": config.top_p,
-        "seed": config.seed,
-    }
-    found = {name: value for name, value in named.items() if value is not None}
+    """The parameters of `config` as this protocol spells them; unset ones are missing, zeros are not."""
+    found = {name: getattr(config, name) for name in ("temperature", "max_tokens", "top_p", "seed")}
+    found = {name: value for name, value in found.items() if value is not None}
     return {**found, **_thinking(config, provider), **config.extra_params}
 
 
 def _thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
-    """Each provider has its own field for the same wish."""
+    """Each provider has its own field for the thinking level."""
     thinking = config.get_thinking_config()
     if thinking is None:
         return {}
@@ -58,13 +120,7 @@ def _thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
 
 
 def request_body(model: str, parameters: Mapping[str, Any], request: Request, terms: Terms) -> dict[str, Any]:
-    """The body of one chat completion, under the terms that the endpoint is known to take.
-
-    Example:
-        >>> request_body("m", {"max_tokens": 9}, Request((Message("user", "Hi"),), "judge"),
-        ...     Terms("max_completion_tokens"))
-        {'model': 'm', 'messages': [{'role': 'user', 'content': 'Hi'}], 'max_completion_tokens': 9}
-    """
+    """The body of one chat completion, in the form that the endpoint is known to accept."""
     body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": role, "content": content} for role, content in request.messages],
@@ -72,7 +128,7 @@ def request_body(model: str, parameters: Mapping[str, Any], request: Request, te
     for name, value in parameters.items():
         if name not in terms.left_out:
             body[terms.token_field if name == "max_tokens" else name] = value
-    limit = terms.limit_of(request.max_tokens or asked_limit(parameters))
+    limit = terms.cap_limit(request.max_tokens or asked_limit(parameters))
     if limit is not None:
         body["max_completion_tokens" if "max_completion_tokens" in body else terms.token_field] = limit
     if "seed" in body and isinstance(body["seed"], int):
@@ -85,18 +141,13 @@ def request_body(model: str, parameters: Mapping[str, Any], request: Request, te
 
 
 def asked_limit(parameters: Mapping[str, Any]) -> int | None:
-    """The limit on completion tokens that a model's parameters name, under either of its names.
-
-    Example:
-        >>> asked_limit({"temperature": 0.0, "max_completion_tokens": 500})
-        500
-    """
+    """The completion limit in a model's parameters, under either of its names."""
     most = parameters.get("max_tokens", parameters.get("max_completion_tokens"))
     return most if isinstance(most, int) else None
 
 
 def _seed_step(request: Request) -> int:
-    """What a request adds to the seed, so that samples of one question are not copies of one reply."""
+    """What a request adds to the seed, so that samples of one question differ."""
     step = SEED_PER_DRAW * request.draw + request.reask
     if request.seat or request.copy:
         digest = blake2b(b"%d.%d" % (request.seat, request.copy), digest_size=3).digest()
@@ -116,8 +167,8 @@ def _response_format(schema: ReplySchema, terms: Terms) -> dict[str, Any] | None
     }
 
 
-def encoded(body: Mapping[str, Any]) -> bytes:
-    """`body` as JSON in UTF-8; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+def encode_body(body: Mapping[str, Any]) -> bytes:
+    """`body` as JSON in UTF-8; lone surrogates, which UTF-8 cannot represent, become U+FFFD."""
     data = json_bytes(body)
     try:
         data.decode()
@@ -142,19 +193,11 @@ _FINISHES: dict[str, FinishReason] = {
 
 
 def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ()) -> Reply | Fault:
-    """The reply in a 200 response, or the fault where there is none.
-
-    Example:
-        >>> read_reply(b'{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}', 0.1)
-        Reply(text='', finish_reason='length', refusal=None, reasoning=None, model=None, usage=None,
-            cost=None, latency=0.1, attempts=1, fresh=True, limit=None)
-        >>> read_reply(b'Hello', 0.1).message
-        'the answer is not JSON: Hello'
-    """
+    """The reply in a 200 response, or the fault if it has none."""
     try:
         data = json_value(raw)
     except (ValueError, RecursionError):
-        data = completion_of_events(raw)
+        data = join_events(raw)
         if data is None:
             return Fault("network", _not_json(raw, secrets), 200, again=True, maybe_billed=True)
     if not isinstance(data, dict):
@@ -173,7 +216,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         text=cleared(_content(message.get("content")), *secrets),
         finish_reason=_FINISHES.get(str(choice.get("finish_reason")).lower(), "other"),
         refusal=_text_or_none(message.get("refusal"), *secrets),
-        reasoning=_text_or_none(reasoning_in(message), *secrets),
+        reasoning=_text_or_none(find_reasoning(message), *secrets),
         model=_text_or_none(data.get("model"), *secrets),
         usage=read_usage(data),
         cost=_stated_cost(data.get("usage")),
@@ -208,7 +251,7 @@ def _text_or_none(value: object, *secrets: str | None) -> str | None:
 
 
 def _stated_cost(usage: object) -> float | None:
-    """Dollars where the endpoint says what it charges (OpenRouter does)."""
+    """Dollars if the endpoint states what it charges (OpenRouter does)."""
     cost = usage.get("cost") if isinstance(usage, dict) else None
     return float(cost) if is_finite(cost) and cost >= 0 else None
 
@@ -220,16 +263,12 @@ _TOKENS_PER_REQUEST = 512
 def prompt_ceiling(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:
     """A number of tokens that the prompt cannot exceed.
 
-    No tokenizer makes more tokens than bytes; the constants stand for the marks of a chat template and
-    the system text that some templates add.
-
-    Example:
-        >>> prompt_ceiling((Message("user", "Hi"),), None)
-        530
+    No tokenizer makes more tokens than bytes; the constants cover the special tokens of a chat template and the
+    system text that some templates add.
     """
     size = _TOKENS_PER_REQUEST
     for _, content in messages:
         size += _TOKENS_PER_MESSAGE + len(content.encode("utf-8", "surrogatepass"))
     if schema is not None:
-        size += len(encoded(schema.body))
+        size += len(encode_body(schema.body))
     return size

@@ -1,31 +1,28 @@
-"""What the ledger's calls add up to, over all sessions of a run."""
+"""What the calls of a ledger cost, over all sessions of a run."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
-from autorubric.errors import LedgerError
-from autorubric.llm.records.rows import unpacked_failure, unseal
+from autorubric.errors import InputError, LedgerError
+from autorubric.llm.records.call_rows import unpack_failure, unseal
 from autorubric.llm.request import Failure, Usage
+from autorubric.system.files import opened, written_at
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
     """The calls of one role to one model.
 
-    Attributes:
-        role: the part the model played.
-        model: the model's canonical `provider/model` string.
-        calls: calls made, the failed ones included.
-        failed: calls that brought no reply.
-        usage: tokens as counted by the endpoint.
-        cost: dollars of the calls whose price is known.
-        unpriced: calls that may have been billed, and whose price is not known.
-        unmetered: replies without token counts that can be right, charged at their worst case where it is known.
+    `cost` sums the calls with a known price. `unpriced` calls may have been billed at an unknown price; `unmetered`
+    replies have no believable token counts and are charged at their worst case where that is known.
     """
 
     role: str
@@ -39,14 +36,9 @@ class Totals:
 
 
 class Spent(NamedTuple):
-    """What a run has cost so far, with the worst case wherever an endpoint may have billed in silence.
+    """What a run has cost so far, worst cases included where an endpoint may have billed without a reply.
 
-    Attributes:
-        calls: calls made, those whose records are lost included.
-        tokens: prompts and completions together.
-        cost: dollars of the calls whose price is known.
-        unpriced: calls that may have been billed, and whose price is not known.
-        lost: calls whose records are lost, and of which not even the tokens are known.
+    `unpriced` calls may have been billed at an unknown price; the records of `lost` calls are gone, tokens included.
     """
 
     calls: int = 0
@@ -56,22 +48,12 @@ class Spent(NamedTuple):
     lost: int = 0
 
     def plus(self, other: Spent) -> Spent:
-        """Both together.
-
-        Example:
-            >>> Spent(1, 15, 0.5).plus(Spent(2, 30, 0.25, 1))
-            Spent(calls=3, tokens=45, cost=0.75, unpriced=1, lost=0)
-        """
+        """The sum of both."""
         calls, tokens, cost, unpriced, lost = (mine + theirs for mine, theirs in zip(self, other, strict=True))
         return Spent(int(calls), int(tokens), cost, int(unpriced), int(lost))
 
     def beyond(self, other: Spent) -> Spent:
-        """What this has more than `other`.
-
-        Example:
-            >>> Spent(3, 45, 0.75).beyond(Spent(1, 60, 0.5))
-            Spent(calls=2, tokens=0, cost=0.25, unpriced=0, lost=0)
-        """
+        """By how much this exceeds `other`, field by field."""
         calls, tokens, cost, unpriced, lost = (
             max(mine - theirs, 0) for mine, theirs in zip(self, other, strict=True)
         )
@@ -79,7 +61,7 @@ class Spent(NamedTuple):
 
 
 class FailedCall(NamedTuple):
-    """A call that brought no reply, and where it belonged."""
+    """A call without a reply, and what it was made for."""
 
     item: str
     role: str
@@ -99,13 +81,13 @@ _SPENT = """
         total(cost IS NULL AND cost_bound IS NULL AND (status = 'ok' OR token_bound > 0))
     FROM calls WHERE id > ?"""
 LOST = "lost spending"
-"""The note of what calls cost whose records are lost: the fields of `Spent`."""
+"""The note with the cost of calls whose records are lost: the fields of `Spent`."""
 _FAILED = """
     SELECT id, key, item, role, model, status, http_status, attempts, data, digest
     FROM calls JOIN payloads USING (id) WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
 
 
-def totals(connection: sqlite3.Connection) -> list[Totals]:
+def read_totals(connection: sqlite3.Connection) -> list[Totals]:
     """Calls, tokens and cost by role and model."""
     return [
         Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
@@ -113,28 +95,87 @@ def totals(connection: sqlite3.Connection) -> list[Totals]:
     ]
 
 
-def spent(connection: sqlite3.Connection) -> Spent:
-    """All calls, tokens and dollars together, worst cases and lost calls included."""
+def read_spent(connection: sqlite3.Connection) -> Spent:
+    """All calls, tokens and dollars, worst cases and lost calls included."""
     lost = connection.execute("SELECT value FROM meta WHERE name = ?", (f"note:{LOST}",)).fetchall()
-    _, recorded = spent_since(connection, 0)
+    _, recorded = read_spent_since(connection, 0)
     return recorded.plus(Spent(*json.loads(lost[0][0]))) if lost else recorded
 
 
-def spent_since(connection: sqlite3.Connection, call: int) -> tuple[int, Spent]:
-    """The number of the last call, and what the calls behind number `call` have spent."""
+def read_spent_since(connection: sqlite3.Connection, call: int) -> tuple[int, Spent]:
+    """The number of the last call, and what the calls after number `call` cost."""
     last, calls, tokens, cost, unpriced = connection.execute(_SPENT, (call,)).fetchall()[0]
     return last, Spent(calls, int(tokens), cost, int(unpriced))
 
 
-def failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
-    """The calls that brought no reply, oldest first, a page at a time."""
+def read_failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
+    """The calls without a reply, oldest first, a page at a time."""
     last = 0
-    # Each page is fetched whole: an open cursor would keep the write-ahead log from being folded in.
+    # Whole pages: an open cursor would block checkpoints of the write-ahead log.
     while page := connection.execute(_FAILED, (last,)).fetchall():
         for call, key, item, role, model, status, http_status, attempts, data, digest in page:
             try:
-                failure = unpacked_failure(unseal(key, data, digest), status, http_status, attempts)
+                failure = unpack_failure(unseal(key, data, digest), status, http_status, attempts)
             except LedgerError:
-                failure = Failure(status, "what the endpoint said is damaged in the ledger", http_status, attempts)
+                failure = Failure(status, "the endpoint's message is damaged in the ledger", http_status, attempts)
             yield FailedCall(item, role, model, failure)
             last = call
+
+
+_LENGTH = 256  # bytes; longer than any five numbers, and written at once
+
+
+class SpentFile:
+    """The sums of a ledger's calls in a file outside the ledger's directory, so that a budget outlives the ledger.
+
+    Overwritten after each commit; a kill loses nothing. It is synced at the start and the end of a session; the
+    ledger itself makes up for what a power cut loses in between.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+        self._last = 0
+        self._spent = Spent()
+
+    def read(self) -> Spent | None:
+        """The sums in the file, or None where it is missing or unreadable."""
+        try:
+            content = json.loads(self.path.read_bytes())
+            calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)
+            return Spent(int(calls), int(tokens), float(cost), int(unpriced), int(lost))
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    def begin(self, connection: sqlite3.Connection) -> None:
+        """Write what the ledger knows, and add to it from now on."""
+        self._spent = read_spent(connection)
+        self._last, _ = read_spent_since(connection, 0)
+        try:
+            self._file = opened(self.path, os.O_RDWR | os.O_CREAT)
+            self._write()
+            os.fsync(self._file)
+        except OSError as error:
+            raise InputError(f"cannot write {self.path}: {error.strerror}; choose another run directory") from error
+
+    def add_committed(self, connection: sqlite3.Connection) -> None:
+        """Add the calls committed since; on the thread that uses the connection."""
+        last, more = read_spent_since(connection, self._last)
+        if last > self._last:
+            self._last, self._spent = last, self._spent.plus(more)
+            # On failure the ledger still has the calls, and the next session writes the sums.
+            with contextlib.suppress(OSError):
+                self._write()
+
+    def close(self) -> None:
+        """Sync and close the file; closing twice is harmless."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.fsync(self._file)
+            os.close(self._file)
+            self._file = None
+
+    def _write(self) -> None:
+        if self._file is not None:
+            line = json.dumps(self._spent._asdict()).encode()
+            written_at(self._file, line.ljust(_LENGTH - 1) + b"\n", 0)

@@ -19,21 +19,14 @@ _Waiter: TypeAlias = "asyncio.Future[Any] | Future[Any]"
 
 
 class GroupCommit:
-    """Writes batches on its own thread, and answers for each thing once it is on the disk.
+    """Writes batches on its own thread, and resolves each write's future once it is on the disk.
 
-    An idle thread commits a write at once; writes that come during a commit form the next batch. After a batch of
-    several the next one waits up to `linger` seconds for more, which saves commits when writes are frequent. When a
-    batch fails, every write of it and every later one gets a `LedgerError`: after a full disk nothing may look
-    recorded that is not.
+    An idle thread commits a write at once; writes that arrive during a commit form the next batch of up to `rows`.
+    After a batch of several, the next one waits up to `linger` seconds for more. When a batch fails, all its writes
+    and all later ones get a `LedgerError`: after a full disk, nothing may look recorded that is not.
 
-    Args:
-        connection: the one connection that writes; used by the thread only, until `close` returns.
-        write: puts what was submitted into the tables, and returns a result for each.
-        after_commit: called on the thread with the results of each committed batch, before they are
-            acknowledged.
-        turn: entered around each transaction, so that no other process writes at the same time.
-        rows: the largest batch.
-        linger: the longest wait, in seconds, for more writes after a batch of several.
+    `write` puts a batch into the tables and returns its results, which `after_commit` gets before futures resolve;
+    `turn` is held during each transaction. Only the thread uses the connection until `close` returns.
     """
 
     def __init__(
@@ -61,19 +54,19 @@ class GroupCommit:
         self._thread.start()
 
     def submit(self, thing: Any) -> asyncio.Future[Any]:
-        """A future for the result of writing `thing`, done once that is durable."""
+        """A future that resolves to the result of writing `thing` once that is durable."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._add(thing, future)
         return future
 
     def write(self, thing: Any) -> Any:
-        """The result of writing `thing`, when it is durable; blocks until then."""
+        """Write `thing`, and block until it is durable."""
         future: Future[Any] = Future()
         self._add(thing, future)
         return future.result()
 
     def check(self) -> None:
-        """Nothing while the thread can write; else a `LedgerError` that says why it cannot."""
+        """Raise a `LedgerError` if the thread can no longer write."""
         if self._broken is not None:
             raise LedgerError(self._broken)
         if self._closing:
@@ -124,22 +117,16 @@ class GroupCommit:
 
     def _commit(self, batch: list[tuple[Any, _Waiter]]) -> tuple[list[Any], str | None]:
         try:
-            with unwritten_named(self._connection), self._turn:
-                results = together(self._connection, lambda: self._write([thing for thing, _ in batch]))
+            with translate_write_errors(self._connection), self._turn:
+                results = run_transaction(self._connection, lambda: self._write([thing for thing, _ in batch]))
                 self._after_commit(results)
         except LedgerError as error:
             return [], str(error)
         return results, None
 
 
-def together(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-    """The result of work whose writes were committed as one transaction.
-
-    Example:
-        >>> connection = sqlite3.connect(":memory:", isolation_level=None)
-        >>> together(connection, lambda: connection.execute("CREATE TABLE t(x)").rowcount)
-        -1
-    """
+def run_transaction(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
+    """Run `work` as one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     result = work()
     connection.execute("COMMIT")
@@ -147,19 +134,11 @@ def together(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
 
 
 @contextlib.contextmanager
-def unwritten_named(connection: sqlite3.Connection) -> Iterator[None]:
-    """Turns whatever goes wrong with a transaction into a `LedgerError`, and takes the transaction back.
-
-    Example:
-        >>> connection = sqlite3.connect(":memory:", isolation_level=None)
-        >>> with unwritten_named(connection):
-        ...     connection.execute("DROP TABLE t")
-        Traceback (most recent call last):
-        autorubric.errors.LedgerError: the ledger cannot be written: no such table: t; what it holds is safe; ...
-    """
+def translate_write_errors(connection: sqlite3.Connection) -> Iterator[None]:
+    """Turn any error of a transaction into a `LedgerError`, after a rollback."""
     try:
         yield
-    except Exception as error:  # whatever it is, no waiter may hang and nothing may look recorded
+    except Exception as error:  # no waiter may hang, and nothing may look recorded
         with contextlib.suppress(sqlite3.Error):
             connection.rollback()
         advice = "what it holds is safe; fix this and run the same command again"
@@ -175,7 +154,7 @@ def _acknowledge(waiters: list[_Waiter], results: list[Any], problem: str | None
         else:
             by_loop[waiter.get_loop()].append((waiter, outcome))
     for loop, settled in by_loop.items():
-        # A loop that was closed has nobody left who waits.
+        # Nobody waits on a closed loop.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(_settle, settled)
 

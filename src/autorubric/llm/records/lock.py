@@ -1,53 +1,85 @@
-"""One process at a time works in a run directory."""
+"""Locks on a run directory, on a ledger being written, and on the key of a request."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.errors import InputError, RunLockedError
 from autorubric.files.descriptors import is_out_of_files
-from autorubric.llm.records.directory import private_file
+from autorubric.system.files import MOUNTS, lock_byte, opened, unlock_byte
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 FILE_NAME = "run.lock"
 WRITE_LOCK = "write.lock"
-_TURN_POLL = 0.002  # seconds; a commit takes about one millisecond
 HOLDER_NAME = "run.holder"
-"""Names the holder. A file of its own, because Windows lets nobody read a locked file."""
+"""Names the holder; a separate file, because Windows does not let other processes read a locked one."""
+
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
+_WRITE_POLL = 0.002  # seconds; a commit takes about one millisecond
+_CLAIMS_FILE = "claims.lock"
+_CLAIMS = 2**31 - 1  # Windows locks no byte beyond
+_CLAIM_POLL = 0.02  # seconds
+_LONGEST_CLAIM_WAIT = 600.0  # seconds
+
+
+def private_file(directory: Path, name: str) -> Path:
+    """Create a file that only its owner can read, and its directory; an existing directory keeps its mode."""
+    path = directory / name
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(opened(path, os.O_RDWR | os.O_CREAT))
+    except OSError as error:
+        if is_out_of_files(error):
+            raise
+        raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
+    kind = find_filesystem(directory)
+    if kind in _NETWORK:
+        raise InputError(
+            f"{directory} is on a network filesystem ({kind}), where locks and syncs cannot be trusted; "
+            "choose a run directory on a local disk"
+        )
+    return path
+
+
+def find_filesystem(directory: Path, mounts: Path = MOUNTS) -> str | None:
+    """The filesystem type of an existing path by the system's mount table, or None if the system has none."""
+    try:
+        table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    here = str(directory.resolve())
+    best, kind = "", None
+    for line in table.splitlines():
+        point, found = line.split(" ")[1:3]
+        point = point.replace("\\040", " ").rstrip("/")
+        if len(point) >= len(best) and (here == point or here.startswith(point + "/")):
+            best, kind = point, found
+    return kind
 
 
 @contextlib.contextmanager
 def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold the run directory for the length of a `with` block.
+    """Hold the run directory, which is created if missing, for the length of a `with` block.
 
     The operating system releases the lock when the process ends, however it ends. The lock file stays: removing it
     would let two processes hold a lock of the same name.
 
-    Args:
-        directory: the run directory; made where there is none.
-        wait: wait for the process that holds it, instead of failing.
-
     Raises:
         RunLockedError: another process holds the directory, and `wait` is False.
-        InputError: the directory cannot be made or written, or lies on a network filesystem.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder, run_lock(Path(folder)):
-        ...     with run_lock(Path(folder)):
-        ...         pass
-        Traceback (most recent call last):
-        autorubric.errors.RunLockedError: ... is in use by process ...
+        InputError: the directory cannot be created or written, or is on a network filesystem.
     """
     named = private_file(directory, HOLDER_NAME)
-    lock = claimed(directory / FILE_NAME, wait=wait)
+    lock = try_lock(directory / FILE_NAME, wait=wait)
     if lock is None:
         holder = named.read_text(encoding="utf-8").strip() or "another process"
         advice = (
@@ -56,7 +88,8 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         )
         raise RunLockedError(f"{directory} is in use by {holder}; {advice}")
     try:
-        named.write_text(f"process {os.getpid()}, which took it at {_now()}", encoding="utf-8")
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        named.write_text(f"process {os.getpid()}, which took it at {now}", encoding="utf-8")
         yield
     finally:
         # The name goes before the lock does, so that nobody reads of a holder who has gone.
@@ -66,81 +99,49 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def lock_holder(directory: Path) -> str | None:
-    """Who holds the run directory, in the lock's own words; None where nobody does.
+    """Which process holds the run directory, such as `process 17, which took it at ...`, or None.
 
-    Nobody is held up by the question, and nothing is made.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with run_lock(Path(folder)):
-        ...         held = lock_holder(Path(folder))
-        ...     held.startswith("process "), lock_holder(Path(folder))
-        (True, None)
+    Creates nothing and blocks no other process.
     """
     try:
-        words = (directory / HOLDER_NAME).read_text(encoding="utf-8").strip()
-        if not words or not (directory / FILE_NAME).exists():  # it was left in good order; do not touch the lock
+        holder = (directory / HOLDER_NAME).read_text(encoding="utf-8").strip()
+        if not holder or not (directory / FILE_NAME).exists():  # released properly; do not touch the lock
             return None
-        lock = claimed(directory / FILE_NAME)
+        lock = try_lock(directory / FILE_NAME)
     except (OSError, InputError):
         return None
     if lock is None:
-        return words
+        return holder
     lock.release()
     return None
 
 
-class WriteTurn:
-    """Held while a ledger is written, so that the processes that share it write one after the other.
+class WriteLock:
+    """Held while a ledger is written, so that processes that share it write one after the other.
 
-    SQLite's own locks are not enough: versions before 3.51.3 can corrupt a file when two connections write and
-    reset its write-ahead log at the same moment.
-
-    Args:
-        directory: the folder of the ledger, which exists.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     turn = WriteTurn(Path(folder))
-        ...     with turn:
-        ...         pass
-        ...     turn.close()
+    SQLite's own locks are not enough: before 3.51.3, two connections that write and reset the write-ahead log at the
+    same moment can corrupt the file.
     """
 
     def __init__(self, directory: Path) -> None:
         from filelock import FileLock
 
-        # The file is not made in advance: where the system has no locks on files, that it exists is the lock.
+        # Not created in advance: where the system has no file locks, the existence of the file is the lock.
         self._lock = FileLock(directory / WRITE_LOCK, mode=0o600, thread_local=False)
 
     def __enter__(self) -> None:
-        self._lock.acquire(poll_interval=_TURN_POLL)
+        self._lock.acquire(poll_interval=_WRITE_POLL)
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     def close(self) -> None:
-        """Let go of the lock, whoever holds it here."""
+        """Release the lock, whichever thread holds it."""
         self._lock.release(force=True)
 
 
-def claimed(path: Path, *, wait: bool = False) -> BaseFileLock | None:
-    """The lock of that name, held until it is released or the process ends; None where another holder has it.
-
-    Raises:
-        InputError: the lock file cannot be made or opened.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     lock = claimed(Path(folder) / "x.lock")
-        ...     second = claimed(Path(folder) / "x.lock")
-        ...     lock.release()
-        >>> second is None
-        True
-    """
+def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:
+    """The lock of that name, held until its release or the end of the process; None if another holder has it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, timeout=-1 if wait else 0, mode=0o600, thread_local=False)
@@ -155,20 +156,68 @@ def claimed(path: Path, *, wait: bool = False) -> BaseFileLock | None:
     return lock
 
 
-def given_up(lock: BaseFileLock) -> None:
-    """Release a lock and remove its file, for a lock that nobody waits for.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     given_up(claimed(Path(folder) / "x.lock"))
-        ...     list(Path(folder).iterdir())
-        []
-    """
+def release_and_remove(lock: BaseFileLock) -> None:
+    """Release a lock and remove its file, for a lock that nobody waits for."""
     with contextlib.suppress(OSError):  # Windows removes it on release, and not before
         Path(lock.lock_file).unlink()
     lock.release()
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+class Claims:
+    """Keys of the requests under way on a shared ledger, so that the same request is not paid for twice.
+
+    A claim is a locked byte of one file, at an offset derived from the key. The operating system releases it when the
+    process ends, however it ends. Without file locks, or without a directory, claims hold in this process only.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._path = None if directory is None else directory / _CLAIMS_FILE
+        self._file: int | None = None
+        self._lock = threading.Lock()
+        self._places: set[int] = set()
+
+    @property
+    def needed(self) -> bool:
+        """Whether other executors may send the same request."""
+        return self._path is not None
+
+    @contextlib.asynccontextmanager
+    async def held(self, key: bytes, given_up: Callable[[], bool]) -> AsyncIterator[None]:
+        """Wait for the claim to a key; after ten minutes, or once `given_up`, the block runs without it."""
+        place = int.from_bytes(key[:8], "little") % _CLAIMS
+        until = time.monotonic() + _LONGEST_CLAIM_WAIT
+        while not (held := self._take(place)) and time.monotonic() < until and not given_up():
+            await asyncio.sleep(_CLAIM_POLL)
+        try:
+            yield
+        finally:
+            if held:
+                self._give_back(place)
+
+    def close(self) -> None:
+        """Close the file, which releases all claims; closing twice is harmless."""
+        with self._lock:
+            self._path = None
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
+
+    def _take(self, place: int) -> bool:
+        with self._lock:
+            if place in self._places:
+                return False
+            if self._path is not None and not self._locked(self._path, place):
+                return False
+            self._places.add(place)
+            return True
+
+    def _give_back(self, place: int) -> None:
+        with self._lock:
+            self._places.discard(place)
+            if self._file is not None:
+                unlock_byte(self._file, place)
+
+    def _locked(self, path: Path, place: int) -> bool:
+        if self._file is None:
+            self._file = opened(path, os.O_RDWR | os.O_CREAT)
+        return lock_byte(self._file, place)

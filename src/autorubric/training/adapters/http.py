@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError, InputError
-from autorubric.llm.http.addresses import is_private
-from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
+from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_name
 from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, settled
 from autorubric.training.rewarder import Sample, log_failure
 

@@ -8,8 +8,7 @@ import hmac
 from collections.abc import Mapping
 
 from autorubric.errors import ConfigError
-from autorubric.llm.http.addresses import is_loopback
-from autorubric.llm.http.secrets import NO_VARIABLE, is_variable_name
+from autorubric.llm.http.secrets import NO_VARIABLE, is_loopback, is_variable_name
 
 
 def checked_token(host: str, token_env: str | None, environ: Mapping[str, str]) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from autorubric.llm.http import limits, pace, retry
+from autorubric.llm.http import limiter, pace, retry
 from autorubric.llm.request import CallError, Reply
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ async def test_a_mended_key_is_noticed_by_the_next_call(endpoint: Loopback) -> N
 async def test_a_slow_first_call_does_not_hold_the_others_for_long(
     endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from autorubric.llm.http import gate
+    from autorubric.llm.http import limiter
 
-    monkeypatch.setattr(gate, "SCOUT_PATIENCE", 0.05)
+    monkeypatch.setattr(limiter, "SCOUT_PATIENCE", 0.05)
     others_done = asyncio.Event()
 
     async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
@@ -184,7 +184,7 @@ async def test_rate_limits_do_not_use_up_the_retries_of_a_call(endpoint: Loopbac
 async def test_calls_that_wait_at_an_endpoint_that_stays_closed_are_sent_away_together(
     endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "PATIENCE", 0.5)
+    monkeypatch.setattr(limiter, "PATIENCE", 0.5)
     monkeypatch.setattr(retry, "REFUSED_FOR", 0.5)
     endpoint.answer = lambda n, body: endpoint.error(429, "slow down") if n else endpoint.ok()
     model = endpoint.model(max_parallel_requests=4, max_retries=1)

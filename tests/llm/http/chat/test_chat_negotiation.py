@@ -27,7 +27,7 @@ async def test_a_refused_max_tokens_is_sent_under_its_other_name_from_then_on(en
     assert [reply.attempts for reply in replies] == [2, 1, 1]
     assert endpoint.bodies[-1]["max_completion_tokens"] == 9
     (note,) = model.notes()
-    assert note.endswith("does not take max_tokens for served-name; sent as max_completion_tokens")
+    assert note.endswith("does not accept max_tokens for served-name; sent as max_completion_tokens")
 
 
 async def test_both_names_refused_is_a_failure_and_not_a_loop(endpoint: Loopback) -> None:
@@ -69,7 +69,7 @@ async def test_a_refused_parameter_is_left_out_from_then_on(
     assert (await model.complete(endpoint.ask())).attempts == 1
     left = {"temperature", "top_p", "seed", "reasoning_effort"} - {param}
     assert left <= endpoint.bodies[-1].keys()
-    assert model.notes() == (f"{endpoint.url} does not take {param} for served-name; left out",)
+    assert model.notes() == (f"{endpoint.url} does not accept {param} for served-name; left out",)
 
 
 async def test_a_value_out_of_range_is_not_left_out_in_silence(endpoint: Loopback) -> None:

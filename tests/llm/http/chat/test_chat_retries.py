@@ -115,7 +115,7 @@ async def test_an_address_that_serves_web_pages_from_the_start_is_a_wrong_addres
     endpoint.answer = lambda n, body: web.Response(text="<!DOCTYPE html><p>Welcome</p>", content_type="text/html")
     failure = await failure_of(endpoint, max_retries=3)
     assert (failure.kind, failure.attempts, failure.ends_run) == ("unreachable", 1, True)
-    assert "is the base URL right? It usually ends in /v1" in failure.message
+    assert "check the base URL, which usually ends in /v1" in failure.message
 
 
 async def test_a_web_page_between_answers_is_a_gateway_in_trouble_and_is_retried(endpoint: Loopback) -> None:
@@ -221,7 +221,7 @@ async def test_the_same_answer_twice_is_final_where_it_is_about_the_request(
     endpoint.answer = lambda n, body: endpoint.error(status, words[n % len(words)] if n < 4 else "the end")
     failure = await failure_of(endpoint, max_retries=4)
     assert (failure.kind, failure.status, failure.attempts) == ("server", status, attempts)
-    assert ("the same answer twice" in failure.message) == (attempts == 2)
+    assert ("the same response twice" in failure.message) == (attempts == 2)
 
 
 async def test_throttling_under_status_400_is_retried(endpoint: Loopback) -> None:

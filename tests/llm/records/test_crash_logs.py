@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records import arrivals
-from autorubric.llm.records.arrivals import FILE_NAMES, Arrival, Arrivals, take_over
+from autorubric.llm.records import crash_logs
+from autorubric.llm.records.call_rows import CallRow, SealedRow
+from autorubric.llm.records.crash_logs import UNCOMMITTED_FILES, LoggedRow, UncommittedLog, recover_uncommitted
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import WriteTurn
-from autorubric.llm.records.rows import CallRow, SealedRow
+from autorubric.llm.records.lock import WriteLock
 from autorubric.llm.request import Failure, Reply
 
 
@@ -40,7 +40,7 @@ def missing(directory: Path, rows: Iterable[CallRow]) -> list[str]:
 
 @contextlib.contextmanager
 def turn_of_another(directory: Path) -> Iterator[None]:
-    turn = WriteTurn(directory)
+    turn = WriteLock(directory)
     with turn:
         yield
     turn.close()
@@ -97,7 +97,7 @@ async def test_damage_of_the_write_ahead_log_costs_no_reply(tmp_path: Path, seed
 async def test_no_damage_of_what_had_arrived_makes_a_wrong_reply(tmp_path: Path) -> None:
     rows = [a_row(number) for number in range(12)]
     killed = await left_by_a_kill(rows, tmp_path)
-    good = (killed / FILE_NAMES[0]).read_bytes()
+    good = (killed / UNCOMMITTED_FILES[0]).read_bytes()
     texts = {row.key: row.outcome.text for row in rows}  # type: ignore[union-attr]
     for place in range(0, len(good), 41):
         bad = bytearray(good)
@@ -105,9 +105,9 @@ async def test_no_damage_of_what_had_arrived_makes_a_wrong_reply(tmp_path: Path)
         spoilt = tmp_path / f"spoilt {place}"
         spoilt.mkdir()
         for content in (bytes(bad), good[:place]):
-            (spoilt / FILE_NAMES[0]).write_bytes(content)
+            (spoilt / UNCOMMITTED_FILES[0]).write_bytes(content)
             if place < good.index(b"\n") and content == bad:  # in the mark of the version
-                with pytest.raises(LedgerError, match="does not begin as arrivals of version 1"):
+                with pytest.raises(LedgerError, match="is not a version 1 log of uncommitted replies"):
                     Ledger.open(spoilt)
                 continue
             with Ledger.open(spoilt) as ledger:
@@ -116,36 +116,36 @@ async def test_no_damage_of_what_had_arrived_makes_a_wrong_reply(tmp_path: Path)
 
 
 def test_a_file_is_emptied_only_when_its_rows_are_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "_FULL", 1000)
+    monkeypatch.setattr(crash_logs, "_FULL", 1000)
     rows = [a_row(number) for number in range(200)]
-    kept = Arrivals(tmp_path)
-    found: list[Arrival] = []
+    kept = UncommittedLog(tmp_path)
+    found: list[LoggedRow] = []
     for number, row in enumerate(rows):
-        kept.put(SealedRow.of(row))
+        kept.put(SealedRow.pack(row))
         if number >= 20:
-            kept.committed(1)  # twenty rows are always on their way
+            kept.mark_committed(1)  # twenty rows are always on their way
     kept.close(remove=False)
-    take_over(tmp_path, found.extend)
+    recover_uncommitted(tmp_path, found.extend)
     # Which of the two files is the newer one, the names do not say.
     assert {row.key for row in rows[-20:]} <= {one.key for one in found}
     assert len(found) < 100
 
 
 def test_the_files_of_a_process_that_lives_are_left_alone(tmp_path: Path) -> None:
-    kept = Arrivals(tmp_path)
-    kept.put(SealedRow.of(a_row(1)))
-    found: list[Arrival] = []
-    take_over(tmp_path, found.extend)
+    kept = UncommittedLog(tmp_path)
+    kept.put(SealedRow.pack(a_row(1)))
+    found: list[LoggedRow] = []
+    recover_uncommitted(tmp_path, found.extend)
     assert found == []
     kept.close(remove=False)
-    take_over(tmp_path, found.extend)
+    recover_uncommitted(tmp_path, found.extend)
     assert [row.key for row in found] == [a_row(1).key]
     assert list(tmp_path.iterdir()) == []
 
 
 async def test_where_nothing_can_be_kept_the_commit_alone_counts(tmp_path: Path) -> None:
     with Ledger.open(tmp_path) as ledger:
-        for name in FILE_NAMES:
+        for name in UNCOMMITTED_FILES:
             (tmp_path / name).mkdir()
         await ledger.record(a_row(1))
         assert ledger.find(a_row(1).key) is not None
@@ -156,7 +156,7 @@ async def test_what_arrived_while_the_disk_was_full_waits_for_a_disk_with_room(t
     killed = await left_by_a_kill(rows, tmp_path)
     with Ledger.open(tmp_path / "other") as ledger:
         await ledger.record(a_row(0))
-    for name in FILE_NAMES:
+    for name in UNCOMMITTED_FILES:
         shutil.move(killed / name, tmp_path / "other" / name)
     words = [sys.executable, "-c", OPENED_ON_A_FULL_DISK, str(tmp_path / "other")]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
@@ -184,7 +184,7 @@ ARRIVES = """
 import asyncio, os, sys
 from pathlib import Path
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.rows import CallRow, SealedRow
+from autorubric.llm.records.call_rows import CallRow, SealedRow
 from autorubric.llm.request import Reply
 
 async def main(ledger):
@@ -219,10 +219,10 @@ WITHOUT_MARK = bytes.fromhex("10000000 07000000 00000000 0000000000000000") + b"
 
 @pytest.mark.parametrize("content", [WITHOUT_MARK, b"autorubric arrivals 2\nwhatever", b"autorubric arrivals 10\n"])
 def test_a_file_of_an_unknown_layout_is_refused_by_name_and_stays(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / FILE_NAMES[1]
+    path = tmp_path / UNCOMMITTED_FILES[1]
     path.write_bytes(content)
     with pytest.raises(
-        LedgerError, match="remove the file: what the ledger lacks of it is then asked again"
+        LedgerError, match="remove the file: replies that it alone holds are requested again"
     ) as caught:
         Ledger.open(tmp_path)
     assert str(caught.value).startswith(f"{path} ")
@@ -234,22 +234,22 @@ def test_a_file_of_an_unknown_layout_is_refused_by_name_and_stays(tmp_path: Path
 # What a kill leaves in the middle of the first write, and what a power cut makes of a file that was never synced.
 @pytest.mark.parametrize("content", [b"", b"autorubric arr", b"autorubric" + bytes(500), bytes(500)])
 def test_a_file_that_never_had_its_mark_holds_nothing(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE_NAMES[0]).write_bytes(content)
+    (tmp_path / UNCOMMITTED_FILES[0]).write_bytes(content)
     with Ledger.open(tmp_path) as ledger:
         assert ledger.count == 0
     assert {path.name for path in tmp_path.iterdir()} == {"ledger.sqlite", "write.lock"}
 
 
 def test_an_error_while_rows_are_taken_over_leaves_them_where_they_are(tmp_path: Path) -> None:
-    kept = Arrivals(tmp_path)
-    kept.put(SealedRow.of(a_row(1)))
+    kept = UncommittedLog(tmp_path)
+    kept.put(SealedRow.pack(a_row(1)))
     kept.close(remove=False)
 
-    def refuse(left: list[Arrival]) -> None:
+    def refuse(left: list[LoggedRow]) -> None:
         raise LedgerError("no room")
 
     with pytest.raises(LedgerError, match="no room"):
-        take_over(tmp_path, refuse)
-    found: list[Arrival] = []
-    take_over(tmp_path, found.extend)
+        recover_uncommitted(tmp_path, refuse)
+    found: list[LoggedRow] = []
+    recover_uncommitted(tmp_path, found.extend)
     assert len(found) == 1

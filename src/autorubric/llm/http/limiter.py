@@ -7,39 +7,165 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from autorubric.files.descriptors import connections_left
-from autorubric.llm.http.allowance import Allowance, Bucket
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
 
-PATIENCE = 300.0
-"""Seconds without an accepted request after which those who wait are sent away."""
 
-_INSTANT = 1e-6  # seconds; rounding errors are no reason to wait
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The limits in one model's configuration; the strictest of all models at an endpoint applies."""
+
+    in_flight: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+    def strictest(self, other: Allowance) -> Allowance:
+        """The lower of each limit; None is no limit."""
+        return Allowance(
+            min(self.in_flight, other.in_flight),
+            _lower(self.requests_per_minute, other.requests_per_minute),
+            _lower(self.tokens_per_minute, other.tokens_per_minute),
+        )
+
+
+def _lower(one: float | None, other: float | None) -> float | None:
+    return min((x for x in (one, other) if x is not None), default=None)
+
+
+class Bucket:
+    """Units that refill at a steady rate, never more than `per_minute` taken in any minute.
+
+    One second's worth may be taken at once. A request larger than the bucket passes when the bucket is full and
+    leaves a debt, so that it is late instead of stuck.
+    """
+
+    def __init__(self, per_minute: float, now: float) -> None:
+        self._size = max(1.0, per_minute / 60)
+        # A full bucket and a minute's refill together must not exceed the limit.
+        self._rate = (per_minute - (self._size - 1.0)) / 60
+        self._level = self._size
+        self._at = now
+
+    def delay(self, units: float, now: float) -> float:
+        """Seconds until `units` can be taken."""
+        self._refill(now)
+        missing = min(units, self._size) - self._level
+        return max(0.0, missing / self._rate)
+
+    def take(self, units: float, now: float) -> None:
+        """Take `units`; negative ones are returned."""
+        self._refill(now)
+        self._level = min(self._size, self._level - units)
+
+    def _refill(self, now: float) -> None:
+        self._level = min(self._size, self._level + (now - self._at) * self._rate)
+        self._at = now
+
+
+SCOUT_PATIENCE = 2.0
+"""Seconds after which the first call no longer holds the others: a wrong key or parameter is refused sooner."""
+
+
+class Gate:
+    """Lets one call go first, and the others once it has shown that such calls are accepted.
+
+    A wrong key, a wrong model name or an unsupported parameter then costs one request. Once open, it stays open.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._scouting = False
+        self._waiting: deque[asyncio.Future[Failure | None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def enter(self) -> bool:
+        """Wait until the gate is open; True for the call that goes first, which must `open` or `leave`."""
+        if self.is_open:
+            return False
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop, self._scouting, self._timer = loop, False, None
+            self._waiting.clear()
+        while not self.is_open:
+            if not self._scouting:
+                self._scouting = True
+                self._timer = loop.call_later(SCOUT_PATIENCE, self.open)
+                return True
+            place: asyncio.Future[Failure | None] = loop.create_future()
+            self._waiting.append(place)
+            try:
+                failure = await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():
+                    self._wake_one()
+                raise
+            if failure is not None:
+                raise CallError(failure)
+        return False
+
+    def open(self) -> None:
+        """Let all calls through, now and later."""
+        self.is_open = True
+        self._stop_scouting()
+        for place in self._drained():
+            place.set_result(None)
+
+    def refuse(self, failure: Failure) -> None:
+        """Fail the waiting calls with `failure`; the next call goes first again."""
+        self._stop_scouting()
+        self.is_open = False
+        for place in self._drained():
+            place.set_result(failure)
+
+    def leave(self) -> None:
+        """The first call ends without a result that matters to others; the next one goes first."""
+        if not self.is_open:
+            self._stop_scouting()
+            self._wake_one()
+
+    def _stop_scouting(self) -> None:
+        self._scouting = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wake_one(self) -> None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+
+    def _drained(self) -> list[asyncio.Future[Failure | None]]:
+        places = [place for place in self._waiting if not place.done()]
+        self._waiting.clear()
+        return places
+
+
+PATIENCE = 300.0
+"""Seconds without an accepted request after which waiting calls fail."""
+
+_INSTANT = 1e-6  # seconds; smaller waits are rounding errors
 
 
 class Place(NamedTuple):
-    """A place in flight: the request that takes it, and the tokens that were ever taken, its own included."""
+    """An admitted request, and the tokens taken so far, its own included."""
 
     sent: Sent
     tokens: float
 
 
 class Slots:
-    """Places in flight that several queues share; `total` is None where there is no such limit.
+    """Concurrent requests shared by several queues; `total` is None for no limit.
 
-    A queue that finds none free leaves a callback, which runs when one is; the queues take turns.
-
-    Example:
-        >>> slots, woken = Slots(1), []
-        >>> slots.take(), slots.call_when_free(lambda: woken.append("queue")), slots.give()
-        (None, None, None)
-        >>> woken, slots.free
-        (['queue'], 1)
+    A queue that finds no free slot leaves a callback, which runs once when one is free; queues take turns.
     """
 
     def __init__(self, total: int | None = None) -> None:
@@ -47,11 +173,11 @@ class Slots:
         self._waiting: dict[Callable[[], None], None] = {}
 
     def take(self) -> None:
-        """Take one that is free."""
+        """Take a free slot."""
         self.free -= 1
 
     def give(self, count: int = 1) -> None:
-        """Give back what was taken."""
+        """Return slots."""
         self.free += count
         for queue in list(self._waiting):
             if self.free <= 0:
@@ -60,21 +186,15 @@ class Slots:
             queue()
 
     def call_when_free(self, queue: Callable[[], None]) -> None:
-        """Call `queue` once when a place is free."""
+        """Call `queue` once, when a slot is free."""
         self._waiting[queue] = None
 
 
 class Limiter:
-    """The one queue in front of an endpoint, shared by all models that use it.
+    """The one queue in front of an endpoint, shared by all models that use it: first come, first served.
 
-    First come, first served. Cancelled waiters leave no trace. Times come from `clock`, which only goes
-    forward. May be used by one event loop after another, not by two at once.
-
-    Attributes:
-        pace: the rate the endpoint has shown to accept.
-        limit: most calls in flight.
-        in_flight: calls that hold a place now.
-        answered: whether anything ever answered there.
+    May be used by one event loop after another, not by two at once. `limit` is the maximum of concurrent requests;
+    `answered` says whether anything has ever answered there.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, slots: Slots | None = None) -> None:
@@ -97,27 +217,21 @@ class Limiter:
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether the number of tokens given to `acquire` matters."""
+        """Whether the number of tokens passed to `acquire` matters."""
         return self._tokens is not None or self._heard_tokens
 
     def join(self, owner: object, allowance: Allowance) -> None:
-        """Count `owner`'s limits from now on, until it leaves or is forgotten."""
+        """Apply `owner`'s limits until it leaves or is garbage-collected."""
         self._allowances[owner] = allowance
         self._recompute()
 
     def leave(self, owner: object) -> None:
-        """Count `owner`'s limits no longer."""
+        """Stop applying `owner`'s limits."""
         self._allowances.pop(owner, None)
         self._recompute()
 
     async def acquire(self, tokens: int = 0) -> Place:
-        """Wait for a place.
-
-        Every `acquire` that returns is followed by one `release`.
-
-        Raises:
-            CallError: the endpoint has refused everything for `PATIENCE` seconds.
-        """
+        """Wait for a place, to be followed by one `release`; a `CallError` if the endpoint refuses everything."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._move_to(loop)
@@ -132,14 +246,14 @@ class Limiter:
             return await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled() and place.exception() is None:
-                self.withdraw(place.result())  # the place came in the moment of the cancellation
+                self.withdraw(place.result())  # admitted at the moment of the cancellation
                 self.release()
             else:
                 self._pump()
             raise
 
     def release(self, tokens_off: int = 0) -> None:
-        """Give the place back; `tokens_off` is how many tokens more were taken than used."""
+        """Return the place; `tokens_off` is how many more tokens were taken than used."""
         self.in_flight -= 1
         if self._tokens is not None and tokens_off:
             self._tokens.take(-tokens_off, self._clock())
@@ -148,7 +262,7 @@ class Limiter:
             self._pump()
 
     def heard(self, place: Place, said: Iterable[Reading]) -> None:
-        """Believe what the response to a request says of the endpoint's limits."""
+        """Apply the limits that the response to a request states."""
         for reading in said:
             taken = place.sent.number if reading.unit == "requests" else place.tokens
             self._quotas[reading.unit].hear(reading, taken, place.sent.at)
@@ -159,7 +273,7 @@ class Limiter:
         self.pace.passed(place.sent, self._clock())
 
     def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
-        """A call was refused for a rate limit; where nothing passes any more, all who wait get `failure`."""
+        """A call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
         self.pace.refused(place.sent, now, retry_after)
         if self.pace.closed_for(now) >= PATIENCE:
@@ -169,7 +283,7 @@ class Limiter:
                     one.set_exception(CallError(failure))
 
     def withdraw(self, place: Place) -> None:
-        """Nobody will learn whether the endpoint would take the call: it was not sent, or lost on its way."""
+        """A call was not sent or was lost, so the endpoint's answer will never be known."""
         self.pace.withdrawn(place.sent)
 
     def _recompute(self) -> None:
@@ -190,7 +304,7 @@ class Limiter:
             self._pump()
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Forget the calls and waiters of an event loop that is gone."""
+        """Forget the calls and waiters of a closed event loop."""
         self._loop = loop
         self._timer = None
         self._waiting.clear()
@@ -217,7 +331,7 @@ class Limiter:
         return place
 
     def _pump(self) -> None:
-        """Let the first waiters in as far as there is room, and come back when time alone holds them."""
+        """Admit the first waiters as far as there is room; set a timer where only time holds them."""
         waiting = self._waiting
         while waiting:
             place, tokens = waiting[0]

@@ -1,0 +1,246 @@
+"""One call as the ledger stores it: its key, plain columns for sums, and a sealed payload for the reply."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from json import JSONEncoder
+from typing import Any, NamedTuple
+
+from autorubric.errors import LedgerError
+from autorubric.files.quick_json import json_bytes, json_value
+from autorubric.llm.model import Model
+from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
+
+KEY_BYTES = 16
+
+# Change this with the encoding below, so that old keys miss instead of returning a wrong reply.
+_ENCODING = b"1"
+
+
+def request_key(model: Model, request: Request) -> bytes:
+    """The 16 bytes under which the ledger stores the reply to this request by this model.
+
+    Everything that shapes a reply counts: the model's identity, messages, schema, draw, re-ask, seat, copy and the
+    request's own token limit. The role, the item's id and the prompt's sources (`inputs`) do not. Model parameters
+    count in any order; schema keys count in theirs, because models fill in fields in the order shown.
+    """
+    schema = request.schema
+    parts = [
+        _ENCODING,
+        model_key(model),
+        b"%d" % request.draw,
+        b"%d" % request.reask,
+        b"" if schema is None else schema.encoded,
+    ]
+    for role, content in request.messages:
+        parts.append(role.encode())
+        parts.append(content.encode("utf-8", "surrogatepass"))
+    # Messages are pairs of parts, so one more part cannot be mistaken for a message. Defaults add no part, so that
+    # keys of older ledgers stay valid.
+    if request.seat or request.copy:
+        parts.append(b"%d.%d" % (request.seat, request.copy))
+    if request.max_tokens is not None:
+        parts.append(b"max_tokens=%d" % request.max_tokens)
+    # The length prefix distinguishes "ab" + "c" from "a" + "bc".
+    framed = [piece for part in parts for piece in (len(part).to_bytes(8, "little"), part)]
+    return blake2b(b"".join(framed), digest_size=KEY_BYTES).digest()
+
+
+def model_key(model: Model) -> bytes:
+    """A model's identity as it enters the key of a request."""
+    return _any_order(model.identity()).encode()
+
+
+def _as_dict(value: object) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not a JSON value and cannot be part of a request's key")
+
+
+_any_order = JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, default=_as_dict).encode
+
+
+_INT64_MAX = 2**63 - 1
+_ZSTD = b"\x28\xb5\x2f\xfd"
+"""First bytes of what earlier versions compressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One finished call: what was requested, for which item, and the outcome.
+
+    `cost_bound` (dollars) and `token_bound` are what may have been billed beyond the outcome's own usage; None where
+    unknown. `at` is when the call ended, in seconds since the epoch.
+    """
+
+    key: bytes
+    item: str
+    role: str
+    model: str
+    draw: int
+    reask: int
+    outcome: Reply | Failure
+    cost_bound: float | None = None
+    token_bound: int | None = None
+    at: float = field(default_factory=time.time)
+
+    @classmethod
+    def build(cls, key: bytes, model: str, request: Request, outcome: Reply | Failure) -> CallRow:
+        """The row of `request` to `model`, which ended with `outcome`."""
+        asked_before = request.reask + request.cut_off
+        return cls(key, request.item, request.role, model, request.draw, asked_before, outcome)
+
+
+CALL_COLUMNS = (
+    "key, item, role, model, draw, reask, status, http_status, attempts, prompt_tokens, completion_tokens, "
+    "cached_tokens, reasoning_tokens, cost, cost_bound, token_bound, latency, at"
+)
+_STATUS = CALL_COLUMNS.split(", ").index("status")
+_OK = "ok"
+DAMAGED = "damaged"
+"""Status of a call whose reply was damaged later; its cost still counts."""
+
+
+class SealedRow(NamedTuple):
+    """A row as stored: values of `CALL_COLUMNS`, the compressed outcome, and a digest of it and the key."""
+
+    columns: tuple[Any, ...]
+    data: bytes
+    digest: bytes
+
+    @classmethod
+    def pack(cls, row: CallRow) -> SealedRow:
+        """The stored form of a row."""
+        return cls(_list_columns(row), *seal(row.key, _pack(row.outcome)))
+
+    @property
+    def key(self) -> bytes:
+        """The key of the request."""
+        key: bytes = self.columns[0]
+        return key
+
+    @property
+    def at(self) -> float:
+        """When the call ended, in seconds since the epoch."""
+        at: float = self.columns[-1]
+        return at
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether the call returned a reply."""
+        return bool(self.columns[_STATUS] == _OK)
+
+    def to_bytes(self) -> bytes:
+        """Everything but the key: one line of JSON, then the data."""
+        return json_bytes(self.columns[1:]) + b"\n" + self.data
+
+    @classmethod
+    def from_bytes(cls, key: bytes, content: bytes) -> SealedRow:
+        """The row from the bytes of `to_bytes`."""
+        line, _, data = content.partition(b"\n")
+        return cls((key, *json_value(line)), data, compute_digest(key, data))
+
+
+def _list_columns(row: CallRow) -> tuple[Any, ...]:
+    outcome = row.outcome
+    reply = outcome.reply if isinstance(outcome, Failure) else outcome
+    usage = reply.usage if reply is not None else None
+    tokens = (None,) * 4 if usage is None else tuple(_int64(count) for count in _counts(usage)[:4])
+    return (
+        row.key,
+        _text(row.item),
+        _text(row.role),
+        _text(row.model),
+        row.draw,
+        row.reask,
+        outcome.kind if isinstance(outcome, Failure) else _OK,
+        outcome.status if isinstance(outcome, Failure) else None,
+        outcome.attempts,
+        *tokens,
+        reply.cost if reply is not None else None,
+        row.cost_bound,
+        None if row.token_bound is None else _int64(row.token_bound),
+        reply.latency if reply is not None else None,
+        row.at,
+    )
+
+
+def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
+    """The compressed JSON of `value`, and a digest of it and the name it is stored under."""
+    data = zlib.compress(json_bytes(value), level=1)
+    return data, compute_digest(name, data)
+
+
+def unseal(name: bytes, data: bytes | None, digest: bytes | None) -> Any:
+    """The value passed to `seal`, once the digest shows that it is intact."""
+    if data is None or compute_digest(name, data) != digest:
+        raise LedgerError("a recorded value is damaged: it does not match its digest")
+    return json_value(_decompress(data))
+
+
+def _pack(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
+    """A reply as a list in field order, or a failure as a dict with its message and reply."""
+    if isinstance(outcome, Failure):
+        reply = None if outcome.reply is None else _pack(outcome.reply)
+        return {"message": outcome.message, "reply": reply}
+    fields = [
+        outcome.text,
+        outcome.finish_reason,
+        outcome.refusal,
+        outcome.reasoning,
+        outcome.model,
+        None if outcome.usage is None else _counts(outcome.usage),
+        outcome.cost,
+        outcome.latency,
+        outcome.attempts,
+    ]
+    return fields if outcome.limit is None else [*fields, outcome.limit]
+
+
+def unpack_reply(value: list[Any], *, fresh: bool) -> Reply:
+    """The reply that `_pack` was given."""
+    text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, *rest = value
+    usage = None if usage is None else Usage(*usage)
+    limit = rest[0] if rest else None
+    return Reply(text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, fresh, limit)
+
+
+def unpack_failure(value: dict[str, Any], kind: FailureKind, status: int | None, attempts: int) -> Failure:
+    """The failure; its kind, status and attempts are columns of the row."""
+    reply = None if value["reply"] is None else unpack_reply(value["reply"], fresh=False)
+    return Failure(kind, value["message"], status, attempts, reply)
+
+
+def _counts(usage: Usage) -> tuple[int, ...]:
+    """The counts in field order; the first four have their own columns."""
+    counts = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+    return (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
+
+
+def _int64(number: int) -> int:
+    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
+    return max(-_INT64_MAX, min(number, _INT64_MAX))
+
+
+def _text(value: str) -> str:
+    # SQLite accepts only UTF-8, and ids can contain lone surrogates.
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def compute_digest(name: bytes, data: bytes) -> bytes:
+    """A digest of `data` and the name they are stored under."""
+    return blake2b(len(name).to_bytes(8, "little") + name + data, digest_size=16).digest()
+
+
+def _decompress(data: bytes) -> bytes:
+    if not data.startswith(_ZSTD):
+        return zlib.decompress(data)
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        expanded: bytes = stream.read()
+    return expanded

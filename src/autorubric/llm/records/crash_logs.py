@@ -1,0 +1,247 @@
+"""What outlives a kill of the process: replies that are not yet committed, and calls that are in flight."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+from autorubric.errors import InputError, LedgerError
+from autorubric.llm.records.call_rows import CallRow, SealedRow
+from autorubric.llm.records.lock import release_and_remove, try_lock
+from autorubric.system.files import opened, written_at
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+# The names and the mark are those of the first version, so that its logs are still read.
+UNCOMMITTED_FILES = ("arrivals.0", "arrivals.1")
+_UNCOMMITTED_LOCK = "arrivals.lock"
+_IN_FLIGHT_FILE = "departures"
+_IN_FLIGHT_LOCK = "departures.lock"
+
+VERSION = 1
+_MARK = b"autorubric arrivals %d\n" % VERSION
+_HEAD = struct.Struct("<III")  # lengths of key and content; checksum of what follows: time, key and content
+_AT = struct.Struct("<d")
+_FULL = 16 << 20
+"""Bytes after which the log switches files: more than a write-ahead log of 4 MB holds of compressed replies."""
+_SLOT = 4096  # bytes; a row without a reply takes a few hundred
+_LONGEST_NAME = 200  # characters
+
+
+class LoggedRow(NamedTuple):
+    """A row found in a log; `key` and `at` identify it without parsing `content`."""
+
+    key: bytes
+    at: float
+    content: memoryview
+
+    def unpack(self) -> SealedRow:
+        """The row itself."""
+        return SealedRow.from_bytes(self.key, bytes(self.content))
+
+
+class UncommittedLog:
+    """Hands each reply to the operating system as soon as it arrives, without waiting for the disk.
+
+    A commit waits for other rows and for a sync; a process that is killed meanwhile would lose replies it paid for.
+    Rows in this log survive the process, but not a power cut. They also outlast SQLite's write-ahead log, and so
+    restore what damage to that log loses. Two files alternate; one is emptied only when all its rows are committed.
+
+    A row that cannot be written here is skipped: its commit follows and reports what is wrong with the disk.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._paths = [directory / name for name in UNCOMMITTED_FILES]
+        self._lock_path = directory / _UNCOMMITTED_LOCK
+        self._lock: BaseFileLock | None = None
+        self._files: list[int] = []
+        self._size = 0
+        self._put = 0
+        self._committed = 0
+        self._filled_at = 0
+        self._closed = False
+        self.in_order = threading.Lock()
+        """Held while a row is put and queued: rows are committed in the order in which they are put."""
+
+    def put(self, row: SealedRow) -> None:
+        """Log a row; hold `in_order`."""
+        self._put += 1
+        if self._closed:
+            return
+        try:
+            if not self._files:
+                self._open()
+            if self._size >= _FULL and self._committed >= self._filled_at:
+                self._switch_files()
+            frame = _frame(row) if self._size else _MARK + _frame(row)
+            # The next row overwrites a partial write.
+            if written_at(self._files[0], frame, self._size) == len(frame):
+                self._size += len(frame)
+        except (OSError, InputError):
+            self._closed = not self._files  # a disk without room now is not tried again at every call
+
+    def mark_committed(self, count: int) -> None:
+        """Count `count` more rows as committed, in the order in which they were put."""
+        self._committed += count
+
+    def close(self, *, remove: bool) -> None:
+        """Close the files; `remove` deletes them, once every row is committed."""
+        self._closed = True
+        opened_here = bool(self._files)
+        for file in self._files:
+            os.close(file)
+        self._files = []
+        for path in self._paths if remove and opened_here else ():
+            path.unlink(missing_ok=True)
+        if self._lock is not None:
+            release_and_remove(self._lock)
+            self._lock = None
+
+    def _open(self) -> None:
+        self._lock = try_lock(self._lock_path)
+        if self._lock is None:
+            raise BlockingIOError(errno.EAGAIN, "another process logs its replies here", str(self._lock_path))
+        for path in self._paths:
+            self._files.append(opened(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
+
+    def _switch_files(self) -> None:
+        self._files.reverse()
+        os.ftruncate(self._files[0], 0)
+        self._size, self._filled_at = 0, self._put - 1
+
+
+class InFlightLog:
+    """Logs what each call in flight may cost, so that a budget counts it even if the process is killed.
+
+    Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
+    may. A slot that cannot be written is skipped. Without a directory nothing is logged.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self._lock: BaseFileLock | None = None
+        self._file: int | None = None
+        self._slots: dict[bytes, int] = {}
+        self._free: list[int] = []
+
+    def put(self, row: CallRow) -> None:
+        """Log the worst case of a call that is in flight from now on, in place of an earlier one."""
+        if self._directory is None:
+            return
+        short = replace(row, item=row.item[:_LONGEST_NAME], model=row.model[:_LONGEST_NAME])
+        slot = self._slots.get(row.key)
+        if slot is None:
+            slot = self._slots[row.key] = self._free.pop() if self._free else len(self._slots)
+        self._write(slot, _frame(SealedRow.pack(short)))
+
+    def remove(self, key: bytes) -> None:
+        """Clear the slot of a call that has ended and is recorded."""
+        slot = self._slots.pop(key, None)
+        if slot is not None:
+            self._free.append(slot)
+            self._write(slot, b"")
+
+    def close(self, *, remove: bool) -> None:
+        """Close the file; `remove` deletes it, unless a call is still in flight."""
+        if self._file is not None and self._directory is not None:
+            os.close(self._file)
+            self._file = None
+            if remove and not self._slots:
+                (self._directory / _IN_FLIGHT_FILE).unlink(missing_ok=True)
+        self._directory = None
+        if self._lock is not None:
+            release_and_remove(self._lock)
+            self._lock = None
+
+    def _write(self, slot: int, content: bytes) -> None:
+        if self._directory is None:
+            return
+        try:
+            if self._file is None:
+                self._lock = try_lock(self._directory / _IN_FLIGHT_LOCK)
+                if self._lock is None:
+                    self._directory = None
+                    return
+                self._file = opened(self._directory / _IN_FLIGHT_FILE, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            written_at(self._file, content.ljust(_SLOT, b"\0"), slot * _SLOT)
+        except (OSError, InputError):
+            return
+
+
+Keep = Callable[[list[LoggedRow]], None]
+
+
+def recover_uncommitted(directory: Path, keep: Keep) -> None:
+    """Pass the replies that a killed process did not commit to `keep`, file by file, then remove the files.
+
+    Raises:
+        LedgerError: another version of this package wrote a file, or its first bytes are damaged; it stays.
+    """
+    paths = [directory / name for name in UNCOMMITTED_FILES]
+    _recover(paths, directory / _UNCOMMITTED_LOCK, lambda path: _read_frames(_after_mark(path)), keep)
+
+
+def recover_in_flight(directory: Path, keep: Keep) -> None:
+    """Pass the calls that a killed process had in flight to `keep`, then remove the file."""
+    _recover([directory / _IN_FLIGHT_FILE], directory / _IN_FLIGHT_LOCK, _read_slots, keep)
+
+
+def _recover(paths: list[Path], lock_path: Path, read: Callable[[Path], Iterator[LoggedRow]], keep: Keep) -> None:
+    left = [path for path in paths if path.exists()]
+    lock = try_lock(lock_path) if left else None
+    if lock is None:  # nothing is left, or the process that writes it is alive
+        return
+    try:
+        for path in left:
+            if found := list(read(path)):
+                keep(found)
+            path.unlink(missing_ok=True)
+    finally:
+        release_and_remove(lock)
+
+
+def _frame(row: SealedRow) -> bytes:
+    """A row with its lengths and a checksum, so that a partial write is recognized."""
+    at, content = _AT.pack(row.at), row.to_bytes()
+    checksum = crc32(content, crc32(row.key, crc32(at)))
+    return b"".join((_HEAD.pack(len(row.key), len(content), checksum), at, row.key, content))
+
+
+def _after_mark(path: Path) -> memoryview:
+    """What follows the version mark; empty where a kill or a power cut left only a part of the mark."""
+    content = path.read_bytes()
+    mark = content[: len(_MARK)]
+    if mark != _MARK and not _MARK.startswith(mark.rstrip(b"\0")):
+        raise LedgerError(
+            f"{path} is not a version {VERSION} log of uncommitted replies, which this autorubric reads; use the "
+            "autorubric version that wrote it, or remove the file: replies that it alone holds are requested again"
+        )
+    return memoryview(content)[len(_MARK) if mark == _MARK else len(content) :]
+
+
+def _read_frames(content: memoryview) -> Iterator[LoggedRow]:
+    """The rows up to the first one that is incomplete."""
+    end = 0
+    while end + _HEAD.size <= len(content):
+        key, size, checksum = _HEAD.unpack_from(content, end)
+        start = end + _HEAD.size
+        end = start + _AT.size + key + size
+        if key == 0 or end > len(content) or crc32(content[start:end]) != checksum:
+            return
+        [at] = _AT.unpack_from(content, start)
+        start += _AT.size
+        yield LoggedRow(bytes(content[start : start + key]), at, content[start + key : end])
+
+
+def _read_slots(path: Path) -> Iterator[LoggedRow]:
+    content = memoryview(path.read_bytes())
+    for start in range(0, len(content), _SLOT):
+        yield from _read_frames(content[start : start + _SLOT])

@@ -1,0 +1,272 @@
+"""The ledger's SQLite file: schema, version, connections, inserts, and lookup by key."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from autorubric.errors import LedgerError
+from autorubric.files.descriptors import TOO_MANY_FILES, can_open_more
+from autorubric.llm.records.call_rows import CALL_COLUMNS, DAMAGED, SealedRow, seal
+
+VERSION = 1
+CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+"""SQLite error codes for a file with damaged content."""
+
+START_OVER = (
+    "request everything again with --start-over (in Python: resume=False), which keeps the file under another name"
+)
+
+_FILES = 8
+"""Maximum files of two connections: database, write-ahead log, its index and a journal each."""
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID",
+    """CREATE TABLE IF NOT EXISTS calls(
+        id INTEGER PRIMARY KEY, key BLOB NOT NULL, item TEXT, role TEXT, model TEXT, draw INTEGER,
+        reask INTEGER, status TEXT NOT NULL, http_status INTEGER, attempts INTEGER, prompt_tokens INTEGER,
+        completion_tokens INTEGER, cached_tokens INTEGER, reasoning_tokens INTEGER, cost REAL,
+        cost_bound REAL, token_bound INTEGER, latency REAL, at REAL)""",
+    "CREATE TABLE IF NOT EXISTS payloads(id INTEGER PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS replies(key BLOB PRIMARY KEY, call INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE IF NOT EXISTS imports(
+        record TEXT, slot TEXT, inputs BLOB, data BLOB NOT NULL, digest BLOB NOT NULL,
+        PRIMARY KEY(record, slot)) WITHOUT ROWID""",
+    # Added after version 1; earlier packages ignore it.
+    """CREATE TABLE IF NOT EXISTS observations(
+        id INTEGER PRIMARY KEY, kind TEXT NOT NULL, at REAL, data BLOB NOT NULL, digest BLOB NOT NULL)""",
+    f"INSERT OR IGNORE INTO meta VALUES ('version', {VERSION}), ('indexed', 0)",
+)
+
+
+_UNREADABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_READONLY})
+"""SQLite error codes for a writable file with damaged header bytes."""
+
+
+class UnreadableLedgerError(LedgerError):
+    """The file holds no ledger that this version reads; a new one can be started without its replies."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection in autocommit mode whose commits survive a power cut, for one thread at a time."""
+    connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+    try:
+        # On macOS only F_FULLFSYNC reaches the disk; elsewhere the pragma does nothing.
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare(connection: sqlite3.Connection, place: str) -> None:
+    """Create the tables, unless another version or another program owns the file (`LedgerError`)."""
+    if has_tables(connection, place):
+        check_version(connection, place)
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute("COMMIT")
+
+
+def has_tables(connection: sqlite3.Connection, place: str) -> bool:
+    """Whether a file has the tables of a ledger; False for a new file, `LedgerError` for another program's."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
+    if names and "meta" not in names:
+        raise UnreadableLedgerError(
+            f"{place} is another program's database; move it away, or use another run directory"
+        )
+    return bool(names)
+
+
+def check_version(connection: sqlite3.Connection, place: str) -> None:
+    """Raise a `LedgerError` for a file of another version."""
+    found = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchall()
+    version = found[0][0] if found else None
+    if version != VERSION:
+        raise UnreadableLedgerError(
+            f"{place} has version {version}, and this autorubric reads version {VERSION}; "
+            "use the autorubric that wrote it, or start in a new run directory"
+        )
+
+
+class translate_read_errors:
+    """Turns SQLite's errors about a broken file into a `LedgerError` with advice."""
+
+    __slots__ = ("_place",)
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, sqlite3.Error):
+            return
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code
+        if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
+            raise LedgerError(f"{self._place} cannot be opened: {TOO_MANY_FILES}") from error
+        advice = "check the disk and run the same command again"
+        if code in CORRUPT:
+            advice = "run the same command again: it recovers what can be read and requests the rest"
+        if code in _UNREADABLE and os.access(self._place, os.W_OK):
+            advice = f"restore it from a copy, or {START_OVER}"
+            raise UnreadableLedgerError(f"{self._place} cannot be read: {error}; {advice}") from error
+        raise LedgerError(f"{self._place} cannot be read: {error}; {advice}") from error
+
+
+_AT_ONCE = (50, 10, 1)
+"""Rows per statement: each statement switches threads, which costs more than the statement itself. SQLite before 3.32
+allows 999 values."""
+
+
+def insert_rows(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> list[int]:
+    """Insert rows, and return their numbers."""
+    numbers: list[int] = []
+    for size in _AT_ONCE:
+        while len(rows) - len(numbers) >= size:
+            numbers += _insert(connection, rows[len(numbers) : len(numbers) + size])
+    return numbers
+
+
+def insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Connection) -> None:
+    """Append a JSON value to those of its kind."""
+    query = "INSERT INTO observations(kind, at, data, digest) VALUES (?, ?, ?, ?)"
+    connection.execute(query, (kind, at, *seal(kind.encode(), value)))
+
+
+def insert_note(name: str, value: str, connection: sqlite3.Connection) -> None:
+    """Store JSON text under a name, replacing the previous one."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note:{name}", value))
+
+
+def mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:
+    """Remove the reply of a call; its cost stays."""
+    connection.execute("DELETE FROM replies WHERE key = ? AND call = ?", (key, call))
+    # If the index is what is damaged, the call belongs to another key and is intact.
+    connection.execute("UPDATE calls SET status = ? WHERE id = ? AND key = ?", (DAMAGED, call, key))
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> range:
+    calls, payloads = _STATEMENTS[len(rows)]
+    last = connection.execute(calls, list(chain.from_iterable(row.columns for row in rows))).lastrowid
+    assert last is not None
+    numbers = range(last - len(rows) + 1, last + 1)
+    values = [(number, row.data, row.digest) for number, row in zip(numbers, rows, strict=True)]
+    connection.execute(payloads, list(chain.from_iterable(values)))
+    return numbers
+
+
+def _build_statements(rows: int) -> tuple[str, str]:
+    width = len(CALL_COLUMNS.split(", "))
+    calls, payloads = (", ".join([f"({', '.join('?' * columns)})"] * rows) for columns in (width, 3))
+    return f"INSERT INTO calls({CALL_COLUMNS}) VALUES {calls}", f"INSERT INTO payloads VALUES {payloads}"
+
+
+_STATEMENTS = {rows: _build_statements(rows) for rows in _AT_ONCE}
+
+
+_UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id"
+_INDEX = """INSERT OR IGNORE INTO replies
+    SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY key, id"""
+_INDEXED = "SELECT value FROM meta WHERE name = 'indexed'"
+_FIND = "SELECT call, data, digest FROM replies LEFT JOIN payloads ON id = call WHERE key = ?"
+_FIND_CALL = "SELECT data, digest FROM payloads WHERE id = ?"
+_MOST_UNINDEXED = 4096
+
+
+class Inserted(NamedTuple):
+    """A call that was written."""
+
+    key: bytes
+    call: int
+    is_reply: bool
+
+
+class Found(NamedTuple):
+    """A stored reply; `data` is None where it is damaged."""
+
+    call: int
+    data: bytes | None
+    digest: bytes | None
+
+
+class KeyIndex:
+    """Finds replies by key, including those that other processes recorded.
+
+    An index by hash costs a page for each key, so keys wait in memory and are indexed thousands at a time.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[bytes, int] = {}
+        self._read_to: int = connection.execute(_INDEXED).fetchall()[0][0]
+        self._fresh: list[list[int]] = []
+        self.catch_up(connection)
+
+    def find(self, connection: sqlite3.Connection, key: bytes) -> Found | None:
+        """The reply under `key`, or None; on any thread."""
+        call = self._waiting.get(key)
+        if call is None:
+            indexed = connection.execute(_FIND, (key,)).fetchall()
+            return Found(*indexed[0]) if indexed else None
+        found = connection.execute(_FIND_CALL, (call,)).fetchall()
+        return Found(call, *(found[0] if found else (None, None)))
+
+    def catch_up(self, connection: sqlite3.Connection) -> bool:
+        """Read the replies recorded since the last call; whether there were any."""
+        with self._lock:
+            rows = connection.execute(_UNINDEXED, (self._read_to,)).fetchall()
+            for key, call in rows:
+                self._waiting.setdefault(key, call)
+            if rows:
+                self._read_to = rows[-1][1]
+        return bool(rows)
+
+    def forget(self, key: bytes) -> None:
+        """Stop finding `key`, once its row is deleted."""
+        with self._lock:
+            self._waiting.pop(key, None)
+
+    def is_fresh(self, call: int) -> bool:
+        """Whether this process recorded the call since it opened the ledger."""
+        with self._lock:
+            place = bisect_right(self._fresh, call, key=lambda calls: calls[0]) - 1
+            return place >= 0 and call <= self._fresh[place][1]
+
+    def add(self, connection: sqlite3.Connection, calls: Sequence[Inserted]) -> None:
+        """Add committed calls; on the writer thread, while it holds the write lock."""
+        if not calls:
+            return
+        first, last = calls[0].call, calls[-1].call
+        with self._lock:
+            for key, call, is_reply in calls:
+                if is_reply:
+                    self._waiting.setdefault(key, call)
+            if self._read_to == first - 1:
+                self._read_to = last
+            if self._fresh and self._fresh[-1][1] == first - 1:
+                self._fresh[-1][1] = last
+            else:
+                self._fresh.append([first, last])
+            full = len(self._waiting) >= _MOST_UNINDEXED
+        if full:
+            self._move_to_table(connection)
+
+    def _move_to_table(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        last: int = connection.execute("SELECT max(id) FROM calls").fetchall()[0][0]
+        connection.execute(_INDEX, connection.execute(_INDEXED).fetchall()[0])
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
+        connection.execute("COMMIT")
+        with self._lock:
+            self._waiting = {key: call for key, call in self._waiting.items() if call > last}
+            self._read_to = max(self._read_to, last)

@@ -1,0 +1,85 @@
+"""Where replies are stored without a run directory: in a cache directory that several graders share, or nowhere."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from autorubric.llm.records.call_rows import CallRow
+from autorubric.llm.records.crash_logs import InFlightLog
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import Claims
+from autorubric.llm.request import Reply
+
+
+class NoRecords:
+    """Takes the place of a ledger where the caller wants none: every call is made, and no reply is stored."""
+
+    def __init__(self) -> None:
+        self._notes: dict[str, Any] = {}
+        self.in_flight = InFlightLog(None)
+        self.claims = Claims(None)
+
+    def find(self, key: bytes) -> Reply | None:
+        """None: no reply is stored."""
+        return None
+
+    async def record(self, row: CallRow) -> None:
+        """Store nothing."""
+
+    def record_late(self, row: CallRow) -> None:
+        """Store nothing."""
+
+    def keep_note(self, name: str, value: Any) -> None:
+        """Keep a value under a name until the process ends."""
+        self._notes[name] = value
+
+    def find_note(self, name: str) -> Any:
+        """The value stored under a name, or None."""
+        return self._notes.get(name)
+
+
+Records: TypeAlias = Ledger | NoRecords
+"""Where an executor finds and records replies."""
+
+
+@dataclass
+class _Shared:
+    ledger: Ledger
+    users: int = 0
+
+
+# Reentrant: a grader that is garbage-collected closes its ledger on whatever thread that happens.
+_lock = threading.RLock()
+_open: dict[tuple[int, Path], _Shared] = {}
+
+
+@contextmanager
+def shared_ledger(directory: Path) -> Iterator[Ledger]:
+    """The ledger of a cache directory, which other graders and other processes may use at the same time.
+
+    Within a process all users get the same ledger; the last one closes it. Processes write one after the other, and
+    each finds what the others have recorded.
+    """
+    # A forked child has its parent's entries, but not the writer thread.
+    place = (os.getpid(), directory.resolve())
+    with _lock:
+        shared = _open.get(place)
+        if shared is None:
+            shared = _open[place] = _Shared(Ledger.open(directory, shared=True))
+        shared.users += 1
+    try:
+        yield shared.ledger
+    finally:
+        with _lock:
+            shared.users -= 1
+            last = shared.users == 0
+            if last:
+                del _open[place]
+        if last:
+            shared.ledger.close()

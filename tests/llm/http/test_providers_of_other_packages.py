@@ -1,0 +1,76 @@
+"""Providers that an installed package registers as entry points."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autorubric.testing import LoopbackEndpoint
+
+RUBRIC = [{"name": "blue", "requirement": "Says that it is blue."}]
+
+
+def install(folder: Path, source: str) -> dict[str, str]:
+    """The environment in which a package with the provider `acme` is installed."""
+    info = folder / "acme-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "acme.py").write_text(source, encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[autorubric.providers]\nacme = acme:ACME\n", encoding="utf-8")
+    unset = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
+    return {**unset, "PYTHONPATH": str(folder)}
+
+
+def define(base_url: str) -> str:
+    arguments = f'"{base_url}", ("ACME_API_KEY",), "ACME_BASE_URL"'
+    return f"from autorubric.llm import Provider\n\nACME = Provider({arguments})\n"
+
+
+def grade(folder: Path, environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
+    items = [{"submission": "It is blue.", "description": "one"}]
+    data = {"prompt": "Which colour has the sky?", "rubric": RUBRIC, "items": items}
+    (folder / "data.json").write_text(json.dumps(data), encoding="utf-8")
+    command = [sys.executable, "-m", "autorubric", "grade", "data.json", "-o", "run", *flags]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def met(body: dict[str, object]) -> str:
+    return json.dumps({"criterion_status": "MET", "explanation": "It says so."})
+
+
+def test_the_command_calls_a_provider_of_an_installed_package_with_its_own_key(tmp_path: Path) -> None:
+    with LoopbackEndpoint(replier=met, key="planted-acme-key").in_thread() as endpoint:
+        environment = install(tmp_path / "site", define(endpoint.base_url))
+        keys = {"ACME_API_KEY": "planted-acme-key", "OPENAI_API_KEY": "planted-openai-key"}
+        ended = grade(tmp_path, environment | keys, "--judge", "acme/colour-1")
+        models = [received.body["model"] for received in endpoint.received]
+    assert ended.returncode == 0, ended.stderr
+    assert set(models) == {"colour-1"}
+    [line] = (tmp_path / "run" / "items.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["report"]["score"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("source", "flags", "message"),
+    [
+        (define("https://llm.acme.example/v1"), ["acme/m"], "no key for acme/m: set ACME_API_KEY"),
+        # The host decides which key is sent, whatever the model is called.
+        (define("https://llm.acme.example/v1"), ["m@https://llm.acme.example/v1"], "no key for m: set ACME_API_KEY"),
+        (define("https://llm.acme.example/v1"), ["acne/m"], "did you mean 'acme'?"),
+        (define("ftp://llm.acme.example"), ["acme/m"], "base_url of provider acme 'ftp://llm.acme.example' is not"),
+        ("ACME = 'https://llm.acme.example/v1'", ["acme/m"], "in group 'autorubric.providers' is a str"),
+        ("import nowhere", ["acme/m"], "No module named 'nowhere'"),
+    ],
+)
+def test_what_is_wrong_with_a_provider_is_told_before_anything_is_sent(
+    tmp_path: Path, source: str, flags: list[str], message: str
+) -> None:
+    environment = install(tmp_path / "site", source) | {"OPENAI_API_KEY": "planted-openai-key"}
+    ended = grade(tmp_path, environment, "--judge", *flags)
+    assert ended.returncode == 2, ended.stderr
+    assert message in " ".join(ended.stderr.split())
