@@ -39,7 +39,7 @@ class Reservation:
         runs: whether the call is on its way, so that others can wait for what it leaves.
         waits_to_be_sent: whether nothing has been sent yet. Only a transport that awaits
             `cover` before it sends sets this.
-        in_flight: whether an attempt may be on its way that has not come back. True unless a transport says otherwise.
+        in_flight: whether an attempt may be on its way; True unless a transport says otherwise.
         must_be_covered: whether the ceiling was raised while it waited, so that it has to be reserved once more.
         settled: whether the call has ended.
         watch: told when an attempt is sent (True) and when one came back that was certainly not billed (False).
