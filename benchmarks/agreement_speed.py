@@ -1,13 +1,17 @@
-"""Agreement of a run with its labels: seconds and memory as items grow, and what a bootstrap takes.
+"""Agreement of a run with its labels: CPU and memory of the command as runs grow, and what a bootstrap takes.
 
-Reports are built beforehand; entries that say the same are one object, so that the memory shown is what the metrics
-take and not what the reports do.
+Each figure of the command is that of a process of its own, start-up included; limits are those of the project:
+100,000 pairs of item and criterion in 2 s of CPU and 200 MB, a million in 1 GB.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 import time
-import tracemalloc
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,34 +27,28 @@ from autorubric import (
     Rubric,
     RubricDataset,
 )
-from autorubric.metrics import compute_metrics
-from autorubric.metrics.compare import compare_judges
+from autorubric.metrics import compare_judges, compute_metrics
+from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManifest
+from autorubric.runs.items_file import report_json
 
 _WORDS = (CriterionVerdict.MET, CriterionVerdict.UNMET)
+_REASON = "The submission states this in its second paragraph, with a date, a place and a name for each of them. "
 
 
 def graded(items: int, criteria: int, seed: int = 0) -> tuple[Any, RubricDataset]:
-    """A run whose judge errs on one verdict in five, and its labels."""
+    """A run whose judge errs on one verdict in five, and its labels; equal entries are one object."""
     rng = np.random.default_rng(seed)
     rubric = Rubric([Criterion(name=f"C{n}", weight=n + 1, requirement=f"Has {n}") for n in range(criteria)])
     truth = np.random.default_rng(0).integers(0, 2, (items, criteria))
     said = np.where(rng.random((items, criteria)) < 0.2, 1 - truth, truth)
-    entries = [
-        [
-            EnsembleCriterionReport(
-                criterion=criterion,
-                final_verdict=word,
-                final_reason=None,
-                votes=[JudgeVote(judge_id="default", verdict=word, reason=None)],
-            )
-            for word in _WORDS
-        ]
-        for criterion in rubric
-    ]
+    entries = _entries(rubric)
     weights = np.arange(1, criteria + 1) / np.arange(1, criteria + 1).sum()
     scores = (1 - said) @ weights
     data = RubricDataset("Explain.", rubric)
-    data.items = [DataItem(f"Text {n}.", "", [_WORDS[w] for w in row]) for n, row in enumerate(truth)]
+    data.items = [
+        DataItem(f"Text {n}. " + "It began in Britain. " * 20, "", [_WORDS[w] for w in row])
+        for n, row in enumerate(truth)
+    ]
     results = [
         SimpleNamespace(
             item_idx=n,
@@ -65,17 +63,71 @@ def graded(items: int, criteria: int, seed: int = 0) -> tuple[Any, RubricDataset
     return SimpleNamespace(item_results=results), data
 
 
+def _entries(rubric: Rubric) -> list[list[EnsembleCriterionReport]]:
+    return [
+        [
+            EnsembleCriterionReport(
+                criterion=criterion,
+                final_verdict=word,
+                final_reason=_REASON,
+                votes=[JudgeVote(judge_id="default", verdict=word, reason=_REASON)],
+            )
+            for word in _WORDS
+        ]
+        for criterion in rubric
+    ]
+
+
+def write_run(directory: Path, items: int, criteria: int) -> None:
+    """A run directory as `autorubric grade` leaves it."""
+    made, data = graded(items, criteria)
+    data.to_file(directory / DATASET_FILE)
+    parts = [
+        [entry.model_dump_json(exclude_defaults=True) for entry in of] for of in _entries(data.rubric or Rubric([]))
+    ]
+    with (directory / ITEMS_FILE).open("w", encoding="utf-8") as file:
+        for result in made.item_results:
+            whole = report_json(EnsembleEvaluationReport(score=result.report.score, judge_scores={}))
+            said = ",".join(parts[c][_WORDS.index(e.final_verdict)] for c, e in enumerate(result.report.report))
+            head = f'{{"item_idx":{result.item_idx},"duration_seconds":1.000000,"error":null'
+            file.write(f'{head},"report":{whole[:-1]},"criterion_reports":[{said}]}}}}\n')
+    now = datetime.now(UTC)
+    settings = {"normalize": True, "cannot_assess": {"strategy": "skip"}}
+    ExperimentManifest(
+        directory.name, now, None, "0", items, "completed", set(range(items)), grader_config=settings
+    ).save(directory)
+
+
+_MEASURED = """
+import os, sys, time
+from autorubric.cli.app import run
+status = run(sys.argv[1:])
+print(time.process_time(), next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")),
+      file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def resources(*command: str) -> tuple[float, float]:
+    """Seconds of CPU and megabytes at most of a command in a process of its own, start-up included."""
+    done = subprocess.run([sys.executable, "-c", _MEASURED, *command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed: {done.stderr}")
+    seconds, kilobytes = done.stderr.split()[-2:]
+    return float(seconds), int(kilobytes) / 1024
+
+
 def run() -> None:
     for items in (1_000, 10_000, 100_000):
-        made, data = graded(items, 10)
-        started = time.perf_counter()
-        compute_metrics(made, data)
-        seconds = time.perf_counter() - started
-        tracemalloc.start()
-        compute_metrics(made, data)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        print(f"{items:>7,} items x 10 criteria, no bootstrap: {seconds:6.2f} s, {peak / 1e6:5.0f} MB at most")
+        with tempfile.TemporaryDirectory() as folder:
+            directory = Path(folder) / "run"
+            directory.mkdir()
+            write_run(directory, items, 10)
+            size = (directory / ITEMS_FILE).stat().st_size / 1e6
+            cpu, memory = resources("agree", str(directory))
+            print(
+                f"{items * 10:>9,} pairs ({size:4.0f} MB): agree takes {cpu:5.2f} s of CPU, {memory:4.0f} MB at most"
+            )
     made, data = graded(1_000, 5)
     started = time.perf_counter()
     compute_metrics(made, data, bootstrap=True, n_bootstrap=1_000, seed=1)
@@ -84,3 +136,11 @@ def run() -> None:
     started = time.perf_counter()
     compare_judges(made, other, data, n_replicates=1_000, seed=1)
     print(f"  two judges on them, 1,000 replicates and exchanges: {time.perf_counter() - started:6.2f} s")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        Path(sys.argv[1]).mkdir(parents=True)
+        write_run(Path(sys.argv[1]), int(sys.argv[2]), 10)
+    else:
+        run()

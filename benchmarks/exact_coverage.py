@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from autorubric.metrics.interval import Interval
+from autorubric.metrics.corrected_rate import rogan_gladen
+from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jeffreys import LabelledCells, split_rate_interval
-from autorubric.metrics.rogan_gladen import rogan_gladen
-from autorubric.metrics.wilson import wilson_interval
 from benchmarks.corrected_coverage import JUDGES
 
 LABELS = 30

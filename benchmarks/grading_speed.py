@@ -45,7 +45,7 @@ def grade(source: Path, out: Path, base_url: str, *more: str) -> Figures:
 _API = """
 import asyncio
 from pathlib import Path
-from autorubric import LLMConfig, RubricDataset, evaluate
+from autorubric import LLMConfig, RubricDataset, evaluate, grade
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.runner import EvalRunner
 from autorubric.graders import CriterionGrader
@@ -54,7 +54,9 @@ out = Path(out)
 grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=base_url))
 settings = {"experiments_dir": out.parent, "experiment_name": out.name}
 dataset = RubricDataset.from_file(source)
-if how == "evaluate":
+if how == "grade":
+    result = grade(source, judge=f"judge@{base_url}", out=out)
+elif how == "evaluate":
     result = asyncio.run(evaluate(dataset, grader, **settings))
 else:
     result = EvalRunner(dataset, grader, EvalConfig(**settings)).run_sync()
@@ -63,7 +65,7 @@ status = 1 if result.errors else 0
 
 
 def from_python(how: str, source: Path, out: Path, base_url: str) -> Figures:
-    """The same from Python, in a process of its own: `evaluate` in `asyncio.run`, or `run_sync`."""
+    """The same from Python, in a process of its own: `grade`, `evaluate` in `asyncio.run`, or `run_sync`."""
     return measured([how, str(source), str(out), base_url], _API)
 
 
@@ -131,7 +133,7 @@ def _speed(source: Path, out: Path, latency: str, start: Figures, bound: float |
 
 def _python(source: Path, folder: Path, start: Figures) -> None:
     """The CPU of a call from Python, measured in turn with the command's, so that noise hits both."""
-    for how in ("evaluate", "run_sync"):
+    for how in ("grade", "evaluate", "run_sync"):
         with LoopbackProcess("--latency", "fixed:0") as endpoint:
             small = dataset_file(folder / "small", 1)
             began = from_python(how, small, folder / f"{how}-start", endpoint.base_url)

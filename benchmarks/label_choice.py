@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.core.criterion import Criterion
-from autorubric.metrics.interval import Interval
+from autorubric.metrics.intervals import Interval
 from autorubric.metrics.judged_pairs import JudgedPairs
 from autorubric.metrics.label_choice import doubt, inclusion_probabilities, item_mean, systematic_draw
 from benchmarks.corrected_coverage import MIXED, RARE, WEIGHTS, verdicts

@@ -19,7 +19,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
-from autorubric.metrics.wilson import wilson_interval
+from autorubric.metrics.intervals import wilson_interval
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "arena_hard_150_with_answers.jsonl"
 ORDER = ("gpt-3.5-turbo-0125", "gpt-4-0613", "gpt-4-0314")

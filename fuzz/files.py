@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from autorubric import Rubric, RubricDataset
 from autorubric.checks import run_check
-from autorubric.cli.label_file import labels_in
 from autorubric.core.criterion import Criterion
 from autorubric.dataset.label_rows import LabelTable
 from autorubric.errors import AutorubricError
@@ -26,6 +25,7 @@ from autorubric.files.strict_yaml import dump_yaml, parse_yaml
 from autorubric.files.text import decode
 from autorubric.formats import FORMATS, detect
 from autorubric.formats.record import Record
+from autorubric.jobs.label_file import labels_in
 from autorubric.jobs.submissions import Submissions
 from autorubric.linting import lint_file
 from autorubric.llm.config import LLMConfig
@@ -33,8 +33,8 @@ from autorubric.llm.http.prices import price_table
 from autorubric.prompts import load_prompts
 from autorubric.rows import read_rows
 from autorubric.synthesis.compiling import recognise
-from autorubric.synthesis.queries import QueryFile
-from autorubric.synthesis.settings import settings_from
+from autorubric.synthesis.query_file import QueryFile
+from autorubric.synthesis.synthesis_settings import settings_from
 from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import read_queries
 from autorubric.training.rubric_rows import rubric_from

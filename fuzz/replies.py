@@ -16,10 +16,12 @@ from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.http.wire import read_reply
 from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, Unreadable
-from autorubric.synthesis.aggregation import account, read_merge
+from autorubric.synthesis.accounting import account
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.gates import agreed_licences, read_licences, read_rewrites
 from autorubric.synthesis.items import read_additions, read_rubric
+from autorubric.synthesis.relevance import combine_relevance, read_relevance
+from autorubric.synthesis.rewriting import read_rewrites
+from autorubric.synthesis.rubric_merge import read_merge
 from autorubric.testing import ScriptedModel
 from fuzz.target import Target, of_reply
 
@@ -90,7 +92,7 @@ def _account(found: Any) -> object:
 
 
 def _licences(found: Any) -> object:
-    return {one: asdict(licence) for one, licence in agreed_licences([found, {}, found]).items()}
+    return {one: asdict(licence) for one, licence in combine_relevance([found, {}, found]).items()}
 
 
 def _endpoint(data: bytes) -> None:
@@ -133,7 +135,7 @@ TARGETS: dict[str, Target] = {
     ),
     "reply-merge": of_reply(read_merge, seeds=_as_models_write(_MERGE, _MERGED), plain=_account),
     "reply-licences": of_reply(
-        lambda reply: read_licences(_SOURCES, reply), seeds=_as_models_write(_LICENCES), plain=_licences
+        lambda reply: read_relevance(_SOURCES, reply), seeds=_as_models_write(_LICENCES), plain=_licences
     ),
     "reply-rewrites": of_reply(
         lambda reply: read_rewrites(_SOURCES, reply),

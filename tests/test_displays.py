@@ -22,7 +22,7 @@ from autorubric import (
     compute_metrics,
     evaluate_sync,
 )
-from autorubric.metrics import corrected_scores, rubric_worth
+from autorubric.metrics import analyze_rubric, corrected_scores
 
 ROOT = Path(__file__).parents[1]
 SCREEN = 24 * 80
@@ -63,7 +63,7 @@ VALUES: dict[str, Callable[[EvalResult], Any]] = {
     "metrics": lambda result: compute_metrics(result, dataset()),
     "comparison": lambda result: compare_judges(result, result, dataset(), n_replicates=20, seed=0),
     "corrected": lambda result: corrected_scores(result, dataset()),
-    "worth": lambda result: rubric_worth(result, dataset()),
+    "worth": lambda result: analyze_rubric(result, dataset()),
     "rubric": lambda result: long_rubric(),
     "dataset": lambda result: dataset(),
 }

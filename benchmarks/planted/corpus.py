@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Literal, TypeAlias
 
 from autorubric.files import read_document
-from autorubric.synthesis.candidate import Candidate, Licence, Origin
+from autorubric.synthesis.candidate import Candidate, Origin, Relevance
 
 Kind: TypeAlias = Literal[
     "good", "twice", "unlicensed", "surface", "universal", "reversed", "ambiguous", "unanswerable"
@@ -40,7 +40,7 @@ class Planted:
 
     candidate: Candidate
     kind: Kind
-    licence: Licence
+    licence: Relevance
     mended: str = ""
 
 
@@ -102,22 +102,22 @@ def _planted(entry: Mapping[str, Any], random: Random) -> Iterator[Planted]:
         *(("evolved", words) for words in entry["evolved"]),
     ]
     for number, (origin, (text, *asked)) in enumerate(good):
-        licence = Licence("explicit", asked[0]) if asked else Licence("implicit")
+        licence = Relevance("explicit", asked[0]) if asked else Relevance("implicit")
         if len(asked) > 1:
-            licence = Licence("explicit", asked[0], surface=asked[1])
+            licence = Relevance("explicit", asked[0], surface=asked[1])
         yield Planted(_candidate(f"g{number}", text, random.randint(6, 10), origin), "good", licence)
-    needed, nothing = Licence("implicit"), Licence("none")
-    unasked = Licence("implicit", surface="layout", surface_asked=False)
-    bad: list[tuple[Kind, Origin, str, Licence]] = [
+    needed, nothing = Relevance("implicit"), Relevance("none")
+    unasked = Relevance("implicit", surface="layout", surface_asked=False)
+    bad: list[tuple[Kind, Origin, str, Relevance]] = [
         ("unlicensed", "merged", entry["unlicensed"], nothing),
         *(("surface", "evolved", text, unasked) for text in entry["surface"]),
         ("universal", "evolved", entry["universal"], needed),
         ("reversed", "evolved", entry["reversed"], needed),
-        ("unanswerable", "evolved", entry["unanswerable"], Licence("implicit", answerable=False)),
+        ("unanswerable", "evolved", entry["unanswerable"], Relevance("implicit", answerable=False)),
     ]
     origins: tuple[Origin, Origin] = ("merged", "evolved")
     for origin, (place, text) in zip(origins, entry["twice"].items(), strict=True):
-        bad.append(("twice", origin, text, Licence("implicit", same_as=f"g{place}")))
+        bad.append(("twice", origin, text, Relevance("implicit", same_as=f"g{place}")))
     for number, (kind, origin, text, licence) in enumerate(bad):
         yield Planted(_candidate(f"b{number}", text, random.randint(3, 5), origin), kind, licence)
     text, mended = entry["ambiguous"]

@@ -12,21 +12,17 @@ from autorubric.graders.case import Case
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.request import Answer, Unreadable
 from autorubric.prompts.gating import package_gate_prompts
-from autorubric.synthesis.candidate import Candidate, Licence, Pool, Votes
+from autorubric.synthesis.candidate import Candidate, Pool, Relevance, Votes
 from autorubric.synthesis.gates import (
     GateContext,
     GateDecision,
     GateSettings,
-    agreed_licences,
     decide,
-    disputes_in,
-    fates,
-    licence_request,
-    read_licences,
-    read_rewrites,
-    rewrite_request,
-    standing,
+    find_final_decisions,
+    find_passed,
 )
+from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
+from autorubric.synthesis.rewriting import find_disputes, read_rewrites, rewrite_request
 from benchmarks.planted.corpus import Kind, Planted, Scene
 from benchmarks.planted.judges import Script
 
@@ -60,16 +56,20 @@ async def _course(scene: Scene, script: Script, judges: int, settings: GateSetti
     pool = await graded(scene, candidates, script, judges)
     context = GateContext(scene.query, candidates, pool, await licences(scene, candidates, script, settings))
     decisions = decide(context, settings)
-    left = standing(candidates, decisions)
-    split = [one for one in candidates if (fate := fates(decisions).get(one.id)) and fate.outcome == "rewrite"]
+    left = find_passed(candidates, decisions)
+    split = [
+        one
+        for one in candidates
+        if (fate := find_final_decisions(decisions).get(one.id)) and fate.outcome == "rewrite"
+    ]
     rewrites = await rewritten(scene, split, pool, script)
     if rewrites:
         more = await graded(scene, tuple(rewrites.values()), script, judges)
         pool = replace(pool, votes={**pool.votes, **more.votes})
         again = replace(context, candidates=(*left, *rewrites.values()), pool=pool)
         later = decide(again, settings)
-        left, decisions = standing(again.candidates, later), [*decisions, *later]
-    settled = fates(decisions)
+        left, decisions = find_passed(again.candidates, later), [*decisions, *later]
+    settled = find_final_decisions(decisions)
     settled |= {old: settled[new.id] for old, new in rewrites.items()}
     faultless = {one.mended for one in scene.planted}
     inside = {one.parents[0] if one.rewritten else one.id for one in left if one.description not in faultless}
@@ -105,22 +105,22 @@ async def _row(judge: RubricJudge, case: Case) -> list[bool | None]:
 
 async def licences(
     scene: Scene, candidates: Sequence[Candidate], script: Script, settings: GateSettings
-) -> dict[str, Licence]:
+) -> dict[str, Relevance]:
     """What the licence judgments of a query come to."""
     model, draws = script.licence_judge(), []
     for draw in range(settings.licence_draws):
-        request = licence_request(package_gate_prompts(), scene.query, candidates, draw)
-        answer = read_licences(candidates, await model.complete(request))
+        request = relevance_request(package_gate_prompts(), scene.query, candidates, draw)
+        answer = read_relevance(candidates, await model.complete(request))
         assert isinstance(answer, Answer)
         draws.append(answer.value)
-    return agreed_licences(draws)
+    return combine_relevance(draws)
 
 
 async def rewritten(scene: Scene, split: Sequence[Candidate], pool: Pool, script: Script) -> dict[str, Candidate]:
     """The new wordings of criteria that judges split on."""
     if not split:
         return {}
-    request = rewrite_request(package_gate_prompts(), scene.query, disputes_in(split, pool), scene.responses)
+    request = rewrite_request(package_gate_prompts(), scene.query, find_disputes(split, pool), scene.responses)
     answer = read_rewrites(split, await script.rewriter().complete(request))
     assert isinstance(answer, Answer)
     return answer.value

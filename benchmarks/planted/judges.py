@@ -9,7 +9,7 @@ from typing import Any
 
 from autorubric.files import dump_json
 from autorubric.llm.request import Request
-from autorubric.synthesis.candidate import Licence
+from autorubric.synthesis.candidate import Relevance
 from autorubric.testing import PromptSections, ScriptedModel
 from benchmarks.planted.corpus import REWORDED, Scene
 
@@ -87,7 +87,7 @@ class Script:
         return dump_json({"rewrites": entries})
 
 
-def _entry(one: str, known: Mapping[str, Licence], ids: Sequence[str], random: Random) -> dict[str, Any]:
+def _entry(one: str, known: Mapping[str, Relevance], ids: Sequence[str], random: Random) -> dict[str, Any]:
     """One entry of a licence judgment, with every point wrong at its rate."""
     true, others = known[one], [other for other in ids if other != one]
     need, surface, asked, answerable = true.need, true.surface, true.surface_asked, true.answerable

@@ -2,7 +2,11 @@
 
 Functions, each with a command of the same name:
 
+    synthesize(queries, models=...)  queries -> rubrics (SynthesisResult)
     grade(data, judge=...)         submissions -> scores and reports (EvalResult)
+    agree(run, labels=...)         judge-human agreement of a run (MetricsResult)
+    compare(run, against=...)      the agreement of two runs with the same labels
+    label_next(run, n=...)         the most informative labels to collect next
     select(data, ...)              graded answers -> training data (SelectionResult)
     reward(data, judge=...)        submissions -> rewards for a trainer
     serve(judge=...)               rewards over HTTP
@@ -47,6 +51,10 @@ if TYPE_CHECKING:
     from autorubric.errors import InputError as InputError
     from autorubric.graders.criterion_grader import CriterionGrader as CriterionGrader
     from autorubric.graders.judge_spec import JudgeSpec as JudgeSpec
+    from autorubric.jobs.agree import AgreeSettings as AgreeSettings
+    from autorubric.jobs.agree import CompareSettings as CompareSettings
+    from autorubric.jobs.agree import agree as agree
+    from autorubric.jobs.agree import compare as compare
     from autorubric.jobs.convert import ConvertSettings as ConvertSettings
     from autorubric.jobs.convert import convert as convert
     from autorubric.jobs.doctor import DoctorSettings as DoctorSettings
@@ -57,6 +65,8 @@ if TYPE_CHECKING:
     from autorubric.jobs.grade import GradeSettings as GradeSettings
     from autorubric.jobs.grade import grade as grade
     from autorubric.jobs.grade import grade_async as grade_async
+    from autorubric.jobs.label_next import LabelNextSettings as LabelNextSettings
+    from autorubric.jobs.label_next import label_next as label_next
     from autorubric.jobs.lint import LintSettings as LintSettings
     from autorubric.jobs.lint import lint as lint
     from autorubric.jobs.reward import RewardSettings as RewardSettings
@@ -71,12 +81,16 @@ if TYPE_CHECKING:
     from autorubric.jobs.serve import serve_async as serve_async
     from autorubric.jobs.status import StatusSettings as StatusSettings
     from autorubric.jobs.status import status as status
+    from autorubric.jobs.synthesize import SynthesizeSettings as SynthesizeSettings
+    from autorubric.jobs.synthesize import synthesize as synthesize
+    from autorubric.jobs.synthesize import synthesize_async as synthesize_async
     from autorubric.linting.finding import Finding as Finding
     from autorubric.llm.config import LLMConfig as LLMConfig
     from autorubric.runs.progress import RunState as RunState
     from autorubric.runs.progress import Stop as Stop
     from autorubric.runs.result import EvalResult as EvalResult
     from autorubric.runs.result import ItemResult as ItemResult
+    from autorubric.synthesis.run_summary import SynthesisResult as SynthesisResult
     from autorubric.training.reward import Reward as Reward
     from autorubric.training.reward import RewardRule as RewardRule
     from autorubric.training.rewarder import Sample as Sample
@@ -94,19 +108,23 @@ _HOMES = {
     "autorubric.runs.result": "EvalResult ItemResult",
     "autorubric.graders.criterion_grader": "CriterionGrader",
     "autorubric.graders.judge_spec": "JudgeSpec",
+    "autorubric.jobs.agree": "AgreeSettings CompareSettings agree compare",
     "autorubric.jobs.convert": "ConvertSettings convert",
     "autorubric.jobs.doctor": "DoctorSettings doctor doctor_async",
     "autorubric.jobs.drift": "DriftSettings drift",
     "autorubric.jobs.grade": "GradeSettings grade grade_async",
+    "autorubric.jobs.label_next": "LabelNextSettings label_next",
     "autorubric.jobs.lint": "LintSettings lint",
     "autorubric.jobs.reward": "RewardSettings reward reward_async",
     "autorubric.jobs.select": "SelectSettings select select_async",
     "autorubric.jobs.selection_run": "SelectionResult",
     "autorubric.jobs.serve": "ServeSettings serve serve_async",
     "autorubric.jobs.status": "StatusSettings status",
+    "autorubric.jobs.synthesize": "SynthesizeSettings synthesize synthesize_async",
     "autorubric.linting.finding": "Finding",
     "autorubric.llm.config": "LLMConfig",
     "autorubric.runs.progress": "RunState Stop",
+    "autorubric.synthesis.run_summary": "SynthesisResult",
     "autorubric.training.reward": "Reward RewardRule",
     "autorubric.training.rewarder": "Sample",
 }

@@ -183,11 +183,13 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
     """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
 
     Raises:
-        ConfigError: it is not a mapping.
+        ConfigError: it is not a mapping, or an empty one.
     """
     values = read_document(path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
+    if not values:
+        raise ConfigError(f"{path}: there are no settings in it")
     for name, field in model.model_fields.items():
         value = values.get(name)
         if value is not None and Path in kinds_in(field.annotation):
@@ -223,6 +225,8 @@ def _path(value: Any) -> Path:
         raise ValueError("expected the path of a file or directory")
     if isinstance(value, str) and not value.strip():
         raise ValueError("expected the path of a file or directory, got blank text")
+    if "\0" in str(value):
+        raise ValueError("a path cannot hold a null byte")
     return Path(value)
 
 
@@ -292,7 +296,8 @@ def _told(model: type[Settings], problem: dict[str, Any], named: Callable[[str],
         noun = "key" if where else "setting"
         return [f"{where}unknown {noun} {field!r}" + (f"; did you mean {near!r}?" if near else "")]
     if kind == "missing":
-        return [f"{named(field)} is missing"]
+        advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
+        return [f"{named(field)} is missing{advice_on_file}"]
     shown = shortened(repr(value) if str(value).isprintable() else ascii(value), 200)
     message = str(raised) if raised is not None else problem["msg"].replace("Input should", "must")
     if flag_for(field, model.model_fields[field]).secret:

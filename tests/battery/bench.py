@@ -93,6 +93,8 @@ READS: dict[str, tuple[str, ...]] = {
     "synth.json": ("synthesize", "--config", "synth.json"),
     "synth.yaml": ("synthesize", "--config", "synth.yaml"),
     "synth.toml": ("synthesize", "--config", "synth.toml"),
+    "grade.yaml": ("grade", "--config", "grade.yaml"),
+    "grade.toml": ("grade", "--config", "grade.toml"),
     "essays.json": COMMANDS["grade"],
     "essays.yaml": ("grade", "essays.yaml", "--judge", "judge@{url}", "--out", "out"),
     "essays.jsonl": ("grade", "essays.jsonl", "--judge", "judge@{url}", "--out", "out"),
@@ -198,6 +200,9 @@ def lay_out(folder: Path) -> None:
     toml = 'input = "queries.jsonl"\nout = "out"\nconcurrency = 4\n[roles]\n'
     toml += "".join(f"{role} = {json.dumps(model)}\n" for role, model in roles.items())
     (folder / "synth.toml").write_text(toml)
+    grading = {"data": "essays.json", "judge": "builtin/offline", "out": "out"}
+    (folder / "grade.yaml").write_text(dump_yaml(grading))
+    (folder / "grade.toml").write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in grading.items()))
     (folder / "prompts").mkdir()
     (folder / "prompts" / "reference.jinja").write_text("Answer: {{ query | fence('query') }}")
     (folder / "judging").mkdir()

@@ -31,7 +31,9 @@ _ROWS = [
     name
     for name in READS
     if name not in COLUMNS
-    and not name.startswith(("synth.", "prices.", "rubric.", "prompts/", "judging/", "run/manifest", "run/items"))
+    and not name.startswith(
+        ("synth.", "grade.", "prices.", "rubric.", "prompts/", "judging/", "run/manifest", "run/items")
+    )
 ]
 # A run may have no items yet and a table of prices no prices; of a rubric without criteria lint has something to say.
 _TAKEN = {
@@ -44,6 +46,7 @@ _TAKEN = {
 
 CENTRAL = {
     *("queries.jsonl", "queries.csv", "queries.arrow", "synth.json", "synth.yaml", "synth.toml", "rubric.json"),
+    "grade.yaml",
     *("essays.json", "essays.yaml", "essays.jsonl", "answers.jsonl", "prices.yaml", "labels.csv", "final.parquet"),
     *("prompts/reference.jinja", "run/dataset.json", "run/manifest.json", "run/items.jsonl", "rubrichub.jsonl"),
     *("healthbench.json", "llmdc.yaml", "verifiers.toml", "linted.json"),

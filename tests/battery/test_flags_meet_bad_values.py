@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from autorubric.cli.flags import FLAGS
+from autorubric.jobs.synthesize import SynthesizeSettings
+from autorubric.settings import flag_for, kinds_in
 from tests.battery.bench import COMMANDS, Bench
 from tests.offenders import offenders
 
@@ -15,7 +16,12 @@ NO_NUMBER = ("", "abc", "nan", "-inf", "1e999", "0x10", "no/such/file", "a\nb", 
 NO_WHOLE_NUMBER = (*NO_NUMBER, "5.5")
 NO_PATH = ("no/such/file", "\udcff", "x" * 5000, "queries.jsonl/under")
 
-SYNTHESIZE_NUMBERS = {flag.name: flag.type for flag in FLAGS if flag.type in (int, float)} | {"show": int}
+SYNTHESIZE_NUMBERS: dict[str, type] = {
+    name.replace("_", "-"): kind
+    for name, field in SynthesizeSettings.model_fields.items()
+    for kind in kinds_in(field.annotation)
+    if kind in (int, float) and flag_for(name, field).shown
+}
 JUDGING: dict[str, type] = {
     "quorum": int,
     "few-shot": int,
@@ -136,8 +142,7 @@ OFFLINE = ["synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/o
 WRONG_LINES: list[tuple[list[str], str]] = [
     (["frobnicate"], "frobnicate"),
     (["synthesize", "--nope"], "--nope"),
-    (["synthesize"], "no input; pass INPUT"),
-    (["synthesize", "queries.jsonl", "--models", "m"], "no out; pass --out DIR"),
+    (["synthesize"], "no queries; pass INPUT"),
     (["synthesize", "queries.jsonl", "--out", "out"], "no model plays any role"),
     (["synthesize", "queries.jsonl", "more.jsonl"], "more.jsonl"),
     (["grade"], "nothing to grade"),
@@ -174,9 +179,9 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     (["select", "graded", "--out", "graded"], "pass another --out"),
     (["select", "none.csv", "--judge", "j"], "Data not found: none.csv"),
     (["serve", "--judge", "m", "--host", "0.0.0.0"], "give --token-env NAME"),
-    (["serve", "--judge", "m", "--second-share", "0"], "--second-share 0"),
-    (["serve", "--second-judge", "m"], "give --judge as well"),
-    (["serve", "--judge", "m", "--log-prompts"], "give --log-json FILE as well"),
+    (["serve", "--judge", "m", "--second-share", "0"], "--second-share is 0.0"),
+    (["serve", "--second-judge", "m"], "pass --judge MODEL as well"),
+    (["serve", "--judge", "m", "--log-prompts"], "pass --log-json FILE as well"),
     (["serve", "--judge", "m@{url}", "--out", "out", "--host", "203.0.113.7", "--token-env", "HOME"], "listen"),
     (["lint"], "no file was named"),
     (["lint", "essays.csv"], "essays.csv:2: there is no rubric in the row"),
@@ -218,7 +223,7 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     (["doctor", "--base-url", "https://host/v1?api-key=planted"], "looks like a key"),
     (["doctor", "--model", ""], "is no model name"),
     (["doctor", "--model", "m@http://u:p@host/v1"], "credentials"),
-    (["agree", "run", "--criteria", "--against", "run"], "ask one of them"),
+    (["agree", "run", "--criteria", "--against", "run"], "use one of them"),
 ]
 
 

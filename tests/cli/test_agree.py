@@ -12,8 +12,9 @@ import pytest
 
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
 from autorubric.cli.app import run
-from autorubric.cli.labelling import corrected
+from autorubric.cli.labelling import show_corrected
 from autorubric.core.report import CriterionReport, EvaluationReport
+from autorubric.metrics.corrected import corrected_scores
 from tests.offenders import offenders
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +129,7 @@ def test_items_with_rubrics_of_their_own_have_a_kappa_by_kind_judge_and_tag_and_
         [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
         assert float(row["kappa"]) == pytest.approx(-0.6)
         assert not row.get("mean kappa")
-        assert float(row["commonest label"]) == 0.5
+        assert float(row["baseline"]) == 0.5
     assert run(["agree", str(tmp_path / "run")]) == 0
     assert "Do not rely on the binary criteria: their kappa is below 0.41" in capsys.readouterr().out
 
@@ -215,10 +216,10 @@ def test_criteria_are_shown_with_what_to_do(one: Path, capsys: pytest.CaptureFix
     assert run(["agree", str(one), "--criteria"]) == 0
     out = capsys.readouterr().out
     # Of the two criteria one is the other turned round.
-    assert "what to do" in out and "2 criteria amount to 1.0 independent ones" in out
+    assert "advice" in out and "2 criteria, equivalent to 1.0 independent ones" in out
 
 
-def test_the_worth_of_the_rubric_for_groups_of_rollouts_is_shown(
+def test_the_signal_of_the_rubric_for_groups_of_rollouts_is_shown(
     one: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["agree", str(one), "--criteria", "--rollouts", "4", "--json"]) == 0
@@ -233,26 +234,26 @@ def test_the_worth_of_the_rubric_for_groups_of_rollouts_is_shown(
 
 
 WRONG_ARGUMENTS: list[tuple[list[str], str]] = [
-    (["--by", "colour"], "--by 'colour' is not one of criterion, judge, tag"),
+    (["--by", "colour"], "--by 'colour' is unknown"),
     (["--json", "--csv"], "--json and --csv exclude each other"),
-    (["--criteria", "--by", "judge"], "--by and --criteria are different questions"),
-    (["--criteria", "--corrected"], "--criteria and --corrected are different questions"),
-    (["--labels", "none.csv", "--corrected"], "--corrected and --labels are different questions"),
-    (["--label-next", "3", "--criteria"], "--criteria and --label-next are different questions"),
-    (["--by", "criterion", "--labels", "none.csv"], "--by and --labels are different questions"),
-    (["--rollouts", "8"], "--rollouts says nothing here; leave it out, or ask --criteria"),
-    (["--criteria", "--cannot-assess", "nonsense"], "--cannot-assess says nothing to --criteria"),
-    (["--label-next", "3", "--confidence", "7"], "--confidence says nothing to --label-next"),
-    (["--label-next", "3", "--na", "bad"], "--na says nothing to --label-next"),
-    (["--label-next", "3", "--labels", "none.csv", "--confidence", "0.9"], "--confidence says nothing"),
-    (["--labels", "none.csv", "--seed", "1"], "--seed says nothing to --labels"),
-    (["--against", "none", "--rollouts", "4"], "--rollouts says nothing to --against"),
+    (["--criteria", "--by", "judge"], "--by and --criteria exclude each other"),
+    (["--criteria", "--corrected"], "--criteria and --corrected exclude each other"),
+    (["--labels", "none.csv", "--corrected"], "--corrected and --labels exclude each other"),
+    (["--label-next", "3", "--criteria"], "--criteria and --label-next exclude each other"),
+    (["--by", "criterion", "--labels", "none.csv"], "--by and --labels exclude each other"),
+    (["--rollouts", "8"], "--rollouts has no effect here; leave it out, or use --criteria"),
+    (["--criteria", "--cannot-assess", "as_unmet"], "--cannot-assess has no effect with --criteria"),
+    (["--label-next", "3", "--confidence", "0.7"], "--confidence has no effect with --label-next"),
+    (["--label-next", "3", "--na", "as_unmet"], "--na has no effect with --label-next"),
+    (["--label-next", "3", "--labels", "none.csv", "--confidence", "0.9"], "--confidence has no effect"),
+    (["--labels", "none.csv", "--seed", "1"], "--seed has no effect with --labels"),
+    (["--against", "none", "--rollouts", "4"], "--rollouts has no effect with --against"),
     (
         ["--corrected", "--replicates", "50", "--seed", "0"],
-        "--replicates, --seed say nothing to --corrected; leave them out, or ask --against or --by",
+        "--replicates, --seed have no effect with --corrected; leave them out, or use --against or --by",
     ),
     (["--dataset", "none.json"], "none.json"),
-    (["--cannot-assess", "drop"], "cannot_assess='drop' is not one of"),
+    (["--cannot-assess", "drop"], "--cannot-assess 'drop' is unknown"),
 ]
 
 
@@ -379,10 +380,10 @@ def test_a_figure_without_an_interval_has_a_note_that_says_why() -> None:
         reports.append(EvaluationReport(score=float(number < 15), report=[entry]))
         dataset.add_item(f"text {number}", "", [CriterionVerdict.UNMET] if number < 30 else None)
     # No label is MET, so that nothing is known of the judge's sensitivity.
-    shown = corrected(reports, dataset, 0.95)
+    shown = show_corrected(corrected_scores(reports, dataset), 0.95)
     assert shown.below == [
         "",
-        "note: no figure 'Rogan-Gladen' for Lies: no label is MET",
+        "note: no estimate 'Rogan-Gladen' for Lies: no label is MET",
     ]
 
 

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
-from autorubric.cli.agreement_report import agreement, worth
-from autorubric.cli.labelling import corrected
+from autorubric.cli.agreement_report import show_agreement, show_analysis
+from autorubric.cli.labelling import show_corrected
 from autorubric.core.report import CriterionReport, EvaluationReport
+from autorubric.metrics import analyze_rubric, compute_metrics
 from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.judged_pairs import judged_pairs
-from autorubric.metrics.judged_table import Report
+from autorubric.metrics.table import Report
 
 WORDS = {"1": CriterionVerdict.MET, "0": CriterionVerdict.UNMET, "?": CriterionVerdict.CANNOT_ASSESS}
-OPTIONS = {"cannot_assess": "exclude", "na_mode": "exclude", "confidence_level": 0.95, "seed": 0}
 
 
 def run_of(
@@ -51,6 +51,18 @@ def results_of(reports: Sequence[Report | None]) -> Any:
     return SimpleNamespace(item_results=results)
 
 
+def agreement(reports: Sequence[Report | None], dataset: RubricDataset, by: str) -> Any:
+    return show_agreement(compute_metrics(results_of(reports), dataset, bootstrap=True, n_bootstrap=10, seed=0), by)
+
+
+def corrected(reports: Sequence[Report | None], dataset: RubricDataset, confidence: float) -> Any:
+    return show_corrected(corrected_scores(reports, dataset, confidence=confidence), confidence)
+
+
+def analysis(reports: Sequence[Report | None], dataset: RubricDataset) -> Any:
+    return show_analysis(analyze_rubric(reports, dataset, rollouts=2), 2)
+
+
 def rows_of(shown: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(shown.text("csv"))))
 
@@ -58,7 +70,7 @@ def rows_of(shown: Any) -> list[dict[str, str]]:
 def test_a_bias_that_is_the_same_on_every_item_has_no_interval_and_no_sentence() -> None:
     # The judge finds both criteria met, the labels the second alone: 1 and 0.5, twice.
     dataset, reports = run_of(["a", "b"], [("11", "01"), ("11", "01")])
-    shown = agreement(results_of(reports), dataset, "criterion", 10, OPTIONS)
+    shown = agreement(reports, dataset, "criterion")
     assert shown.above[2] == "score error (MAE) 0.500, bias 0.500 over 2 items"
     assert not [line for line in shown.below if "too high" in line]
 
@@ -69,7 +81,7 @@ def test_names_that_meet_lose_no_row() -> None:
     )
     found = rows_of(corrected(reports, dataset, 0.95))
     # Shares as judged: the mean score is (1 + 2 + 2 + 1) / 3 / 4, then 4, 1 and 1 of 4.
-    assert [(row["figure"], round(float(row["as judged"]), 9)) for row in found] == [
+    assert [(row["metric"], round(float(row["as judged"]), 9)) for row in found] == [
         ("mean score", 0.5),
         ("C2", 1.0),
         ("C2 (C2)", 0.25),
@@ -82,7 +94,7 @@ def test_names_that_meet_lose_no_row() -> None:
 def test_the_judges_figure_is_of_all_judged_items_and_counts_what_it_rests_on() -> None:
     # On the second item the label abstains, on the fourth the judge.
     dataset, reports = run_of(["a", "b"], [("11", "11"), ("01", "?1"), ("01", None), ("?1", None)])
-    found = {row["figure"]: row for row in rows_of(corrected(reports, dataset, 0.95))}
+    found = {row["metric"]: row for row in rows_of(corrected(reports, dataset, 0.95))}
     assert float(found["a"]["as judged"]) == pytest.approx(1 / 3)
     assert (found["a"]["n"], found["a"]["labels"]) == ("3", "1")
     assert (found["b"]["n"], found["b"]["labels"]) == ("4", "2")
@@ -93,16 +105,16 @@ def test_the_judges_figure_is_of_all_judged_items_and_counts_what_it_rests_on() 
 def test_labels_that_all_abstain_are_told() -> None:
     dataset, reports = run_of(["a", "b"], [("11", "??"), ("01", "??"), ("01", None)])
     shown = corrected(reports, dataset, 0.95)
-    found = {row["figure"]: row for row in rows_of(shown)}
+    found = {row["metric"]: row for row in rows_of(shown)}
     assert float(found["a"]["as judged"]) == pytest.approx(1 / 3)
     # 1, 0.5 and 0.5.
     assert float(found["mean score"]["as judged"]) == pytest.approx(2 / 3)
     assert shown.below[1:] == [
         "note: 2 labelled items; intervals are checked from 30 labels up",
         "note: mean score, a, b: every label is an abstention (CANNOT_ASSESS, not applicable) "
-        "or stands beside no verdict",
-        "note: no figure 'labels alone' for mean score, a, b; no figure 'corrected (PPI)' for mean score, a, b; "
-        "no figure 'Rogan-Gladen' for a, b: no label can be used",
+        "or has no verdict to compare with",
+        "note: no estimate 'labels alone' for mean score, a, b; no estimate 'corrected (PPI)' for mean score, a, b; "
+        "no estimate 'Rogan-Gladen' for a, b: no label can be used",
     ]
 
 
@@ -110,40 +122,40 @@ def test_one_note_for_each_reason_names_the_figures_that_are_missing() -> None:
     dataset, reports = run_of(["a", "b"], [("11", "10"), ("00", "00"), ("10", "11")])
     # Every item is labelled; the labels of both criteria have either verdict.
     assert corrected(reports, dataset, 0.95).below[2:] == [
-        "note: no figure 'corrected (PPI)' for mean score, a, b; no figure 'Rogan-Gladen' for a, b: "
+        "note: no estimate 'corrected (PPI)' for mean score, a, b; no estimate 'Rogan-Gladen' for a, b: "
         "every item is labelled, so there is nothing to correct"
     ]
     dataset, reports = run_of(["a", "b"], [("11", "10"), ("01", None)])
     shown = corrected(reports, dataset, 0.999)
-    assert shown.above[0].startswith("1 item with labels, 1 without; 99.9% intervals;")
+    assert shown.above[0].startswith("1 item with labels, 1 without; 99.9% confidence intervals;")
     assert shown.below[1:] == [
         "note: 1 labelled item; intervals are checked from 30 labels up",
         "note: no interval 'labels alone' for mean score: 1 score; an interval needs 2",
-        "note: no figure 'corrected (PPI)' for mean score: 1 label; a correction needs 3",
-        "note: no figure 'corrected (PPI)' for a, b: 1 label; a correction needs 2",
-        "note: no figure 'Rogan-Gladen' for a: no label is UNMET",
-        "note: no figure 'Rogan-Gladen' for b: no label is MET",
+        "note: no estimate 'corrected (PPI)' for mean score: 1 label; a correction needs 3",
+        "note: no estimate 'corrected (PPI)' for a, b: 1 label; a correction needs 2",
+        "note: no estimate 'Rogan-Gladen' for a: no label is UNMET",
+        "note: no estimate 'Rogan-Gladen' for b: no label is MET",
     ]
 
 
 def test_tags_of_equal_kappa_have_the_least_accuracy_first() -> None:
     # The judge finds all met, so that both κ are 0; labels say so of 3 in 4 of "a" and of 1 in 4 of "b".
     dataset, reports = run_of(["a", "b"], [("11", "11"), ("11", "10"), ("11", "10"), ("11", "00")], tags=True)
-    shown = agreement(results_of(reports), dataset, "tag", 10, OPTIONS)
+    shown = agreement(reports, dataset, "tag")
     found = [(row["tag"], float(row["mean kappa"]), float(row["accuracy"])) for row in rows_of(shown)]
     assert found == [("tag of b", 0.0, 0.25), ("tag of a", 0.0, 0.75)]
 
 
-def test_the_worth_of_criteria_says_what_it_left_out() -> None:
+def test_the_analysis_of_criteria_says_what_it_left_out() -> None:
     dataset, reports = run_of(["a", "b"], [("11", None), ("01", None), ("10", None), (None, None), (None, None)])
     first = reports[0]
     assert isinstance(first, EvaluationReport)
     reports[0] = first.model_copy(update={"score": None})
-    shown = worth(reports, dataset, 2, 0.95)
+    shown = analysis(reports, dataset)
     assert shown.below == [
         "",
         "note: 2 of 5 items have no report with criteria and are left out",
         "note: 1 of 5 items have no score and are left out of the groups",
     ]
     assert json.loads(shown.text("json"))["notes"] == [note.removeprefix("note: ") for note in shown.below[1:]]
-    assert worth(reports[1:3], RubricDataset("Explain.", dataset.rubric, dataset.items[1:3]), 2, 0.95).below == ()
+    assert analysis(reports[1:3], RubricDataset("Explain.", dataset.rubric, dataset.items[1:3])).below == ()

@@ -7,35 +7,42 @@ from typing import Any
 
 import pytest
 
-from autorubric.cli.flags import FLAGS, settings_tree
 from autorubric.errors import ConfigError
-from autorubric.synthesis.models import configs
-from autorubric.synthesis.settings import refreshed_slots, settings_from, slots_of, values_in
+from autorubric.jobs.running import RunSettings
+from autorubric.jobs.synthesize import SynthesizeSettings
+from autorubric.settings import config_values
+from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
+from autorubric.synthesis.synthesis_settings import ROLE_FLAGS, SynthesisSettings, lay_settings, settings_from
 
 FILES = {"input": "q.jsonl", "out": "out"}
 
 
 def tree(config: dict[str, Any] | None = None, models: str | None = None, **given: Any) -> dict[str, Any]:
-    return settings_tree(given, {**FILES, **(config or {})}, models)
+    return lay_settings({**FILES, **(config or {})}, given, models)
 
 
 def test_every_flag_fills_a_setting_that_exists() -> None:
-    values: dict[Any, Any] = {str: "reference", int: 7, float: 0.5, Path: Path("x")}
-    values |= {"base-url": "http://localhost:8000/v1", "api-key-env": "SOME_KEY", bool: True}
-    values |= {"profile": "full", "domain": "medical", "rounds": 3, "judging": "criterion", "pitfalls": "keep"}
-    for flag in FLAGS:
-        value = values.get(flag.name, values[flag.type])
-        given = {"profile": "full", flag.parameter: value}
-        settings = settings_from(tree(models="builtin/offline", **given))
-        place: Any = settings
-        for part in flag.setting.split("."):
+    own, run = SynthesisSettings.model_fields, set(RunSettings.model_fields)
+    alone = {"models", "dry_run", "start_over", "export_only", "show", "notice"}
+    assert set(SynthesizeSettings.model_fields) - run - alone == (set(own) - {"out"}) | set(ROLE_FLAGS)
+    values: dict[str, Any] = {
+        "pool": 7,
+        "rounds": 3,
+        "judging": "criterion",
+        "pitfalls": "keep",
+        "evolved_share": 0.5,
+    }
+    for name, setting in ROLE_FLAGS.items():
+        value = values.get(name, "http://localhost:8000/v1" if name.endswith("base_url") else "reference")
+        place: Any = settings_from(tree({"profile": "full"}, models="builtin/offline", **{name: value}))
+        for part in setting.split("."):
             place = place[int(part)] if part.isdigit() else getattr(place, part)
-        assert place == value, flag.name
+        assert place == value, name
 
 
 def test_one_model_can_play_every_role() -> None:
     settings = settings_from(tree(models="builtin/offline"))
-    slots = [(slot.name, slot.role.model) for slot in slots_of(settings)]
+    slots = [(slot.name, slot.role.model) for slot in find_slots(settings)]
     names = ["reference", "response_a", "response_b", "rubric_a", "rubric_b", "merge", "augment"]
     assert slots == [(name, "builtin/offline") for name in names]
 
@@ -63,7 +70,7 @@ def test_a_config_may_name_any_number_of_models_a_step() -> None:
 
 def refusal(values: dict[str, Any]) -> str:
     with pytest.raises(ConfigError) as caught:
-        settings_from(values, "synth.yaml")
+        settings_from(values)
     return str(caught.value)
 
 
@@ -106,7 +113,7 @@ def test_refresh_takes_a_slot_or_all_slots_of_a_role() -> None:
 
 def test_paths_in_a_config_start_at_its_folder(tmp_path: Path) -> None:
     (tmp_path / "synth.toml").write_text('input = "q.jsonl"\nout = "run"\n')
-    values = values_in(tmp_path / "synth.toml")
+    values = config_values(tmp_path / "synth.toml", SynthesizeSettings)
     assert values == {"input": str(tmp_path / "q.jsonl"), "out": str(tmp_path / "run")}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.cli.app import run
-from autorubric.synthesis.export import export_final
+from autorubric.synthesis.final_files import export_final
 from autorubric.testing import LoopbackEndpoint
 
 ENGLISH = "Why is the sky blue, and what is the reason for it?"

@@ -28,6 +28,6 @@ def loaded(folder: Path, *words: str) -> set[str]:
 def test_a_basic_synthesis_loads_nothing_that_the_full_method_alone_needs(tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").write_text('{"question": "Why?"}\n')
     found = loaded(tmp_path, "synthesize", "queries.jsonl", "--models", "builtin/offline", "--out", "out")
-    assert "autorubric.synthesis.export" in found
+    assert "autorubric.synthesis.final_files" in found
     needless = ("formats", "metrics", "runs.runner", "synthesis.gates", "synthesis.quality")
     assert [name for name in needless if f"autorubric.{name}" in found] == []

@@ -30,8 +30,8 @@ from autorubric.llm.http.wire import read_reply
 from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts import load_prompts
-from autorubric.synthesis.queries import QueryFile
-from autorubric.synthesis.settings import settings_from
+from autorubric.synthesis.query_file import QueryFile
+from autorubric.synthesis.synthesis_settings import settings_from
 
 # AUTORUBRIC_EXAMPLES=10000 widens the search.
 EXAMPLES = settings(

@@ -174,6 +174,27 @@ def test_a_command_line_wins_over_the_config_file_and_both_over_the_defaults(
     assert "--temperature is nan; must be a finite number" in capsys.readouterr().err
 
 
+def test_a_required_argument_may_be_in_the_config_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "graded"
+    grade(TEXTS, rubric=RUBRIC, prompt="Why?", judge="builtin/offline", out=out)
+    (tmp_path / "select.toml").write_text('data = "graded"\nout = "selection"\nthreshold = 0.5\n')
+    assert run(["select", "--config", str(tmp_path / "select.toml")]) == 0
+    assert (tmp_path / "selection" / "decisions.jsonl").exists()
+    assert run(["select"]) == 2
+    assert "DATA is missing; pass it, or set 'data' in the file of --config" in capsys.readouterr().err
+
+
+def test_selecting_from_a_result_and_rewarding_agree_with_the_commands(tmp_path: Path) -> None:
+    result = grade(TEXTS, rubric=RUBRIC, prompt="Why?", judge="builtin/offline", out=tmp_path / "graded")
+    chosen = autorubric.select(result, out=tmp_path / "selection", threshold=0.5)
+    assert chosen.written is not None
+    assert (chosen.candidates, chosen.written.summary.answers) == (2, 1)
+    rewards = autorubric.reward(TEXTS, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "rewards")
+    assert [one.value for one in rewards] == [1.0, 0.0]
+    assert [found.rule for found in autorubric.lint(RUBRIC)] == ["criteria-count"]
+    assert autorubric.status(tmp_path / "graded").state == "completed"
+
+
 def test_the_function_is_a_name_of_the_package() -> None:
     assert autorubric.grade is grade
     assert autorubric.grade_async is grade_async

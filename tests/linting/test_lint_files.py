@@ -16,7 +16,7 @@ from autorubric.linting import chosen_rules, lint_file
 from autorubric.linting.finding import Place
 from autorubric.linting.sheet import Sheet
 from autorubric.linting.sources import iter_sheets
-from autorubric.synthesis.export import final_schema
+from autorubric.synthesis.final_files import final_schema
 
 DATA = Path(__file__).parents[1] / "data"
 BAD = {"criterion": "Uses an appropriate tone in the letter.", "points": 3}

@@ -12,17 +12,21 @@ import pytest
 from sklearn import metrics as sk
 from statsmodels.stats import inter_rater
 
-from autorubric.metrics.accuracy import accuracies, accuracy
-from autorubric.metrics.balanced_accuracy import balanced_accuracy
-from autorubric.metrics.cohen_kappa import agreement_weights, cohen_kappa, kappa_standard_error, kappas
-from autorubric.metrics.confusion import confusion_counts
-from autorubric.metrics.fleiss_kappa import fleiss_kappa
-from autorubric.metrics.gwet import gwet_ac, gwets
-from autorubric.metrics.icc import IccForm, icc
-from autorubric.metrics.krippendorff_alpha import Level, krippendorff_alpha
-from autorubric.metrics.mcc import mcc
-from autorubric.metrics.precision_recall import precision_recall
-from autorubric.metrics.ratings import rating_counts
+from autorubric.metrics.between_judges import IccForm, Level, fleiss_kappa, icc, krippendorff_alpha, rating_counts
+from autorubric.metrics.confusion import (
+    accuracies,
+    accuracy,
+    agreement_weights,
+    balanced_accuracy,
+    cohen_kappa,
+    confusion_counts,
+    gwet_ac,
+    gwets,
+    kappa_standard_error,
+    kappas,
+    mcc,
+    precision_recall,
+)
 
 
 def close(expected: Any) -> Any:

@@ -17,7 +17,6 @@ from sklearn import metrics as sk
 from autorubric import (
     Criterion,
     CriterionReport,
-    DataItem,
     EvaluationReport,
     InputError,
     Rubric,
@@ -26,11 +25,10 @@ from autorubric import (
 from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
 from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, compute_metrics
 from autorubric.metrics.compare import compare_judges
-from autorubric.metrics.joining import Joined, Pair
 from autorubric.metrics.labelled_run import labelled_run
-from autorubric.metrics.score_pairs import score_rows
-from autorubric.metrics.score_rule import ScoreRule
-from autorubric.metrics.table import build_table
+from autorubric.metrics.reading_runs import read_table
+from autorubric.metrics.scores import ScoreRule, score_rows
+from autorubric.metrics.table import Report
 
 Make = Callable[..., Any]
 
@@ -63,7 +61,7 @@ def test_binary_figures_by_hand(graded: Make) -> None:
     assert found.criterion_recall == pytest.approx(2 / 3)
     # p_o = 0.6, p_e = 0.6·0.6 + 0.4·0.4 = 0.52; κ = 0.08/0.48.
     assert found.mean_kappa == pytest.approx(0.08 / 0.48)
-    assert found.base_rate == pytest.approx(0.6)
+    assert found.majority_baseline == pytest.approx(0.6)
     assert (found.n_items, found.n_samples, found.n_criteria, found.n_scores) == (5, 5, 1, 5)
     # Scores 1 1 0 1 0 against 1 1 1 0 0: two errors of 1 in five.
     assert found.score_rmse == pytest.approx((2 / 5) ** 0.5)
@@ -209,15 +207,16 @@ def test_scores_of_many_items_at_once_are_those_of_the_scoring_core(
     options = scale(("Low", 0.0), ("Mid", 0.5), ("High", 1.0), na=True)
     criteria = [c.model_copy(update={"weight": w}) for c, w in zip((BRIEF, LIES, options), weights, strict=True)]
     rubric = Rubric(criteria)
-    entry = CriterionReport(requirement="x", verdict="CANNOT_ASSESS", reason=None)
-    pairs = [
-        Pair(n, DataItem("x", "", list(row), rubric=rubric), rubric, EvaluationReport(score=1.0), [entry] * 3)
-        for n, row in enumerate(rows)
-    ]
-    table = build_table(Joined(pairs), RubricDataset("Explain."))
+    dataset = RubricDataset("Explain.", rubric)
+    reports: list[Report | None] = []
+    for n, row in enumerate(rows):
+        dataset.add_item(f"Text {n}.", "", list(row))
+        entries = [CriterionReport(**c.model_dump(), reason=None, error="parse: empty") for c in rubric]
+        reports.append(EvaluationReport(score=None, report=entries))
+    table = read_table(reports, dataset)
     config = CannotAssessConfig(strategy=strategy)
     made = score_rows(table, table.points.truth, ScoreRule(config, normalize))
-    expected = [pair.rubric.compute_score(pair.item.ground_truth or [], normalize, strategy) for pair in pairs]
+    expected = [rubric.compute_score(item.ground_truth or [], normalize, strategy) for item in dataset]
     assert [None if np.isnan(score) else float(score) for score in made] == expected
 
 
@@ -270,7 +269,7 @@ def test_what_is_undefined_is_none_and_never_zero(graded: Make) -> None:
     assert (criterion.precision, criterion.recall, criterion.f1, criterion.kappa) == (None, None, None, None)
     assert (criterion.phi, criterion.balanced_accuracy, criterion.mcc) == (None, None, None)
     assert criterion.kappa_interpretation == "undefined"
-    assert (criterion.is_degenerate, criterion.accuracy, criterion.base_rate) == (True, 1.0, 1.0)
+    assert (criterion.is_degenerate, criterion.accuracy, criterion.majority_baseline) == (True, 1.0, 1.0)
     assert (found.mean_kappa, found.score_spearman.interpretation) == (None, "insufficient data")
     assert found.bootstrap is not None and found.bootstrap.kappa_ci is None
     assert any("Brief" in warning for warning in found.warnings)
@@ -348,8 +347,8 @@ def test_chance_agreement_is_said_to_be_unknown_only_where_kappa_is(graded: Make
     found = compute_metrics(made.run, made.dataset)
     # All verdicts on "Brief" are MET and its labels are not: p_o = p_e = 1/2, and κ is 0.
     assert [(c.kappa, c.is_degenerate) for c in found.per_criterion] == [(0.0, True), (None, True)]
-    [sentence] = [warning for warning in found.warnings if "chance agreement" in warning]
-    assert sentence == "labels and verdicts are all one category, so chance agreement cannot be told: Lies"
+    [sentence] = [warning for warning in found.warnings if "kappa is undefined" in warning]
+    assert sentence == "kappa is undefined where all labels and verdicts are one category: Lies"
 
 
 def test_a_run_on_other_items_is_named(graded: Make) -> None:
@@ -488,8 +487,8 @@ def test_verdicts_that_are_all_right_have_an_interval_that_is_no_point(graded: M
     assert (found.accuracy_ci.lower, found.accuracy_ci.upper) == pytest.approx((0.7225, 1.0), abs=1e-4)
 
 
-def test_figures_from_sums_are_the_figures_themselves(graded: Make) -> None:
-    from autorubric.metrics.sums import Layout, contributions, figures
+def test_statistics_from_sums_are_the_statistics_themselves(graded: Make) -> None:
+    from autorubric.metrics.bootstrap import Layout, contributions, summed_statistics
 
     made = noisy(graded([BRIEF, LIES]), 30)
     found = compute_metrics(made.run, made.dataset)
@@ -497,7 +496,7 @@ def test_figures_from_sums_are_the_figures_themselves(graded: Make) -> None:
     layout = Layout.of(whole.table, whole.modes)
     sums = contributions(whole.table, whole.points, whole.scores, layout).sum(axis=0)
     expected = [found.criterion_accuracy, found.mean_kappa, found.micro_kappa, found.score_rmse, found.bias.mean_bias]
-    assert figures(sums, layout)[:5].tolist() == pytest.approx(expected)
+    assert summed_statistics(sums, layout)[:5].tolist() == pytest.approx(expected)
 
 
 def test_the_summary_the_file_and_the_table_hold_the_figures(graded: Make, tmp_path: Path) -> None:

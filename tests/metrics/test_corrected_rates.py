@@ -5,9 +5,8 @@ from scipy import optimize, special, stats
 from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.errors import InputError
-from autorubric.metrics.corrected_rate import correct_rate, labelled_cells
+from autorubric.metrics.corrected_rate import correct_rate, labelled_cells, misjudged_rate_interval, rogan_gladen
 from autorubric.metrics.jeffreys import LabelledCells, split_rate_interval
-from autorubric.metrics.rogan_gladen import misjudged_rate_interval, rogan_gladen
 from benchmarks.corrected_coverage import JUDGES, simulate_by_class, simulate_rate
 from benchmarks.exact_coverage import at_random, by_class, covered, labels_alone, ppi, rogan
 

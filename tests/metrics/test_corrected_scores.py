@@ -12,8 +12,9 @@ from autorubric.core.verdict import CannotAssessConfig
 from autorubric.core.votes import MultiChoiceVerdict
 from autorubric.errors import InputError
 from autorubric.metrics.corrected import corrected_scores
-from autorubric.metrics.judged_table import Report, example_run
-from autorubric.metrics.score_rule import ScoreRule
+from autorubric.metrics.example_run import example_run
+from autorubric.metrics.scores import ScoreRule
+from autorubric.metrics.table import Report
 
 
 @dataclass
@@ -126,7 +127,7 @@ def test_a_run_without_ground_truth_or_of_another_dataset_is_refused() -> None:
         corrected_scores(reports, bare)
     report = reports[0]
     assert isinstance(report, EvaluationReport)
-    with pytest.raises(InputError, match="1 of the run's 1 items are not in the dataset: 0"):
+    with pytest.raises(InputError, match="none of the 1 graded items is in the dataset"):
         corrected_scores(Run([Result(9, report)]), dataset)
     assert not math.isnan(report.score or 0.0)
 

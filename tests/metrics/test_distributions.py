@@ -3,7 +3,7 @@ import math
 import pytest
 from scipy import stats
 
-from autorubric.metrics.distributions import (
+from autorubric.metrics.quantiles import (
     beta_cdf,
     normal_p_value,
     normal_quantile,

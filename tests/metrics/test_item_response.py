@@ -2,7 +2,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from autorubric.metrics.item_response import fit_item_response
+from autorubric.metrics.item_analysis import fit_item_response
 
 SLOPES = np.array([0.6, 1.0, 1.4, 1.8, 1.0, 2.2, 0.8, 1.2])
 DIFFICULTIES = np.array([-1.5, -0.8, -0.3, 0.0, 0.4, 0.8, 1.2, 0.2])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.errors import InputError
+from autorubric.metrics.example_run import example_run
 from autorubric.metrics.judged_pairs import judged_pairs
-from autorubric.metrics.judged_table import Report, example_run
 from autorubric.metrics.label_choice import (
     CellLabel,
     doubt,
@@ -20,6 +20,7 @@ from autorubric.metrics.label_choice import (
     systematic_draw,
     with_labels,
 )
+from autorubric.metrics.table import Report
 from benchmarks.corrected_coverage import RARE
 from benchmarks.label_choice import Setting, coverage, labels_needed
 

@@ -12,9 +12,9 @@ from autorubric import Criterion, CriterionOption, DataItem, Rubric, RubricDatas
 from autorubric.core.length_penalty import LengthPenalty, compute_length_penalty
 from autorubric.errors import InputError
 from autorubric.metrics import compute_metrics, ks_test
-from autorubric.metrics.icc import icc
-from autorubric.metrics.judged_table import graded_items
-from autorubric.metrics.relabelling import relabelled
+from autorubric.metrics.between_judges import icc
+from autorubric.metrics.joining import relabelled
+from autorubric.metrics.reading_runs import read_table
 from tests.metrics.conftest import Graded
 
 BRIEF, POLITE = Criterion(name="Brief", requirement="Is brief"), Criterion(name="Polite", requirement="Is polite")
@@ -86,7 +86,7 @@ def test_labels_that_fit_no_item_are_told_apart(
 def test_an_item_that_is_in_a_run_twice_is_named(graded: Callable[..., Graded]) -> None:
     made = graded([BRIEF]).add(["MET"], ["MET"]).add(["UNMET"], ["UNMET"])
     twice = SimpleNamespace(item_results=[*made.run.item_results, made.run.item_results[1]])
-    for read in (lambda: compute_metrics(twice, made.dataset), lambda: graded_items(twice, made.dataset)):
+    for read in (lambda: compute_metrics(twice, made.dataset), lambda: read_table(twice, made.dataset)):
         with pytest.raises(InputError, match="item 1 is in the run more than once"):
             read()
 
@@ -99,7 +99,7 @@ def test_an_equal_text_counts_once_for_one_label(graded: Callable[..., Graded]) 
     found = compute_metrics(run, made.dataset)
     assert found.n_items == 2
     assert "1 of 3 graded items have the text of one before them and are left out" in found.warnings
-    assert [g.index for g in graded_items(run, made.dataset)] == [0, 1]
+    assert read_table(run, made.dataset).items.tolist() == [0, 1]
 
 
 def test_a_criterion_that_is_twice_in_a_rubric_is_two(graded: Callable[..., Graded]) -> None:

@@ -155,7 +155,7 @@ def test_pooled_kinds_have_rows_and_intervals(graded: Make) -> None:
     assert list(frame["name"]) == ["all", "binary", "ordinal", "nominal"]
     assert frame["n"].tolist() == [10, 4, 4, 2]
     assert frame["krippendorff_alpha"][2] == found.pooled_by_scale[1].krippendorff_alpha
-    assert (frame["accuracy_micro"][1], frame["base_rate"][1], frame["coverage"][1]) == (1.0, 0.5, 1.0)
+    assert (frame["accuracy_micro"][1], frame["majority_baseline"][1], frame["coverage"][1]) == (1.0, 0.5, 1.0)
 
 
 def test_the_summary_has_the_intervals_of_pooled_kinds(graded: Make) -> None:
@@ -168,7 +168,7 @@ def test_the_summary_has_the_intervals_of_pooled_kinds(graded: Make) -> None:
     assert scale.accuracy_ci is not None and scale.kappa_ci is not None
     shown = [f"[{ci.lower:.3f}, {ci.upper:.3f}]" for ci in (scale.accuracy_ci, scale.kappa_ci)]
     assert (
-        f"  binary: accuracy 0.750 {shown[0]} (guessing 0.500), kappa 0.500 {shown[1]}, n=20"
+        f"  binary: accuracy 0.750 {shown[0]} (baseline 0.500), kappa 0.500 {shown[1]}, n=20"
         in found.summary().splitlines()
     )
 

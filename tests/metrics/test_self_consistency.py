@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationReport, JudgeVote, MultiChoiceJudgeVote
+from autorubric import (
+    Criterion,
+    EnsembleCriterionReport,
+    EnsembleEvaluationReport,
+    JudgeVote,
+    MultiChoiceJudgeVote,
+    Rubric,
+    RubricDataset,
+)
 from autorubric.metrics import compute_metrics
 from autorubric.metrics.results import JudgeSelfConsistency
-from autorubric.metrics.self_consistency import self_consistency
 
 BRIEF = Criterion(name="Brief", requirement="Is brief")
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1.0}]
@@ -33,7 +40,12 @@ def choices(*indices: int) -> EnsembleCriterionReport:
     def chosen(name: str, index: int, repeats: Sequence[MultiChoiceJudgeVote] = ()) -> MultiChoiceJudgeVote:
         value = (0.0, 0.5, 1.0)[index]
         return MultiChoiceJudgeVote(
-            judge_id=name, selected_index=index, selected_label="x", value=value, reason=None, repeats=list(repeats)
+            judge_id=name,
+            selected_index=index,
+            selected_label=("No", "Partly", "Yes")[index],
+            value=value,
+            reason=None,
+            repeats=list(repeats),
         )
 
     votes = [chosen("a", indices[0], [chosen(f"a#{n}", index) for n, index in enumerate(indices, start=1)])]
@@ -41,8 +53,18 @@ def choices(*indices: int) -> EnsembleCriterionReport:
 
 
 def consistency(*items: Sequence[EnsembleCriterionReport]) -> JudgeSelfConsistency:
-    reports = [EnsembleEvaluationReport(score=1.0, report=list(entries)) for entries in items]
-    [found] = self_consistency([SimpleNamespace(item_idx=0, report=report, error=None) for report in reports])
+    # One labelled item that was judged once, so that there is agreement to measure.
+    once = JudgeVote(judge_id="a", verdict="MET", reason=None)
+    plain = EnsembleCriterionReport(criterion=BRIEF, final_verdict="MET", final_reason=None, votes=[once])
+    dataset, results = RubricDataset("Explain."), []
+    for place, given in enumerate([[plain], *items]):
+        named = [entry.criterion.model_copy(update={"name": f"{n}"}) for n, entry in enumerate(given)]
+        entries = [e.model_copy(update={"criterion": c}) for e, c in zip(given, named, strict=True)]
+        rubric = Rubric(named)
+        dataset.add_item(f"Text {place}.", "", ["MET"] if place == 0 else None, rubric=rubric)
+        report = EnsembleEvaluationReport(score=1.0, report=list(entries))
+        results.append(SimpleNamespace(item_idx=place, report=report, error=None))
+    [found] = compute_metrics(SimpleNamespace(item_results=results), dataset).self_consistency
     return found
 
 

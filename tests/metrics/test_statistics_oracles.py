@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from autorubric.metrics.correlation import correlation
+from autorubric.metrics.correlation import correlation, inversions, kendall, mae, pearson, rmse, spearman
 from autorubric.metrics.distribution import (
     earth_movers_distance,
     ks_test,
@@ -19,13 +19,8 @@ from autorubric.metrics.distribution import (
     systematic_bias,
     wasserstein_distance,
 )
-from autorubric.metrics.error_size import mae, rmse
-from autorubric.metrics.holm import holm
-from autorubric.metrics.kendall import inversions, kendall
-from autorubric.metrics.pearson import pearson
-from autorubric.metrics.spearman import spearman
+from autorubric.metrics.intervals import holm, wilson_interval
 from autorubric.metrics.statistic_results import CorrelationResult
-from autorubric.metrics.wilson import wilson_interval
 
 
 def close(expected: Any) -> Any:

@@ -13,13 +13,12 @@ from autorubric.graders.options import ShownOptions
 from autorubric.graders.reading import read_binary, read_choice
 from autorubric.graders.rubric_judge import Entries, RubricJudge
 from autorubric.llm.request import Reply
-from autorubric.prompts import package_prompts
-from autorubric.synthesis.aggregation import MergeReply, read_merge
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.full.drafting import read_pitfalls
-from autorubric.synthesis.gates import read_licences, read_rewrites
-from autorubric.synthesis.plan import Stage
-from autorubric.synthesis.stages import basic_plan
+from autorubric.synthesis.drafts import read_answer, read_pitfalls
+from autorubric.synthesis.items import read_additions, read_rubric
+from autorubric.synthesis.relevance import read_relevance
+from autorubric.synthesis.rewriting import read_rewrites
+from autorubric.synthesis.rubric_merge import MergeReply, read_merge
 from autorubric.testing import ScriptedModel
 
 LABELS = [{"label": label, "value": value} for label, value in (("None", 0), ("Some", 0.5), ("All", 1))]
@@ -91,25 +90,19 @@ def _merged(found: MergeReply) -> list[Any]:
     return [(list(one.sources), one.title, one.description) for one in found.merged]
 
 
-def _stage(name: str) -> Callable[[Reply, int], Any]:
-    stage = next(one for one in basic_plan(package_prompts()).stages if one.name == name)
-    assert isinstance(stage, Stage)
-    return lambda reply, count: stage.read(reply)
-
-
-def _list_of_criteria(name: str) -> Role:
-    return Role(_stage(name), _criterion(1), list, key="criteria", name="title")
+def _list_of_criteria(read: Callable[[Reply], Any]) -> Role:
+    return Role(lambda reply, count: read(reply), _criterion(1), list, key="criteria", name="title")
 
 
 TEXTS = ("reference", "response_a")
 """Roles that write for a reader: whatever they write after their thinking is the text."""
 
 ROLES: dict[str, Role] = {
-    "reference": _list_of_criteria("reference"),
-    "response_a": _list_of_criteria("response_a"),
-    "rubrics_a": _list_of_criteria("rubrics_a"),
-    "merged_rubrics": _list_of_criteria("merged_rubrics"),
-    "augmented_rubrics": _list_of_criteria("augmented_rubrics"),
+    "reference": _list_of_criteria(read_answer),
+    "response_a": _list_of_criteria(read_answer),
+    "rubrics_a": _list_of_criteria(read_rubric),
+    "merged_rubrics": _list_of_criteria(read_rubric),
+    "augmented_rubrics": _list_of_criteria(read_additions),
     "pitfalls": Role(lambda reply, count: read_pitfalls(reply), _criterion(-1), list, key="criteria", name="title"),
     "merge of sets": Role(
         lambda reply, count: read_merge(reply),
@@ -140,7 +133,7 @@ ROLES: dict[str, Role] = {
         "criterion_id",
     ),
     "licence": Role(
-        lambda reply, count: read_licences(_candidates(count), reply),
+        lambda reply, count: read_relevance(_candidates(count), reply),
         _licence,
         lambda entries: {one["criterion_id"]: (one["need"], one["reason"]) for one in entries},
         lambda found: {name: (one.need, one.reason) for name, one in found.items()},

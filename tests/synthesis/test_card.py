@@ -13,14 +13,16 @@ import pytest
 import yaml
 
 from autorubric.errors import InputError
-from autorubric.synthesis.bars import HEIGHT, WIDTH, bar_chart
 from autorubric.synthesis.card import (
+    HEIGHT,
+    WIDTH,
     RunFacts,
+    bar_chart,
     card_text,
     count_facts,
+    draw_plots,
     facts_of_run,
     front_matter,
-    plots_of,
     run_facts,
     write_card,
 )
@@ -162,7 +164,7 @@ def test_a_stand_in_is_named_before_anything_else_is_said() -> None:
 
 
 def test_the_plots_are_xml_and_their_bars_lie_inside() -> None:
-    plots = plots_of(count_facts(ROWS, RUN))
+    plots = draw_plots(count_facts(ROWS, RUN))
     assert list(plots) == ["criteria", "weights", "evolved_share", "quality"]
     for chart in plots.values():
         background, *bars = ElementTree.fromstring(chart).iter(f"{SVG}rect")

@@ -16,9 +16,9 @@ from autorubric.synthesis.items import (
     read_additions,
     read_items,
     read_rubric,
-    rubric_schema,
     rubrics_to_final_format,
 )
+from autorubric.synthesis.templates import load_reply_schema
 
 UNTIMED = settings(deadline=None)
 
@@ -161,8 +161,8 @@ def test_what_is_wrong_with_the_reply_itself_is_passed_on() -> None:
 
 
 def test_the_schema_is_named() -> None:
-    assert rubric_schema().name == "rubric_items"
-    assert rubric_schema().body["type"] == "object"
+    assert load_reply_schema("rubric_items").name == "rubric_items"
+    assert load_reply_schema("rubric_items").body["type"] == "object"
 
 
 def test_the_final_format_keeps_description_and_weight() -> None:

@@ -8,16 +8,19 @@ import pytest
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.llm.request import Answer, Failure, Reply, Request
-from autorubric.prompts import package_prompts
-from autorubric.synthesis.plan import Plan, Settled, Stage, letters
-from autorubric.synthesis.stages import basic_plan
+from autorubric.synthesis.drafts import read_answer
+from autorubric.synthesis.method import Shape, build_plan
+from autorubric.synthesis.stages import Outcome, Plan, Stage, letters
+from autorubric.synthesis.templates import load_synthesis_prompts
 
 
 def stage(name: str, *reads: str, step: int = 0) -> Stage:
-    def build(fields: Any) -> Settled:
-        return Settled(name, "test")
+    return Stage(name, step, reads, lambda fields, models: Outcome(name, "test"))
 
-    return Stage(name, name, step, reads, build, lambda reply: Answer(reply.text, reply), bool)
+
+def basic_plan(*, responses: int = 2, rubrics: int = 2) -> Plan:
+    grounds = dict.fromkeys(letters(rubrics), "reference")
+    return build_plan(load_synthesis_prompts(None, full=False), Shape(letters(responses), grounds, {}))
 
 
 def test_a_plan_that_reads_what_nothing_writes_is_refused() -> None:
@@ -49,7 +52,7 @@ def test_slots_are_letters() -> None:
 
 
 def test_the_basic_plan_has_the_seeds_stages_in_the_seeds_steps() -> None:
-    plan = basic_plan(package_prompts())
+    plan = basic_plan()
     assert [(s.step, s.name, s.slots[0]) for s in plan.stages] == [
         (0, "reference", "reference"),
         (1, "response_a", "response_a"),
@@ -61,10 +64,13 @@ def test_the_basic_plan_has_the_seeds_stages_in_the_seeds_steps() -> None:
     ]
 
 
-def built(name: str, fields: dict[str, Any], **plan: int) -> Request | Settled | Failure:
-    (found,) = [s for s in basic_plan(package_prompts(), **plan).stages if s.name == name]
-    assert isinstance(found, Stage)
-    return found.build({"question": "Why is the sky blue?", **fields})
+def built(name: str, fields: dict[str, Any], **plan: int) -> Request | Outcome:
+    (found,) = [s for s in basic_plan(**plan).stages if s.name == name]
+    made = found.build({"question": "Why is the sky blue?", **fields}, {})
+    if isinstance(made, Outcome):
+        return made
+    (call,) = made
+    return call.request
 
 
 ITEM = {"title": "Rayleigh scattering", "description": "Names Rayleigh scattering.", "weight": 9}
@@ -78,8 +84,8 @@ def test_stages_that_share_a_prompt_never_share_a_draw() -> None:
 
 
 def test_the_only_candidate_rubric_stands_for_the_merged_one() -> None:
-    assert built("merged_rubrics", {"rubrics_a": [ITEM]}, rubrics=1) == Settled([ITEM], "passthrough")
-    assert built("merged_rubrics", {"rubrics_a": [ITEM], "rubrics_b": []}) == Settled([ITEM], "passthrough")
+    assert built("merged_rubrics", {"rubrics_a": [ITEM]}, rubrics=1) == Outcome([ITEM], "passthrough")
+    assert built("merged_rubrics", {"rubrics_a": [ITEM], "rubrics_b": []}) == Outcome([ITEM], "passthrough")
 
 
 def test_two_candidate_rubrics_are_merged_by_a_model() -> None:
@@ -90,7 +96,7 @@ def test_two_candidate_rubrics_are_merged_by_a_model() -> None:
 
 def test_without_responses_evolution_is_skipped_and_says_so() -> None:
     made = built("augmented_rubrics", {"merged_rubrics": [ITEM], "response_a": "One.", "response_b": " "})
-    assert made == Settled([], "skipped(no responses)")
+    assert made == Outcome([], "skipped(no responses)")
 
 
 @pytest.mark.parametrize(
@@ -104,15 +110,13 @@ def test_without_responses_evolution_is_skipped_and_says_so() -> None:
 def test_a_stage_without_its_input_fails_by_the_name_of_what_is_missing(
     name: str, fields: dict[str, Any], message: str
 ) -> None:
-    assert built(name, fields) == Failure("missing_input", message)
+    assert built(name, fields) == Outcome(failure=Failure("missing_input", message))
 
 
 def test_a_cut_off_answer_is_kept_with_a_note_and_a_refusal_is_none() -> None:
-    (reference, *_) = basic_plan(package_prompts()).stages
-    assert isinstance(reference, Stage)
-    cut = reference.read(Reply("It scatt", finish_reason="length"))
+    cut = read_answer(Reply("It scatt", finish_reason="length"))
     assert isinstance(cut, Answer)
     assert cut.notes == ("the text is cut off at the token limit",)
-    refused = reference.read(Reply("", refusal="I cannot help with that."))
+    refused = read_answer(Reply("", refusal="I cannot help with that."))
     assert not isinstance(refused, Answer)
     assert (refused.kind, refused.again) == ("refusal", False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import InputError, MissingFileError
-from autorubric.synthesis.queries import QueryFile
+from autorubric.synthesis.query_file import QueryFile
 
 
 def write(path: Path, *rows: object) -> Path:

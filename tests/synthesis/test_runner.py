@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from autorubric.llm.request import Answer, Failure
-from autorubric.synthesis.plan import AnyStage, Fields, Plan, Settled, Stage
-from autorubric.synthesis.queries import Query
-from autorubric.synthesis.runner import Outcome, Row, run_plan
+from autorubric.llm.request import Failure
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stage_runner import Row, run_plan
+from autorubric.synthesis.stages import Fields, Outcome, Plan, Stage
 
 
 def stage(name: str, *reads: str) -> Stage:
-    return Stage(name, name, 0, reads, lambda f: Settled("", ""), lambda r: Answer(r.text, r), bool, empty="")
+    return Stage(name, 0, reads, lambda fields, models: [], empty="")
 
 
 PLAN = Plan((stage("a", "question"), stage("b", "question"), stage("c", "a", "b")))
@@ -32,7 +32,7 @@ class Answers:
         self.started: list[tuple[str, str]] = []
         self.open = self.most_open = 0
 
-    async def __call__(self, stage: AnyStage, record_id: str, fields: Fields) -> Outcome:
+    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
         self.started.append((record_id, stage.name))
         self.open += 1
         self.most_open = max(self.most_open, self.open)
@@ -112,7 +112,7 @@ def test_a_failure_is_written_beside_the_field_and_a_stop_leaves_no_trace() -> N
 
 
 async def test_a_stage_behind_one_that_was_stopped_counts_as_stopped_itself() -> None:
-    async def answer(stage: AnyStage, record_id: str, fields: Fields) -> Outcome:
+    async def answer(stage: Stage, record_id: str, fields: Fields) -> Outcome:
         return Outcome(failure=Failure("stopped", "interrupted")) if stage.name == "a" else Outcome("text", "test")
 
     rows: list[Row] = []

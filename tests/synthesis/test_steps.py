@@ -12,18 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from autorubric.llm.request import Failure
-from autorubric.prompts import package_prompts
-from autorubric.synthesis.export import export_final, final_row
-from autorubric.synthesis.plan import Plan
-from autorubric.synthesis.queries import Query
-from autorubric.synthesis.runner import Outcome, Row
-from autorubric.synthesis.spool import Spool
-from autorubric.synthesis.stages import basic_plan
-from autorubric.synthesis.steps import STEP_FILES, write_steps
+from autorubric.synthesis.final_files import export_final, final_row
+from autorubric.synthesis.method import Shape, build_plan
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stage_runner import Row
+from autorubric.synthesis.stages import STEP_FILES, Outcome, Plan
+from autorubric.synthesis.steps import RowStore, write_steps
+from autorubric.synthesis.templates import load_synthesis_prompts
 
 Make = Callable[..., Any]  # makes a `Bench`, see conftest
 
-PLAN = basic_plan(package_prompts())
+GROUNDS = dict.fromkeys("ab", "reference")
+PLAN = build_plan(load_synthesis_prompts(None, full=False), Shape(("a", "b"), GROUNDS, {}))
 ITEM = {"title": "Cause", "description": "Names the cause.", "weight": 7}
 
 
@@ -46,11 +46,11 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def written(directory: Path, queries: list[Query], rows: list[Row]) -> list[list[dict[str, Any]]]:
-    with Spool(directory, PLAN) as spool:
+    with RowStore(directory, PLAN) as store:
         for row in rows:
-            spool.add(row)
-        write_steps(directory, 4, iter(queries), spool)
-    return [lines(directory / name) for name in STEP_FILES]
+            store.add(row)
+        write_steps(directory, 4, iter(queries), store)
+    return [lines(directory / name) for name in STEP_FILES[:5]]
 
 
 def test_each_step_file_adds_its_fields_to_the_row_of_the_step_before(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_two_ids_with_the_same_question_are_two_rows(bench: Make) -> None:
 
 def test_the_scratch_file_is_gone_afterwards(tmp_path: Path) -> None:
     written(tmp_path, [query(0)], [finished(query(0))])
-    assert {p.name for p in tmp_path.iterdir()} == set(STEP_FILES)
+    assert {p.name for p in tmp_path.iterdir()} == set(STEP_FILES[:5])
 
 
 def test_text_with_line_breaks_stays_one_line_a_row(tmp_path: Path) -> None:

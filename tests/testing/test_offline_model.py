@@ -23,10 +23,11 @@ from autorubric.llm.request import Message, Reply, ReplySchema, Request, Usage
 from autorubric.prompts import package_prompts
 from autorubric.prompts.gating import package_gate_prompts
 from autorubric.prompts.library import load_schema
-from autorubric.synthesis.aggregation import account, merge_request, read_merge
+from autorubric.synthesis.accounting import account
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.full.drafting import read_pitfalls
-from autorubric.synthesis.gates import licence_request, read_licences
+from autorubric.synthesis.drafts import read_pitfalls
+from autorubric.synthesis.relevance import read_relevance, relevance_request
+from autorubric.synthesis.rubric_merge import merge_request, read_merge
 from autorubric.testing.offline import OfflineModel
 from autorubric.testing.offline_reading import find_constraints, find_language
 
@@ -166,8 +167,8 @@ async def test_an_unasked_form_is_told_from_an_asked_one() -> None:
         Candidate("m4", "", "The response names yeast.", 9),
         Candidate("m5", "", "The response says that the cold kitchen slows yeast.", 9),
     ]
-    reply = await OfflineModel().complete(licence_request(package_gate_prompts(), BREAD, asked))
-    found = read_licences(asked, reply).value  # type: ignore[union-attr]
+    reply = await OfflineModel().complete(relevance_request(package_gate_prompts(), BREAD, asked))
+    found = read_relevance(asked, reply).value  # type: ignore[union-attr]
     assert {one: (said.surface, said.surface_asked, said.need) for one, said in found.items()} == {
         "m1": ("count", True, "implicit"),
         "m2": ("count", False, "implicit"),

@@ -1,4 +1,4 @@
-"""What `autorubric agree` prints: a table, sentences that the intervals support, and notes."""
+"""The tables of `autorubric agree`, with sentences that the intervals support, and notes."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from autorubric.core.counted import counted
-from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.markdown import markdown_text
 from autorubric.files.spreadsheet import defused
-from autorubric.metrics.compare import compare_judges, verdict_on
-from autorubric.metrics.compute import compute_metrics
-from autorubric.metrics.criterion_results import CriterionMetricsUnion
+from autorubric.metrics.compare import JudgeComparison, verdict_on
+from autorubric.metrics.registry import statistics
 from autorubric.metrics.results import MetricsResult, TagMetrics
-from autorubric.metrics.statistic_results import ConfidenceInterval
+from autorubric.metrics.rubric_analysis import RubricAnalysis
+from autorubric.metrics.statistic_results import ConfidenceInterval, MeasuredModel
 from autorubric.metrics.summary import consistency_lines, shown, worst_first
-from autorubric.metrics.worth import rubric_worth
 
 _TRUST = 0.61
 _DISTRUST = 0.41
+_WITH_INTERVALS = ("kappa", "accuracy")
 
 
 class Ranged(NamedTuple):
-    """A figure with its interval, as a cell of a table; None for what is undefined.
+    """A metric with its interval, as a cell of a table; None for what is undefined.
 
     Attributes:
-        value: the figure.
+        value: the metric.
         low: the lower end of its interval.
         high: the upper end.
 
@@ -45,7 +44,7 @@ class Ranged(NamedTuple):
 
     @classmethod
     def of(cls, value: float | None, interval: ConfidenceInterval | None) -> Ranged:
-        """A figure and its interval, if it has one."""
+        """A metric and its interval, if it has one."""
         return cls(value) if interval is None else cls(value, interval.lower, interval.upper)
 
     def __str__(self) -> str:
@@ -59,7 +58,7 @@ class Shown:
 
     Attributes:
         rows: one mapping a row, all with the same keys. People see three places of a number; CSV has all of them,
-            and of a figure with an interval three columns.
+            and three columns of a metric with an interval.
         whole: everything, for JSON.
         above: lines before the table.
         below: lines after it.
@@ -125,36 +124,28 @@ def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def intervals(confidence: float) -> str:
+def interval_name(confidence: float) -> str:
     """What the intervals of a table are called.
 
     Example:
-        >>> intervals(0.95), intervals(0.975)
-        ('95% intervals', '97.5% intervals')
+        >>> interval_name(0.95), interval_name(0.975)
+        ('95% confidence intervals', '97.5% confidence intervals')
     """
-    return f"{confidence * 100.0:.10g}% intervals"
+    return f"{confidence * 100.0:.10g}% confidence intervals"
 
 
-def agreement(run: Any, dataset: RubricDataset, by: str, replicates: int, options: Mapping[str, Any]) -> Shown:
-    """The agreement of a run with its labels.
-
-    Raises:
-        InputError: fewer than two items have a label and a verdict; or see `compute_metrics`.
-    """
-    found = compute_metrics(run, dataset, bootstrap=True, n_bootstrap=replicates, per_judge=by == "judge", **options)
-    if found.n_items < 2:
-        raise InputError(
-            f"only {found.n_items} item has both labels and verdicts; agreement needs two or more, and intervals "
-            "that say something need 30 or more"
-        )
+def show_agreement(found: MetricsResult, by: str) -> Shown:
+    """The table of the criteria, judges or tags, with the metrics of the whole run above."""
     rows = {"criterion": _criterion_rows, "judge": _judge_rows, "tag": _tag_rows}[by](found)
-    kappa = found.bootstrap.kappa_ci if found.bootstrap else None
-    interval = None if kappa is None else ConfidenceInterval(lower=kappa[0], upper=kappa[1])
+    drawn = found.bootstrap
+    confidence = drawn.confidence_level if drawn else 0.95
+    ends = drawn and drawn.kappa_ci
+    kappa = None if not ends else ConfidenceInterval(lower=ends[0], upper=ends[1])
     above = [
         f"{found.n_items} labelled items, {found.n_samples} pairs of label and verdict; "
-        f"{intervals(options['confidence_level'])} by resampling items",
-        f"accuracy {shown(found.criterion_accuracy, found.accuracy_ci)} (always the commonest label: "
-        f"{shown(found.base_rate)}), mean kappa {shown(found.mean_kappa, interval)}, "
+        f"{interval_name(confidence)} from resampling items",
+        f"accuracy {shown(found.criterion_accuracy, found.accuracy_ci)} (majority-class baseline "
+        f"{shown(found.majority_baseline)}), mean kappa {shown(found.mean_kappa, kappa)}, "
         f"Gwet's AC1 {shown(found.criterion_gwet)}",
         f"score error (MAE) {shown(found.score_mae)}, bias {shown(found.bias.mean_bias, found.bias.ci)} over "
         f"{counted(found.n_scores, 'item')}",
@@ -184,35 +175,38 @@ def sentences(found: MetricsResult) -> Iterator[str]:
         yield f"Scores are too low, by {-bias.ci.upper:.3f} or more on average."
 
 
+def _statistics(part: MeasuredModel) -> dict[str, Any]:
+    """A cell for each statistic that has a column, those of installed packages included."""
+    return {
+        one.title: Ranged.of(part.value(one.name), part.interval(one.name))
+        if one.name in _WITH_INTERVALS
+        else part.value(one.name)
+        for one in statistics()
+        if one.title
+    }
+
+
 def _criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:
     if found.pooled_by_scale is not None:
         return [
             {
                 "criteria": scale.scale_type,
                 "n": scale.n_points,
-                "accuracy": Ranged.of(scale.exact_accuracy, scale.accuracy_ci),
-                "commonest label": scale.base_rate,
-                "kappa": Ranged.of(scale.kappa, scale.kappa_ci),
-                "AC1": scale.gwet,
+                **_statistics(scale),
                 "abstained": scale.n_abstain,
             }
             for scale in found.pooled_by_scale
         ]
-    return [_criterion_row(figures) for figures in worst_first(found)]
-
-
-def _criterion_row(figures: CriterionMetricsUnion) -> dict[str, Any]:
-    coverage = figures.coverage_stats
-    return {
-        "criterion": figures.name,
-        "n": figures.n_samples,
-        "kappa": Ranged.of(figures.kappa, figures.kappa_ci),
-        "AC": figures.gwet,
-        "accuracy": Ranged.of(figures.accuracy, figures.accuracy_ci),
-        "commonest label": figures.base_rate,
-        "coverage": coverage.coverage if coverage else None,
-        "weight": f"{figures.weight:g}",
-    }
+    return [
+        {
+            "criterion": criterion.name,
+            "n": criterion.n_samples,
+            **_statistics(criterion),
+            "coverage": criterion.coverage_stats.coverage if criterion.coverage_stats else None,
+            "weight": f"{criterion.weight:g}",
+        }
+        for criterion in worst_first(found)
+    ]
 
 
 def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
@@ -224,11 +218,8 @@ def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
         {
             "judge": judge.judge_id,
             "n": judge.n_pairs,
-            "accuracy": Ranged.of(judge.criterion_accuracy, judge.accuracy_ci),
-            "commonest label": judge.base_rate,
             "mean kappa": Ranged.of(judge.mean_kappa, judge.kappa_ci),
-            "kappa": Ranged.of(judge.micro_kappa, judge.micro_kappa_ci),
-            "AC1": judge.gwet,
+            **_statistics(judge),
             "score bias": Ranged.of(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
             "panel without it": change.get(judge.judge_id),
             "asked": judge.coverage,
@@ -246,9 +237,7 @@ def _tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
             "criteria": tag.n_criteria,
             "n": tag.n_samples,
             "mean kappa": Ranged.of(tag.mean_kappa, tag.mean_kappa_ci),
-            "kappa": Ranged.of(tag.micro_kappa, tag.micro_kappa_ci),
-            "accuracy": Ranged.of(tag.accuracy, tag.accuracy_ci),
-            "commonest label": tag.base_rate,
+            **_statistics(tag),
         }
         for tag in sorted(found.per_tag, key=_least_kappa)
     ]
@@ -260,55 +249,59 @@ def _least_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
     return kappa is None, kappa or 0.0, tag.accuracy or 0.0
 
 
-def comparison(run: Any, other: Any, dataset: RubricDataset, replicates: int, options: Mapping[str, Any]) -> Shown:
+def show_comparison(found: JudgeComparison) -> Shown:
     """Two runs against the same labels; the first is a."""
-    found = compare_judges(run, other, dataset, n_replicates=replicates, **options)
-    figures = [found.accuracy, found.mean_kappa, found.score_error, found.score_bias, *found.per_criterion]
-    names = ("accuracy", "mean kappa", "score error", "score bias")
+    whole = [found.accuracy, found.mean_kappa, found.score_error, found.score_bias]
+    names = [
+        "accuracy",
+        "mean kappa",
+        "score error",
+        "score bias",
+        *(f"kappa of {c.name}" for c in found.per_criterion),
+    ]
     rows = [
         {
-            "figure": names[place] if place < len(names) else f"kappa of {figure.name}",
-            "n": figure.n,
-            "a": figure.a,
-            "b": figure.b,
-            "a − b": Ranged.of(figure.difference, figure.ci),
-            "p": figure.p_value,
-            "p (Holm)": figure.p_holm,
+            "metric": name,
+            "n": one.n,
+            "a": one.a,
+            "b": one.b,
+            "a − b": Ranged.of(one.difference, one.ci),
+            "p": one.p_value,
+            "p (Holm)": one.p_holm,
         }
-        for place, figure in enumerate(figures)
+        for name, one in zip(names, [*whole, *found.per_criterion], strict=True)
     ]
     head, *_ = found.summary().splitlines()
     notes = [f"note: {warning}" for warning in found.warnings]
     return Shown(rows, found.model_dump(mode="json"), [head, ""], ["", verdict_on(found.accuracy), *notes])
 
 
-def worth(run: Any, dataset: RubricDataset, rollouts: int, confidence: float) -> Shown:
-    """What each criterion of a run is worth, worst first, and what the rubric is worth for training."""
-    found = rubric_worth(run, dataset, rollouts=rollouts, confidence=confidence)
+def show_analysis(found: RubricAnalysis, rollouts: int) -> Shown:
+    """How each criterion performs, worst first, and the signal of the rubric for training."""
     rows = [
         {
             "criterion": each.name,
             "n": each.n,
-            "what to do": each.advice,
+            "advice": each.advice,
             "pass rate": each.pass_rate.value,
             "discrimination": each.discrimination.value,
             "slope": each.slope,
             "difficulty": each.difficulty,
             "share of score": each.score_share,
-            "judges differ": each.disagreement,
-            "most like": each.partner,
+            "disagreement": each.disagreement,
+            "most similar": each.partner,
             "correlation": Ranged(each.redundancy.value, *(each.redundancy.interval or ())[:2]),
             "why": each.reason,
         }
         for each in found.criteria
     ]
-    amount = "criterion amounts" if len(rows) == 1 else "criteria amount"
+    noun = "criterion" if len(rows) == 1 else "criteria"
     effective = "–" if found.effective is None else f"{found.effective:.1f}"
     return Shown(
         rows,
         {**asdict(found), "group": found.group._asdict()},
         [
-            f"{len(rows)} {amount} to {effective} independent ones",
+            f"{len(rows)} {noun}, equivalent to {effective} independent ones",
             f"groups of {rollouts} submissions of one prompt: expected variance of the score "
             f"{shown(found.group.expected)}, all scores equal in {shown(found.group.silent)} of the groups",
             "",

@@ -20,6 +20,10 @@ S = TypeVar("S", bound=Settings)
 
 _GROUPS = (
     "Input",
+    "Models",
+    "Full profile",
+    "Mode",
+    "Statistics",
     "Selection",
     "Sampling",
     "Judges",
@@ -41,8 +45,11 @@ _CONFIG = Annotated[
         rich_help_panel="Options",
     ),
 ]  # fmt: skip
-_ONCE = ("--start-over",)
+_ONCE = ("--start-over", "--export-only")
 """Flags that a resumed run leaves out."""
+
+_ONCE_WITH_VALUE = ("--refresh",)
+"""Likewise, with their values."""
 
 
 def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Callable[..., int]]:
@@ -64,7 +71,9 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
                 return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
 
             if "again" in model.model_fields:
-                held["again"] = command_again(context.obj or sys.argv[1:], without=_ONCE)
+                held["again"] = command_again(
+                    context.obj or sys.argv[1:], without=_ONCE, without_values=_ONCE_WITH_VALUE
+                )
             return carry_out(model.checked({**held, **typed}, named))
 
         flags = {name: flag.name for name, flag in model.flags().items()}
@@ -108,7 +117,6 @@ def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
     }
     if flag.argument:
         made = typer.Argument(**{**options, "metavar": flag.name})
-        default = ... if field.is_required() else default
     else:
         names = [f"{flag.name}/--no-{flag.name[2:]}" if kind is bool and field.default else flag.name]
         made = typer.Option(*names, *filter(None, [flag.short]), **options)

@@ -12,8 +12,8 @@ from autorubric.core.counted import counted
 from autorubric.llm.failure_groups import FailureGroups
 
 if TYPE_CHECKING:
+    from autorubric.llm.call_estimate import ModelEstimate
     from autorubric.llm.records.accounts import Totals
-    from autorubric.runs.estimate import ModelEstimate
     from autorubric.runs.summary import EvaluationSummary
 
 _MOST_SHOWN = 5

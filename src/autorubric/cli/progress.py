@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
@@ -24,26 +21,6 @@ class Display(Protocol):
 
     def show(self, state: RunState, elapsed: float) -> None: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
-
-
-@asynccontextmanager
-async def shown(state: Callable[[], RunState], out: TextIO | None = None) -> AsyncIterator[None]:
-    """Show a run's state on `out` (stderr by default) until the block ends."""
-    display = display_for(out or sys.stderr)
-    started = time.monotonic()
-
-    async def repeat() -> None:
-        while True:
-            display.show(state(), time.monotonic() - started)
-            await asyncio.sleep(display.interval)
-
-    showing = asyncio.create_task(repeat())
-    try:
-        yield
-    finally:
-        showing.cancel()
-        display.show(state(), time.monotonic() - started)
-        display.close()
 
 
 class RunDisplay:

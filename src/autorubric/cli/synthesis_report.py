@@ -13,14 +13,14 @@ from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.grading_report import print_failures
 from autorubric.cli.printable import escaped, raw
 from autorubric.cli.progress import dollars, lasting, short
-from autorubric.synthesis.example import EVOLVED, MERGED
-from autorubric.synthesis.full.tally import OUTCOMES, GateTally
-from autorubric.synthesis.summary import UNFINISHED_FILE, Summary
+from autorubric.synthesis import evolution, rubric_merge
+from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary
 
 if TYPE_CHECKING:
+    from autorubric.llm.call_estimate import ModelEstimate
     from autorubric.llm.records.accounts import Totals
-    from autorubric.synthesis.estimate import Needed, SlotEstimate
-    from autorubric.synthesis.export import Exported
+    from autorubric.synthesis.final_files import Exported
+    from autorubric.synthesis.plan_estimate import Estimate, NeededCalls
 
 
 def print_summary(summary: Summary, out: Path) -> None:
@@ -28,8 +28,8 @@ def print_summary(summary: Summary, out: Path) -> None:
     print(f"\n{summary.finished} of {summary.rows} queries finished in {lasting(summary.seconds)}")
     if summary.exported:
         _print_exported(summary.exported, out)
-    if summary.gates and summary.gates.kept:
-        _print_gates(summary.gates)
+    for line in (line for tally in summary.tallies.values() for line in tally.lines()):
+        print(f"  {line}")
     for line in (*_spending(summary.totals), *cost_notes(summary.totals)):
         print(f"  {line}")
     _print_counts("taken from what was there", summary.reused)
@@ -61,23 +61,6 @@ def _replaced(summary: Summary) -> Iterable[tuple[str, int]]:
     yield "to themselves under another id or line:", summary.replaced.moved
 
 
-def _print_gates(gates: GateTally) -> None:
-    """What each gate decided, and what evolution holds of the points."""
-    names = ("kept", "rewritten", "rejected", "undecided")
-    width = max(len(gate) for gate, _ in gates.by_gate()) if gates.outcomes else 0
-    left_out = f", {gates.left_out} pitfalls kept out of the files" if gates.left_out else ""
-    print(f"  gates: {gates.kept} criteria kept, {gates.rejected} rejected{left_out}")
-    if gates.outcomes:
-        print("    " + " " * width + "".join(f"{name:>11}" for name in names))
-    for gate, counts in gates.by_gate():
-        print(f"    {gate:<{width}}" + "".join(f"{counts[outcome]:>11,}" for outcome in OUTCOMES))
-    share = gates.evolved_share
-    print(f"  evolved criteria hold {share:.1%} of the points" if share is not None else "  no criterion has points")
-    known = [f"{name} {mean:.2f}" for name, mean in gates.means.items() if mean is not None]
-    lost = [name for name, mean in gates.means.items() if mean is None]
-    print(f"  quality: {', '.join(known)}" + (f"; without evidence: {', '.join(lost)}" if lost else ""))
-
-
 def print_rubrics(out: Path, count: int) -> None:
     """Print the first finished rubrics as a person reads them."""
     path = out / "final.jsonl"
@@ -105,39 +88,31 @@ def _print_counts(what: str, counts: dict[str, int]) -> None:
         print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
 
 
-def print_estimates(rows: Sequence[SlotEstimate], queries: int) -> None:
+def print_estimate(estimate: Estimate) -> None:
     """Print calls, tokens and cost of a run that was not started."""
     from rich.console import Console
     from rich.table import Table
 
+    queries = estimate.queries
     title = f"{queries} {'query' if queries == 1 else 'queries'}; nothing has been asked"
     table = Table(title=title, title_justify="left", padding=0)
     for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
         left = name in {"role", "model"}
         # In eighty columns every role and figure is whole; a long name of a model is folded.
         table.add_column(name, justify="left" if left else "right", no_wrap=name == "role", overflow="fold")
-    for row in rows:
-        most = "unbounded" if row.ceiling_tokens is None else short(row.ceiling_tokens)
-        table.add_row(
-            row.slot,
-            escaped(row.model),
-            f"{row.calls:,}",
-            short(row.usage.prompt_tokens),
-            short(row.usage.completion_tokens),
-            dollars(row.cost),
-            most,
-            dollars(row.ceiling_cost),
-        )
+    for slot, row in estimate.slots.items():
+        table.add_row(slot, escaped(row.model.name), *_figures([row]))
     table.add_section()
-    table.add_row("total", "", *_sums(rows))
+    table.add_row("total", "", *_figures(list(estimate.slots.values())))
     Console(file=raw(sys.stdout), markup=False).print(table)
     print(
         "Calls are exact if no reply has to be asked again. Tokens are estimated from the first rows, at 4 characters"
         " a token and usual reply lengths; at most takes a byte for a token and replies at their first limit."
     )
+    _print_calls(estimate.per_query, estimate.needed, estimate.judging)
 
 
-def print_calls(each: Needed, needed: Needed, judging: str) -> None:
+def _print_calls(each: NeededCalls, needed: NeededCalls, judging: str) -> None:
     """Print the calls of one query, and what conditions can add to the run."""
     more = each.by_condition()
     calls = each.fixed.total()
@@ -147,23 +122,26 @@ def print_calls(each: Needed, needed: Needed, judging: str) -> None:
     if more:
         print(f"so at most {sum(needed.by_condition().values()):,} calls more than above in this run.")
     if judging == "criterion":
+        merged, evolved = rubric_merge.EXAMPLE_CRITERIA, evolution.EXAMPLE_CRITERIA
         print(
-            f"Judges are asked once a criterion: {MERGED} merged and {EVOLVED} evolved criteria a query are assumed."
+            f"Judges are asked once a criterion: {merged} merged and {evolved} evolved criteria a query are assumed."
         )
 
 
-def _sums(rows: Sequence[SlotEstimate]) -> list[str]:
-    def money(costs: list[float | None]) -> str:
-        known = [cost for cost in costs if cost is not None]
-        return dollars(sum(known) if len(known) == len(costs) else None)
-
-    ceilings = [row.ceiling_tokens for row in rows]
-    known = [most for most in ceilings if most is not None]
+def _figures(rows: Sequence[ModelEstimate]) -> list[str]:
+    """Calls, tokens and cost of some slots together; unknown where one of them is."""
+    most = [row.most for row in rows if row.most is not None]
+    bounded = len(most) == len(rows)
     return [
         f"{sum(row.calls for row in rows):,}",
         short(sum(row.usage.prompt_tokens for row in rows)),
         short(sum(row.usage.completion_tokens for row in rows)),
-        money([row.cost for row in rows]),
-        short(sum(known)) if len(known) == len(ceilings) else "unbounded",
-        money([row.ceiling_cost for row in rows]),
+        _money([row.cost for row in rows]),
+        short(sum(usage.total_tokens for usage in most)) if bounded else "unbounded",
+        _money([None if row.most is None else row.model.cost(row.most) for row in rows]),
     ]
+
+
+def _money(costs: Sequence[float | None]) -> str:
+    known = [cost for cost in costs if cost is not None]
+    return dollars(sum(known) if len(known) == len(costs) else None)

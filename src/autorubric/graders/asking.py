@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
@@ -15,12 +15,11 @@ from autorubric.graders.evidence import Unsupported
 from autorubric.graders.few_shot import FewShot
 from autorubric.graders.options import ShownOptions, as_judged, shown_order
 from autorubric.graders.reading import Said, mistake_of, usage_of
+from autorubric.llm.asking import ask_again
 from autorubric.llm.request import Failure, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Turn
-
-_MOST_QUOTED = 8000  # characters of an unusable reply that are shown to its model again
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +130,7 @@ def failed(judge_id: str, weight: float, failure: Failure) -> Judgment:
 
 
 def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Unreadable) -> Request:
-    """What is asked after a reply that cannot be used: it is shown, with what is wrong with it.
-
-    A reply that was cut off or empty has nothing to learn from; there the same question is asked once more.
+    """The request after an unusable reply: the reply, and what is wrong with it.
 
     Example:
         >>> asked = Request((Message("user", "Is it met?"),), role="judge")
@@ -141,12 +138,9 @@ def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Un
         >>> [m.role for m in follow_up(package_judge_prompts(), asked, Reply("Yes."), problem).messages]
         ['user', 'assistant', 'user']
     """
-    if problem.kind != "unreadable":
-        return request
     unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
     turns = prompts.reask.render(problem=problem.message, unfound=unfound)
-    said = Message("assistant", reply.text[:_MOST_QUOTED])
-    return replace(request, messages=(*request.messages, said, *messages_of(turns)))
+    return ask_again(request, reply, problem, messages_of(turns))
 
 
 def messages_of(turns: Sequence[Turn]) -> tuple[Message, ...]:

@@ -14,6 +14,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.desks import Limits
 from autorubric.jobs.grading_inputs import check_weighed
 from autorubric.jobs.running import GradingSettings
+from autorubric.llm.call_estimate import ModelEstimate
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import FailureGroups
@@ -22,7 +23,7 @@ from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
-from autorubric.runs.estimate import REPLY_TOKENS, ModelEstimate, estimate
+from autorubric.runs.estimate import REPLY_TOKENS, estimate
 from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.plan import ExperimentPlan, coming_generation

@@ -37,6 +37,6 @@ def status(run: RunDirectory, settings: StatusSettings) -> RunStatus:
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run holds no run: it has neither manifest.json nor a ledger
     """
-    from autorubric.synthesis.standing import synthesis_standing
+    from autorubric.synthesis.run_summary import find_progress
 
-    return run_status(Path(run), {"evaluation": grading_standing, "synthesis": synthesis_standing})
+    return run_status(Path(run), {"evaluation": grading_standing, "synthesis": find_progress})

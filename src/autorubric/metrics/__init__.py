@@ -1,9 +1,9 @@
-"""From reports and ground truth to how far a judge can be trusted, and what that does to the score."""
+"""Judge-human agreement: how far a judge can be trusted, and what that does to its scores."""
 
 from __future__ import annotations
 
 from autorubric.metrics.abstentions import CannotAssessMode, NAMode, filter_cannot_assess, filter_na_multi_choice
-from autorubric.metrics.column import CriterionType, classify_criteria, classify_criterion
+from autorubric.metrics.columns import CriterionType, classify_criteria, classify_criterion
 from autorubric.metrics.compare import Difference, JudgeComparison, compare_judges
 from autorubric.metrics.compute import compute_metrics
 from autorubric.metrics.corrected import CorrectedScores, corrected_scores
@@ -27,7 +27,9 @@ from autorubric.metrics.distribution import (
     wasserstein_distance,
 )
 from autorubric.metrics.label_choice import CellLabel, LabelRequest, label_next, sampled_score
+from autorubric.metrics.registry import Part, Statistic
 from autorubric.metrics.results import BootstrapResults, JudgeMetrics, MetricsResult, PooledScaleMetrics
+from autorubric.metrics.rubric_analysis import CriterionAnalysis, RubricAnalysis, analyze_rubric
 from autorubric.metrics.statistic_results import (
     BiasResult,
     BootstrapResult,
@@ -46,7 +48,6 @@ from autorubric.metrics.verdicts import (
     verdict_to_binary,
     verdict_to_string,
 )
-from autorubric.metrics.worth import CriterionWorth, RubricWorth, criteria_worth, rubric_worth
 
 __all__ = [
     "BiasResult",
@@ -61,10 +62,10 @@ __all__ = [
     "CorrectedScores",
     "CorrelationResult",
     "CoverageStats",
+    "CriterionAnalysis",
     "CriterionMetrics",
     "CriterionMetricsUnion",
     "CriterionType",
-    "CriterionWorth",
     "Difference",
     "DistributionResult",
     "EMDResult",
@@ -78,14 +79,16 @@ __all__ = [
     "NominalCriterionMetrics",
     "OptionMetrics",
     "OrdinalCriterionMetrics",
+    "Part",
     "PooledScaleMetrics",
-    "RubricWorth",
+    "RubricAnalysis",
+    "Statistic",
+    "analyze_rubric",
     "classify_criteria",
     "classify_criterion",
     "compare_judges",
     "compute_metrics",
     "corrected_scores",
-    "criteria_worth",
     "earth_movers_distance",
     "extract_all_verdicts_from_report",
     "extract_verdicts_from_report",
@@ -96,7 +99,6 @@ __all__ = [
     "ks_test",
     "label_next",
     "resolve_ground_truth",
-    "rubric_worth",
     "sampled_score",
     "score_distribution",
     "systematic_bias",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autorubric.metrics.abstentions import CannotAssessMode, NAMode
-from autorubric.metrics.column import CriterionType
+from autorubric.metrics.columns import CriterionType
 from autorubric.metrics.criterion_results import (
     BinaryCriterionMetrics,
     CannotAssessStats,

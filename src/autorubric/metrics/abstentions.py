@@ -12,9 +12,8 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Ints, defined
-from autorubric.metrics.cohen_kappa import kappas
-from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED, Column
-from autorubric.metrics.confusion import confusion_counts
+from autorubric.metrics.columns import ABSENT, ABSTAINED, FAILED, Column
+from autorubric.metrics.confusion import confusion_counts, kappas
 from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStats, NAStats
 from autorubric.metrics.statistic_results import kappa_word
 from autorubric.metrics.table import Points, Table

@@ -14,20 +14,27 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode, settled
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
-from autorubric.metrics.bootstrap import Bootstrap, Statistic, bootstrap_intervals
-from autorubric.metrics.common_rule import with_one_rule
-from autorubric.metrics.holm import holm
-from autorubric.metrics.joining import GradedItems
+from autorubric.metrics.bootstrap import (
+    SUMMED,
+    Bootstrap,
+    Layout,
+    Statistic,
+    bootstrap_intervals,
+    contributions,
+    summed_statistics,
+)
+from autorubric.metrics.columns import signature
+from autorubric.metrics.compute import as_pooled
+from autorubric.metrics.intervals import holm
 from autorubric.metrics.labelled_run import LabelledRun, labelled_run
-from autorubric.metrics.pooled import as_pooled
-from autorubric.metrics.statistic_results import ConfidenceInterval, Figures
-from autorubric.metrics.sums import FIGURES, Layout, contributions, figures
-from autorubric.metrics.table import Points, Table, signature
+from autorubric.metrics.scores import ScoreRule, describe_rule, recorded_rule, score_pairs
+from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
+from autorubric.metrics.table import GradedRun, Points
 
 _ROUNDING = 1e-12
 
 
-class Difference(Figures):
+class Difference(MetricModel):
     """A figure of two judges on the same items. Undefined is None.
 
     Attributes:
@@ -52,7 +59,7 @@ class Difference(Figures):
     n: int = 0
 
 
-class JudgeComparison(Displayed, Figures):
+class JudgeComparison(Displayed, MetricModel):
     """Two judges against the same labels.
 
     Attributes:
@@ -90,8 +97,8 @@ class JudgeComparison(Displayed, Figures):
 
 
 def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
-    a: GradedItems,
-    b: GradedItems,
+    a: GradedRun,
+    b: GradedRun,
     dataset: RubricDataset,
     *,
     n_replicates: int = 1000,
@@ -120,17 +127,17 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     """
     drawing = Bootstrap(n_replicates, confidence_level, seed, named="n_replicates")
     modes = Modes(cannot_assess, na_mode)
-    first, second, two_rules = with_one_rule(_of_run("a", a, dataset, modes), _of_run("b", b, dataset, modes))
+    first, second, two_rules = _with_one_rule(_of_run("a", a, dataset, modes), _of_run("b", b, dataset, modes))
     left_out = _left_out(first, second)
     first, second = _in_common(first, second)
     made = _differences(first, second, drawing)
-    named = {found.name: found for found in made[: len(FIGURES)]}
-    adjusted = holm([found.p_value for found in made[len(FIGURES) :]])
-    each = [found.model_copy(update={"p_holm": p}) for found, p in zip(made[len(FIGURES) :], adjusted, strict=True)]
+    named = {found.name: found for found in made[: len(SUMMED)]}
+    adjusted = holm([found.p_value for found in made[len(SUMMED) :]])
+    each = [found.model_copy(update={"p_holm": p}) for found, p in zip(made[len(SUMMED) :], adjusted, strict=True)]
     return JudgeComparison(
         accuracy=named["accuracy"],
         mean_kappa=named["mean_kappa"],
-        micro_kappa=named["micro_kappa"],
+        micro_kappa=named["kappa"],
         score_error=named["mae"],
         score_bias=named["bias"],
         per_criterion=each,
@@ -144,24 +151,55 @@ def _named(name: str, run: LabelledRun) -> Iterator[str]:
     return (f"run {name}: {warning}" for warning in (*run.warnings, *run.scores.warnings))
 
 
-def _of_run(name: str, run: GradedItems, dataset: RubricDataset, modes: Modes) -> LabelledRun:
+def _of_run(name: str, run: GradedRun, dataset: RubricDataset, modes: Modes) -> LabelledRun:
     try:
         return labelled_run(run, dataset, modes)
     except InputError as error:
         raise InputError(f"run {name}: {problem}" for problem in error.problems) from None
 
 
+def _with_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:
+    """The runs with scores by one rule; without scores, and with a sentence that says why, where there is none.
+
+    A run that did not record its rule takes that of the other where its scores follow from that one too.
+    """
+    names = describe_rule(a.scores.rule), describe_rule(b.scores.rule)
+    if names[0] == names[1]:
+        return a, b, None
+    if (other := _scored_by(a, b.scores.rule)) is not None:
+        return other, b, None
+    if (other := _scored_by(b, a.scores.rule)) is not None:
+        return a, other, None
+    why = f"scores are not compared, as they are made by different rules: a by {names[0]}; b by {names[1]}"
+    return _without_scores(a), _without_scores(b), why
+
+
+def _scored_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
+    """The run scored by another rule; None where it recorded its own, or its scores do not follow from that one."""
+    if recorded_rule(run.table.settings) is not None:
+        return None
+    stated = {"normalize": rule.normalize, "cannot_assess": rule.cannot_assess.model_dump()}
+    table = replace(run.table, settings=stated)
+    scores = score_pairs(table, table.scores, table.points.judged, table.means)
+    return None if scores.warnings else replace(run, scores=scores)
+
+
+def _without_scores(run: LabelledRun) -> LabelledRun:
+    scores = run.scores
+    return replace(run, scores=scores._replace(rows=scores.rows[:0], judged=scores.judged[:0], true=scores.true[:0]))
+
+
 def _differences(first: LabelledRun, second: LabelledRun, drawing: Bootstrap) -> list[Difference]:
-    """The difference of each of `FIGURES`, then that of each criterion's κ."""
+    """The difference of each of `SUMMED`, then that of each criterion's κ."""
     layout = Layout.of(first.table, first.modes)
     sums = [contributions(found.table, found.points, found.scores, layout) for found in (first, second)]
     width = sums[0].shape[1]
     totals = [total.sum(axis=0) for total in sums]
     # Fixed before anything is drawn: replicates in which another κ is defined would be about other criteria.
-    counted = ~np.isnan(sum(figures(total, layout)[len(FIGURES) :] for total in totals)) & (not first.pooled)
+    counted = ~np.isnan(sum(summed_statistics(total, layout)[len(SUMMED) :] for total in totals)) & (not first.pooled)
 
     def both(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-        return _alike(figures(a, layout), figures(b, layout), counted)
+        return _alike(summed_statistics(a, layout), summed_statistics(b, layout), counted)
 
     def difference(total: Floats) -> Floats:
         a, b = both(total[..., :width], total[..., width:])
@@ -184,13 +222,13 @@ def _differences(first: LabelledRun, second: LabelledRun, drawing: Bootstrap) ->
             p_value=p_values[place],
             n=counts[place],
         )
-        for place, name in enumerate([*FIGURES, *criteria])
+        for place, name in enumerate([*SUMMED, *criteria])
     ]
 
 
 def _alike(a: Floats, b: Floats, counted: Flags) -> tuple[Floats, Floats]:
     """The figures of both judges with the mean κ over the same criteria: of those that count, the defined ones."""
-    each, mean = slice(len(FIGURES), None), FIGURES.index("mean_kappa")
+    each, mean = slice(len(SUMMED), None), SUMMED.index("mean_kappa")
     shared = ~np.isnan(a[..., each] + b[..., each]) & counted
     for found in (a, b):
         found[..., mean] = ratio(np.where(shared, found[..., each], 0.0).sum(axis=-1), shared.sum(axis=-1))
@@ -211,7 +249,7 @@ def _exchanged(a: Floats, b: Floats, difference: Statistic, drawing: Bootstrap) 
     seen = difference(totals)
     as_much = np.ones(len(seen))
     known = np.ones(len(seen))
-    block = max(1, 4_000_000 // len(a))
+    block = max(1, 500_000 // len(a))
     for start in range(0, drawing.replicates, block):
         size = min(block, drawing.replicates - start)
         differences = difference(totals + rng.integers(0, 2, (size, len(a))).astype(float) @ gap)
@@ -275,7 +313,7 @@ def _on(found: LabelledRun, items: Ints) -> LabelledRun:
     place[kept] = np.searchsorted(items, found.table.items[kept])
     points = found.points.where(place[found.points.row] >= 0)
     points = Points(place[points.row], points.column, points.truth, points.judged, points.votes)
-    table = Table(found.table.columns, points, items, np.full(len(items), np.nan))
+    table = replace(found.table, points=points, items=items)
     scored = place[found.scores.rows] >= 0
     scores = found.scores._replace(
         rows=place[found.scores.rows][scored], judged=found.scores.judged[scored], true=found.scores.true[scored]

@@ -1,49 +1,38 @@
-"""From a run's reports and the labels of its items to how far they agree."""
+"""From a graded run and the labels of its items to judge-human agreement."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
-from autorubric.metrics.abstentions import (
-    CannotAssessMode,
-    Modes,
-    NAMode,
-    cannot_assess_stats,
-    coverage_of,
-    na_stats,
+from autorubric.metrics.abstentions import CannotAssessMode, Modes, NAMode, cannot_assess_stats, coverage_of, na_stats
+from autorubric.metrics.arrays import Flags, defined
+from autorubric.metrics.bootstrap import (
+    SUMMED,
+    Bootstrap,
+    Layout,
+    bootstrap_intervals,
+    contributions,
+    summed_statistics,
 )
-from autorubric.metrics.arrays import defined
-from autorubric.metrics.balanced_accuracy import balanced_accuracy
-from autorubric.metrics.base_rate import base_rate
-from autorubric.metrics.bootstrap import Bootstrap, bootstrap_intervals
-from autorubric.metrics.cohen_kappa import kappas
-from autorubric.metrics.column import FAILED
-from autorubric.metrics.common_rule import rule_text
-from autorubric.metrics.confusion import confusion_counts
-from autorubric.metrics.criterion_agreement import criterion_agreement
+from autorubric.metrics.columns import FAILED, Column
 from autorubric.metrics.criterion_results import CriterionMetricsUnion
-from autorubric.metrics.gwet import gwets
-from autorubric.metrics.interval import Interval, checked_confidence
-from autorubric.metrics.joining import GradedItems
+from autorubric.metrics.intervals import checked_confidence, wilson_interval
 from autorubric.metrics.labelled_run import LabelledRun, PerItemMetrics, labelled_run
-from autorubric.metrics.mcc import mcc
-from autorubric.metrics.per_judge import per_judge_metrics, without_each_judge
-from autorubric.metrics.pooled import as_pooled, pooled_by_scale
-from autorubric.metrics.precision_recall import precision_recall
-from autorubric.metrics.results import BootstrapResults, MetricsResult, PooledScaleMetrics
-from autorubric.metrics.score_agreement import score_agreement
-from autorubric.metrics.self_consistency import self_consistency
+from autorubric.metrics.per_criterion import majority_baseline, per_criterion_metrics, per_scale_metrics
+from autorubric.metrics.registry import Part, measure
+from autorubric.metrics.results import BootstrapResults, JudgeSelfConsistency, MetricsResult, TagMetrics
+from autorubric.metrics.scores import describe_rule, score_agreement
 from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.subsets import by_tag, part_figures
-from autorubric.metrics.sums import FIGURES, Layout, contributions, figures
-from autorubric.metrics.wilson import wilson_interval
+from autorubric.metrics.table import GradedRun, Points, Table
 
 
 def compute_metrics(  # noqa: PLR0913 (published signature)
-    eval_result: GradedItems,
+    eval_result: GradedRun,
     dataset: RubricDataset,
     *,
     bootstrap: bool = False,
@@ -55,145 +44,198 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     seed: int | None = None,
     per_item_metrics: PerItemMetrics = "auto",
 ) -> MetricsResult:
-    """How far a run agrees with the labels of its items.
+    """Judge-human agreement: how well the verdicts of a run match the labels of its items.
 
     Args:
         eval_result: the run: whatever has `item_results`.
         dataset: the items with their ground truth.
-        bootstrap: draw intervals by resampling items.
-        n_bootstrap: how often.
-        per_judge: also the figures of each judge of a panel, and of the panel without each.
-        cannot_assess: CANNOT_ASSESS leaves its pair out (`exclude`), counts as UNMET (`as_unmet`) or is a verdict
+        bootstrap: compute confidence intervals by resampling items.
+        n_bootstrap: the number of bootstrap replicates.
+        per_judge: also measure each judge of a panel, and the panel without each judge.
+        cannot_assess: CANNOT_ASSESS leaves its pair out (`exclude`), counts as UNMET (`as_unmet`) or is a category
             of its own (`as_category`).
         na_mode: likewise for options that are not applicable; `as_unmet` takes the option that scores least.
-        confidence_level: of all intervals.
-        seed: for the same intervals again.
-        per_item_metrics: `pooled` takes the criteria of items with rubrics of their own together by kind,
-            `per_criterion` lists every distinct criterion; `auto` pools where the dataset has no rubric and the
-            items' rubrics differ.
+        confidence_level: of all confidence intervals.
+        seed: for reproducible intervals.
+        per_item_metrics: `pooled` pools the criteria of items with rubrics of their own by kind, `per_criterion`
+            lists every distinct criterion; `auto` pools where the dataset has no rubric and the items' rubrics
+            differ.
 
     Raises:
         InputError: the run's items are not the dataset's, its criteria are not the labels', a judge voted twice on
             one criterion of an item, no pair is left, or an argument is wrong.
 
     Example:
+        >>> from autorubric.metrics.example_run import example_run
         >>> from types import SimpleNamespace as Run
-        >>> from autorubric.core.criterion import Criterion
-        >>> from autorubric.core.report import CriterionReport, EvaluationReport
-        >>> from autorubric.core.rubric import Rubric
-        >>> dataset = RubricDataset("Explain.", Rubric([Criterion(name="Brief", requirement="Is brief")]))
-        >>> results = []
-        >>> for place, (label, said) in enumerate([("MET", "MET"), ("UNMET", "UNMET"), ("UNMET", "MET")]):
-        ...     dataset.add_item(f"Text {place}", "", [label])
-        ...     entry = CriterionReport(name="Brief", requirement="Is brief", verdict=said, reason=None)
-        ...     report = EvaluationReport(score=float(said == "MET"), report=[entry])
-        ...     results.append(Run(item_idx=place, report=report, error=None))
+        >>> dataset, reports = example_run()
+        >>> results = [Run(item_idx=place, report=report, error=None) for place, report in enumerate(reports)]
         >>> found = compute_metrics(Run(item_results=results), dataset)
         >>> round(found.criterion_accuracy, 3), round(found.mean_kappa, 3), found.n_items
-        (0.667, 0.4, 3)
+        (0.833, 0.667, 4)
     """
     checked_confidence(confidence_level)
     drawing = Bootstrap(n_bootstrap, confidence_level, seed) if bootstrap else None
-    found = labelled_run(eval_result, dataset, Modes(cannot_assess, na_mode), per_item_metrics)
-    result = result_of(found, confidence_level, drawing, per_judge=per_judge)
-    repeated = self_consistency(eval_result.item_results, confidence_level)
-    return result.model_copy(update={"self_consistency": repeated}) if repeated else result
+    run = labelled_run(eval_result, dataset, Modes(cannot_assess, na_mode), per_item_metrics)
+    return agreement_of(run, confidence_level, drawing, per_judge=per_judge)
 
 
-def result_of(found: LabelledRun, confidence: float, drawing: Bootstrap | None, *, per_judge: bool) -> MetricsResult:
-    """Every figure of the run.
+def agreement_of(run: LabelledRun, confidence: float, drawing: Bootstrap | None, *, per_judge: bool) -> MetricsResult:
+    """All statistics of the labelled items of a run.
 
     Args:
-        found: a run and its labels.
+        run: the labelled items.
         confidence: of the intervals.
         drawing: how intervals are bootstrapped; None for none.
-        per_judge: also the figures of each judge.
+        per_judge: also measure each judge.
     """
-    table, points, modes = found.table, found.points, found.modes
-    each = [] if found.pooled else _per_criterion(found, confidence)
-    intervals = _intervals(found, drawing) if drawing is not None else {}
+    from autorubric.metrics.per_judge import per_judge_metrics, without_each_judge
+
+    table, points = run.table, run.points
+    each = [] if run.pooled else per_criterion_metrics(run, confidence)
+    whole = measure_columns(run, np.ones(len(table.columns), bool), drawing)
     kinds = [column.kind for column in table.columns]
     return MetricsResult(
-        **_whole(found, each, confidence, intervals.get("accuracy")),
-        **score_agreement(found.scores, confidence),
-        per_criterion=[_with_interval(figures, intervals) for figures in each],
-        pooled_by_scale=_pooled(found, drawing) if found.pooled else None,
-        bootstrap=_bootstrap_results(intervals, drawing),
-        per_judge=per_judge_metrics(found, confidence, drawing) if per_judge else None,
-        without_judge=without_each_judge(found) if per_judge else [],
-        per_tag=by_tag(found, drawing),
+        **MetricsResult.measured(whole.values),
+        **_means(each),
+        **score_agreement(run.scores, confidence),
+        mean_kappa=_mean([criterion.kappa for criterion in each]),
+        accuracy_ci=whole.intervals.get("accuracy") or _items_interval(run, whole, confidence),
+        per_criterion=[_with_interval(criterion, whole.intervals) for criterion in each],
+        pooled_by_scale=_scales(run, drawing) if run.pooled else None,
+        bootstrap=_bootstrap_results(whole.intervals, drawing, pooled=run.pooled),
+        per_judge=per_judge_metrics(run, confidence, drawing) if per_judge else None,
+        without_judge=without_each_judge(run) if per_judge else [],
+        per_tag=_by_tag(run, drawing),
         n_items=table.rows,
-        n_criteria=len(points) if found.pooled else len(table.columns),
+        n_criteria=len(points) if run.pooled else len(table.columns),
         n_binary_criteria=kinds.count("binary"),
         n_ordinal_criteria=kinds.count("ordinal"),
         n_nominal_criteria=kinds.count("nominal"),
         na_stats=na_stats(table),
         cannot_assess_stats=cannot_assess_stats(table),
-        cannot_assess_mode=modes.cannot_assess,
-        na_mode=modes.na,
+        cannot_assess_mode=run.modes.cannot_assess,
+        na_mode=run.modes.na,
         n_samples=len(points),
-        coverage_stats=coverage_of(table.points, len(points), int(table.errored.sum())),
-        n_scores=len(found.scores.rows),
-        score_rule=rule_text(found.scores.rule),
-        warnings=[*found.warnings, *_warnings(found, each)],
+        coverage_stats=coverage_of(table.points, len(points), int(run.errored.sum())),
+        n_scores=len(run.scores.rows),
+        score_rule=describe_rule(run.scores.rule),
+        self_consistency=[_consistency(judge, confidence) for judge in table.consistency],
+        warnings=[*run.warnings, *_warnings(run, each)],
     )
 
 
-def _per_criterion(found: LabelledRun, confidence: float) -> list[CriterionMetricsUnion]:
-    made = []
-    raw_order, order = (np.argsort(p.column, kind="stable") for p in (found.table.points, found.points))
-    raw_ends = np.cumsum(np.bincount(found.table.points.column, minlength=len(found.table.columns)))
-    ends = np.cumsum(np.bincount(found.points.column, minlength=len(found.table.columns)))
-    for place, column in enumerate(found.table.columns):
-        raw = found.table.points.where(raw_order[raw_ends[place - 1] if place else 0 : raw_ends[place]])
-        own = found.points.where(order[ends[place - 1] if place else 0 : ends[place]])
-        failed = int(found.table.errored[place])
-        made.append(criterion_agreement(column, own, raw, found.modes, confidence, failed))
-    return made
+class Measured(NamedTuple):
+    """The agreement over some of the criteria: statistics by name, and the bootstrapped intervals of some."""
+
+    values: dict[str, float | None]
+    intervals: dict[str, ConfidenceInterval | None]
 
 
-def _pooled(found: LabelledRun, drawing: Bootstrap | None) -> list[PooledScaleMetrics]:
-    """The figures by kind, with intervals of accuracy and of the κ over all binary pairs."""
-    kinds = np.array([column.kind for column in found.table.columns])
-    made = []
-    for scale in pooled_by_scale(found.table, found.points, found.modes):
-        part = part_figures(found, kinds == scale.scale_type, drawing)
-        kappa_ci = part.micro_kappa_ci if scale.scale_type == "binary" else None
-        made.append(scale.model_copy(update={"accuracy_ci": part.accuracy_ci, "kappa_ci": kappa_ci}))
-    return made
+def measure_columns(run: LabelledRun, columns: Flags, drawing: Bootstrap | None) -> Measured:
+    """The agreement over the chosen columns; intervals by resampling items.
+
+    Accuracy and the majority-class baseline are over all pairs, all other statistics over the binary ones.
+
+    Args:
+        run: the labelled items.
+        columns: which columns of the table count.
+        drawing: how intervals are drawn; None for none.
+    """
+    points = run.points.where(columns[run.points.column])
+    values = measure(_binary_part(run, points))
+    values["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
+    values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
+    if not len(points):
+        return Measured(values | {"mean_kappa": None}, {})
+    table, points = as_pooled(run.table, points) if run.pooled else _restricted(run.table, points, columns)
+    layout = Layout.of(table, run.modes)
+    sums = contributions(table, points, run.scores, layout)
+    mean = summed_statistics(sums.sum(axis=0), layout)[SUMMED.index("mean_kappa")]
+    # Columns that stand for many criteria at once have no κ of their own.
+    values["mean_kappa"] = None if run.pooled else defined(mean)
+    if drawing is None:
+        return Measured(values, {})
+    drawn = bootstrap_intervals(sums, lambda total: summed_statistics(total, layout), drawing)
+    names = [*SUMMED, *(column.name if run.pooled else str(column.index) for column in table.columns)]
+    intervals = {name: ConfidenceInterval.of(found, drawing.method) for name, found in zip(names, drawn, strict=True)}
+    return Measured(values, intervals | ({"mean_kappa": None} if run.pooled else {}))
 
 
-def _whole(
-    found: LabelledRun, each: list[CriterionMetricsUnion], confidence: float, drawn: Interval | None
-) -> dict[str, Any]:
-    """The figures over all criteria, by name."""
-    points = found.points
-    binary = np.array([column.kind == "binary" for column in found.table.columns], bool)
+def _binary_part(run: LabelledRun, points: Points) -> Part:
+    """The binary pairs among some points."""
+    binary = np.array([column.kind == "binary" for column in run.table.columns], bool)
     flat = points.where(binary[points.column])
-    counts = confusion_counts(flat.truth, flat.judged, 3 if found.modes.cannot_assess == "as_category" else 2)
-    precision, recall, f1 = precision_recall(counts)
-    hits = int((points.truth == points.judged).sum())
-    known = [figures.kappa for figures in each if figures.kappa is not None]
-    interval = ConfidenceInterval.of(drawn, "bca")
-    if interval is None:
-        # As if the criteria of an item said one thing: never too narrow, and Wilson's own for one criterion each.
-        items = len(np.unique(points.row))
-        interval = ConfidenceInterval.of(wilson_interval(hits / len(points) * items, items, confidence), "wilson")
+    extra = ("CANNOT_ASSESS",) if run.modes.cannot_assess == "as_category" else ()
+    return Part("binary", flat.truth, flat.judged, ("MET", "UNMET", *extra))
+
+
+def as_pooled(table: Table, points: Points) -> tuple[Table, Points]:
+    """The same points with one column for all binary criteria and one, right or wrong, for all others."""
+    binary = np.array([column.kind == "binary" for column in table.columns], bool)[points.column]
+    criterion = table.columns[0].criterion.model_copy(update={"options": None})
+    columns = (Column.of(criterion, 0, "binary"), Column.of(criterion, 1, "multi-choice"))
+    made = replace(
+        points,
+        column=np.where(binary, 0, 1),
+        truth=np.where(binary, points.truth, 0),
+        judged=np.where(binary, points.judged, (points.truth != points.judged).astype(np.int64)),
+    )
+    return replace(table, columns=columns), made
+
+
+def _restricted(table: Table, points: Points, columns: Flags) -> tuple[Table, Points]:
+    """The table of the chosen columns alone."""
+    chosen = tuple(column for column, wanted in zip(table.columns, columns, strict=True) if wanted)
+    places = np.cumsum(columns) - 1
+    return replace(table, columns=chosen), replace(points, column=places[points.column])
+
+
+def _scales(run: LabelledRun, drawing: Bootstrap | None) -> list[Any]:
+    """The agreement by kind of criterion, with intervals of accuracy and of the κ over all binary pairs."""
+    kinds = np.array([column.kind for column in run.table.columns])
+    made = []
+    for scale in per_scale_metrics(run):
+        found = measure_columns(run, kinds == scale.scale_type, drawing).intervals
+        kappa = found.get("kappa") if scale.scale_type == "binary" else None
+        made.append(scale.model_copy(update={"accuracy_ci": found.get("accuracy"), "kappa_ci": kappa}))
+    return made
+
+
+def _by_tag(run: LabelledRun, drawing: Bootstrap | None) -> list[TagMetrics]:
+    """The agreement over the criteria of each tag, by name of the tag."""
+    columns = run.table.columns
+    made = []
+    for tag in sorted({tag for column in columns for tag in column.criterion.tags or ()}):
+        tagged = np.array([tag in (column.criterion.tags or ()) for column in columns], bool)
+        found = measure_columns(run, tagged, drawing)
+        made.append(
+            TagMetrics(
+                tag=tag,
+                n_criteria=int(tagged.sum()),
+                n_samples=int(tagged[run.points.column].sum()),
+                mean_kappa=found.values["mean_kappa"],
+                accuracy_ci=found.intervals.get("accuracy"),
+                mean_kappa_ci=found.intervals.get("mean_kappa"),
+                micro_kappa_ci=found.intervals.get("kappa"),
+                **TagMetrics.measured(found.values),
+            )
+        )
+    return made
+
+
+def _items_interval(run: LabelledRun, whole: Measured, confidence: float) -> ConfidenceInterval | None:
+    """Wilson's interval of the accuracy with items for n: never too narrow, however the criteria of an item agree."""
+    items = len(np.unique(run.points.row))
+    hits = (whole.values["accuracy"] or 0.0) * items
+    return ConfidenceInterval.of(wilson_interval(hits, items, confidence), "wilson")
+
+
+def _means(each: list[CriterionMetricsUnion]) -> dict[str, Any]:
     return {
-        "criterion_accuracy": hits / len(points),
-        "criterion_precision": precision,
-        "criterion_recall": recall,
-        "criterion_f1": f1,
-        "mean_kappa": float(np.mean(known)) if known else None,
-        "n_kappa_criteria": len(known),
-        "criterion_phi": mcc(confusion_counts(flat.truth > 0, flat.judged > 0, 2)),
-        "micro_kappa": defined(kappas(counts)),
-        "criterion_gwet": defined(gwets(counts)),
-        "criterion_balanced_accuracy": balanced_accuracy(counts),
-        "base_rate": base_rate(found.table.columns, points, pooled=found.pooled),
-        "macro_accuracy": _mean([figures.accuracy for figures in each]),
-        "mean_krippendorff_alpha": _mean([figures.krippendorff_alpha for figures in each]),
-        "accuracy_ci": interval,
+        "n_kappa_criteria": sum(criterion.kappa is not None for criterion in each),
+        "macro_accuracy": _mean([criterion.accuracy for criterion in each]),
+        "mean_krippendorff_alpha": _mean([criterion.krippendorff_alpha for criterion in each]),
     }
 
 
@@ -202,59 +244,63 @@ def _mean(values: list[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _intervals(found: LabelledRun, drawing: Bootstrap) -> dict[str, Interval | None]:
-    """Intervals by the names of `FIGURES`, and of each criterion's κ by its number."""
-    table, points = as_pooled(found.table, found.points) if found.pooled else (found.table, found.points)
-    layout = Layout.of(table, found.modes)
-    sums = contributions(table, points, found.scores, layout)
-    drawn = bootstrap_intervals(sums, lambda total: figures(total, layout), drawing)
-    names = [*FIGURES, *(str(place) for place in range(len(table.columns)))]
-    intervals = dict(zip(names, drawn, strict=True))
-    return {**intervals, "mean_kappa": None} if found.pooled else intervals
+def _with_interval(
+    criterion: CriterionMetricsUnion, intervals: dict[str, ConfidenceInterval | None]
+) -> CriterionMetricsUnion:
+    drawn = intervals.get(str(criterion.index))
+    return criterion if drawn is None else criterion.model_copy(update={"kappa_ci": drawn})
 
 
-def _with_interval(figures: CriterionMetricsUnion, intervals: dict[str, Interval | None]) -> CriterionMetricsUnion:
-    drawn = intervals.get(str(figures.index))
-    if drawn is None:
-        return figures
-    return figures.model_copy(update={"kappa_ci": ConfidenceInterval.of(drawn, "bca")})
-
-
-def _bootstrap_results(intervals: dict[str, Interval | None], drawing: Bootstrap | None) -> BootstrapResults | None:
+def _bootstrap_results(
+    intervals: dict[str, ConfidenceInterval | None], drawing: Bootstrap | None, *, pooled: bool
+) -> BootstrapResults | None:
     if drawing is None:
         return None
-    ends = {name: None if found is None else (found.low, found.high) for name, found in intervals.items()}
+    ends = {name: None if found is None else (found.lower, found.upper) for name, found in intervals.items()}
     return BootstrapResults(
         accuracy_ci=ends["accuracy"],
         kappa_ci=ends["mean_kappa"],
         rmse_ci=ends["rmse"],
         n_bootstrap=drawing.replicates,
         confidence_level=drawing.confidence,
-        micro_kappa_ci=ends["micro_kappa"],
+        micro_kappa_ci=ends["kappa"],
         bias_ci=ends["bias"],
         mae_ci=ends["mae"],
         method=drawing.method,
     )
 
 
-def _warnings(found: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
-    """What a reader must know of the figures."""
-    sentences = list(found.scores.warnings)
-    failed = int((found.table.points.judged == FAILED).sum())
+def _consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:
+    ends = judge.interval(confidence)
+    interval = ends and ConfidenceInterval(lower=ends[0], upper=ends[1], confidence=confidence, method="normal")
+    return JudgeSelfConsistency(
+        judge_id=judge.judge_id,
+        n_judgments=judge.judgments,
+        n_repeats=judge.repeats,
+        agreement=judge.agreement,
+        agreement_ci=interval,
+        unanimous=judge.unanimous_share,
+        variance=judge.variance,
+    )
+
+
+def _warnings(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
+    """What a reader must know of the numbers."""
+    sentences = list(run.scores.warnings)
+    failed = int((run.table.points.judged == FAILED).sum())
     if failed:
-        sentences.append(f"{failed} of {len(found.table.points)} labelled judgments failed and are left out")
-    without = found.table.rows - len(found.scores.rows)
+        sentences.append(f"{failed} of {len(run.table.points)} labelled judgments failed and are left out")
+    without = run.table.rows - len(run.scores.rows)
     if without:
-        sentences.append(f"{without} of {found.table.rows} items have no score or no true score")
-    values = len(np.unique(found.scores.true))
+        sentences.append(f"{without} of {run.table.rows} items have no score or no true score")
+    values = len(np.unique(run.scores.true))
     if 0 < values <= 2:
-        sentences.append(f"the true scores take {values} distinct value{'s'[: values - 1]}; correlations say little")
-    one_class = [figures.name for figures in each if figures.kappa is None and figures.n_samples]
+        plural = "s" if values > 1 else ""
+        sentences.append(f"the true scores take {values} distinct value{plural}; correlations say little")
+    one_class = [criterion.name for criterion in each if criterion.kappa is None and criterion.n_samples]
     if one_class:
-        sentences.append(
-            f"labels and verdicts are all one category, so chance agreement cannot be told: {', '.join(one_class)}"
-        )
-    empty = [figures.name for figures in each if not figures.n_samples]
+        sentences.append(f"kappa is undefined where all labels and verdicts are one category: {', '.join(one_class)}")
+    empty = [criterion.name for criterion in each if not criterion.n_samples]
     if empty:
         sentences.append(f"no pair of label and verdict: {', '.join(empty)}")
     return sentences

@@ -9,24 +9,17 @@ from typing import Any
 import numpy as np
 
 from autorubric.core.counted import counted
-from autorubric.core.criterion import Criterion
 from autorubric.core.display import Displayed, clipped, flat, listed
-from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
+from autorubric.metrics.arrays import Flags, Floats
+from autorubric.metrics.columns import Column
 from autorubric.metrics.corrected_mean import ScoreRange, correct_mean, plain_mean
 from autorubric.metrics.corrected_rate import Corrections, correct_rate, plain_rate
-from autorubric.metrics.interval import Estimate
-from autorubric.metrics.judged_table import (
-    Graded,
-    GradedRun,
-    JudgedTable,
-    Report,
-    graded_items,
-    judged_table,
-    left_out,
-)
-from autorubric.metrics.score_rule import ScoreRule, grader_settings, recorded_rule
+from autorubric.metrics.intervals import Estimate
+from autorubric.metrics.reading_runs import graded_table, left_out
+from autorubric.metrics.scores import ScoreRule, recorded_rule, score_rows
+from autorubric.metrics.table import GradedRun, Report, Table
 
 
 @dataclass(frozen=True)
@@ -79,7 +72,7 @@ def corrected_scores(
         InputError: the run does not fit the dataset, or no item has ground truth.
 
     Example:
-        >>> from autorubric.metrics.judged_table import example_run
+        >>> from autorubric.metrics.example_run import example_run
         >>> dataset, reports = example_run()
         >>> figures = corrected_scores(reports, dataset)
         >>> figures.score.raw.value, figures.score.labels_only.value
@@ -87,82 +80,64 @@ def corrected_scores(
         >>> figures.criteria["Style"].labels_only.value
         0.5
     """
-    rule = rule or recorded_rule(grader_settings(run)) or ScoreRule()
-    graded = graded_items(run, dataset)
-    if not any(g.item.ground_truth is not None for g in graded):
+    table = graded_table(run, dataset)
+    rule = rule or recorded_rule(table.settings) or ScoreRule()
+    if not table.labelled.any():
         raise InputError("no graded item has ground truth; label some items, drawn at random, to correct the scores")
     criteria = {}
-    if len({tuple(g.criteria) for g in graded}) == 1:
-        table = judged_table(run, dataset)
-        criteria = {name: _criterion(table, column, confidence) for column, name in enumerate(table.names)}
-    score = _score(graded, rule, confidence)
-    notes = _notes(graded, len(dataset), [("mean score", score), *criteria.items()])
+    if table.shares_rubric:
+        values, truth = table.matrix(table.values), table.matrix(table.truth_values)
+        for place, column in enumerate(table.rubric_columns):
+            criteria[column.name] = _criterion(column, values[:, place], truth[:, place], table.labelled, confidence)
+    score = _score(table, rule, confidence)
+    notes = _notes(table, [("mean score", score), *criteria.items()])
     return CorrectedScores(score, criteria, tuple(notes))
 
 
-def _score(graded: list[Graded], rule: ScoreRule, confidence: float) -> Corrections:
-    scored = [(g, g.report.score) for g in graded if g.report.score is not None]
-    labels, judged, rest = [], [], []
-    for g, score in scored:
-        truth = _true_score(g, rule)
-        if truth is not None:
-            labels.append(truth)
-            judged.append(score)
-        elif g.item.ground_truth is None:
-            rest.append(score)
-    scale = _score_range([g.criteria for g, _ in scored], rule)
-    raw = plain_mean([score for _, score in scored], scale, confidence)
-    return replace(correct_mean(labels, judged, rest, scale, confidence), raw=raw)
+def _score(table: Table, rule: ScoreRule, confidence: float) -> Corrections:
+    scored = table.only(~np.isnan(table.scores))
+    truth = score_rows(scored, scored.points.truth, rule)
+    labelled = scored.labelled & ~np.isnan(truth)
+    scale = _score_range(scored, rule)
+    parts = truth[labelled], scored.scores[labelled], scored.scores[~scored.labelled]
+    return replace(correct_mean(*parts, scale, confidence), raw=plain_mean(scored.scores, scale, confidence))
 
 
-def _true_score(graded: Graded, rule: ScoreRule) -> float | None:
-    if graded.item.ground_truth is None:
-        return None
-    strategy, credit = rule.cannot_assess.strategy, rule.cannot_assess.partial_credit
-    return Rubric(list(graded.criteria)).compute_score(graded.item.ground_truth, rule.normalize, strategy, credit)
-
-
-def _score_range(rubrics: list[Sequence[Criterion]], rule: ScoreRule) -> ScoreRange:
-    lows, highs, errors = [0.0], [0.0], [0.0]
-    for criteria in rubrics:
-        weights = np.array([criterion.weight for criterion in criteria])
-        positive, negative = weights[weights > 0].sum(), -weights[weights < 0].sum()
-        unit = (positive or negative or 1.0) if rule.normalize else 1.0
-        errors.append(float(np.abs(weights).max() / unit))
-        lows.append(-float(negative))
-        highs.append(float(positive))
+def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
+    if not table.rows:
+        return ScoreRange(0.0, 1.0 if rule.normalize else 0.0)
+    row, weights = table.points.row, table.weights[table.points.column]
+    positive, negative = (np.bincount(row, np.maximum(sign * weights, 0.0), table.rows) for sign in (1.0, -1.0))
+    most = np.zeros(table.rows)
+    np.maximum.at(most, row, np.abs(weights))
     if rule.normalize:
-        return ScoreRange(0.0, 1.0, min(1.0, max(errors)))
-    return ScoreRange(min(lows), max(highs), max(errors))
+        unit = np.where(positive > 0, positive, np.where(negative > 0, negative, 1.0))
+        return ScoreRange(0.0, 1.0, min(1.0, float((most / unit).max())))
+    return ScoreRange(-float(negative.max()), float(positive.max()), float(most.max()))
 
 
-def _criterion(table: JudgedTable, column: int, confidence: float) -> Corrections:
-    judged, truth = table.values[:, column], table.truth[:, column]
+def _criterion(column: Column, judged: Floats, truth: Floats, labelled: Flags, confidence: float) -> Corrections:
     seen = ~np.isnan(judged)
-    labelled = seen & ~np.isnan(truth)
-    unlabelled = seen.copy()
-    unlabelled[list(table.labelled)] = False
-    parts = truth[labelled], judged[labelled], judged[unlabelled]
-    criterion = table.criteria[column]
+    both = seen & ~np.isnan(truth)
+    parts = truth[both], judged[both], judged[seen & ~labelled]
     # A panel's mean of options, or a split vote scored in between, is a number and no verdict.
-    if criterion.options is None and {*truth[labelled].tolist(), *judged[seen].tolist()} <= {0.0, 1.0}:
+    if column.kind == "binary" and {*truth[both].tolist(), *judged[seen].tolist()} <= {0.0, 1.0}:
         return replace(correct_rate(*parts, confidence), raw=plain_rate(judged[seen], confidence))
-    values = [option.value for option in criterion.options or () if not option.na] or [0.0, 1.0]
-    low, high = min(values), max(values)
+    low, high = float(column.values.min()), float(column.values.max())
     scale = ScoreRange(low, high, high - low)
     return replace(correct_mean(*parts, scale, confidence), raw=plain_mean(judged[seen], scale, confidence))
 
 
-def _notes(graded: list[Graded], items: int, named: Iterable[tuple[str, Corrections]]) -> Iterator[str]:
-    yield from left_out(graded, items, "the mean score")
-    labelled = sum(g.item.ground_truth is not None for g in graded)
+def _notes(table: Table, named: Iterable[tuple[str, Corrections]]) -> Iterator[str]:
+    yield from left_out(table, "the mean score")
+    labelled = int(table.labelled.sum())
     if labelled < 30:
         yield f"{counted(labelled, 'labelled item')}; intervals are checked from 30 labels up"
-    unusable = [name for name, figures in named if not figures.labelled]
+    unusable = [name for name, found in named if not found.labelled]
     if unusable:
         yield (
             f"{', '.join(unusable)}: every label is an abstention (CANNOT_ASSESS, not applicable) "
-            "or stands beside no verdict"
+            "or has no verdict to compare with"
         )
 
 

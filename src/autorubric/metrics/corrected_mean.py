@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.core.counted import counted
-from autorubric.metrics.corrected_rate import Corrections
-from autorubric.metrics.distributions import normal_quantile
-from autorubric.metrics.interval import Estimate, Interval, checked_confidence
-from autorubric.metrics.rogan_gladen import ALL_LABELLED, NO_LABELS
+from autorubric.metrics.corrected_rate import ALL_LABELLED, NO_LABELS, Corrections
+from autorubric.metrics.intervals import Estimate, Interval, checked_confidence
+from autorubric.metrics.quantiles import normal_quantile
 
 Array = npt.NDArray[np.float64]
 

@@ -1,18 +1,16 @@
-"""Any of the three correlations as one result, with p-value and interval."""
+"""Correlations of two series, and the size of the difference between them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import Floats, number_pairs
-from autorubric.metrics.distributions import normal_quantile
-from autorubric.metrics.interval import Interval
-from autorubric.metrics.kendall import kendall
-from autorubric.metrics.pearson import pearson
-from autorubric.metrics.spearman import spearman
+from autorubric.metrics.arrays import Floats, Ints, number_pairs, numbers
+from autorubric.metrics.intervals import Interval
+from autorubric.metrics.quantiles import normal_p_value, normal_quantile, t_p_value
 from autorubric.metrics.statistic_results import (
     INSUFFICIENT,
     UNDEFINED,
@@ -20,6 +18,169 @@ from autorubric.metrics.statistic_results import (
     CorrelationMethod,
     CorrelationResult,
 )
+
+_CONSTANT = 1e-13
+"""A spread below this share of the values' own size is rounding."""
+
+
+def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
+    """R and its two-sided p-value (t = r·√((n − 2)/(1 − r²)), n − 2 degrees of freedom).
+
+    None for fewer than three pairs or a series that is constant.
+
+    Example:
+        >>> r, p = pearson([1, 2, 3, 4], [1, 2, 3, 5])
+        >>> round(r, 4), round(p, 4)
+        (0.9827, 0.0173)
+    """
+    first, second = number_pairs(x, y)
+    n = len(first)
+    if n < 3 or is_constant(first) or is_constant(second):
+        return None
+    a, b = first - first.mean(), second - second.mean()
+    r = float(np.clip((a / np.linalg.norm(a)) @ (b / np.linalg.norm(b)), -1.0, 1.0))
+    return r, correlation_p_value(r, n)
+
+
+def correlation_p_value(r: float, n: int) -> float:
+    """The two-sided p-value of a correlation of n pairs by Student's t.
+
+    Example:
+        >>> correlation_p_value(0.0, 10), correlation_p_value(1.0, 10)
+        (1.0, 0.0)
+    """
+    rest = (1.0 - r) * (1.0 + r)
+    return 0.0 if rest <= 0.0 else t_p_value(r * math.sqrt((n - 2) / rest), n - 2)
+
+
+def is_constant(values: ArrayLike) -> bool:
+    """Whether the values are all the same but for rounding.
+
+    Example:
+        >>> is_constant([0.1 + 0.2, 0.3]), is_constant([0.3, 0.4])
+        (True, False)
+    """
+    found = numbers(values)
+    return len(found) == 0 or bool(np.ptp(found) <= _CONSTANT * np.abs(found).max())
+
+
+def mean_ranks(values: ArrayLike) -> Floats:
+    """The rank of each value from 1; equal values share the mean of their ranks.
+
+    Example:
+        >>> mean_ranks([0.5, 0.1, 0.5]).tolist()
+        [2.5, 1.0, 2.5]
+    """
+    _, place, counts = np.unique(numbers(values), return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return np.asarray((ends - (counts - 1) / 2.0)[place])
+
+
+def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
+    """ρ, Pearson's correlation of the ranks, and its two-sided p-value by Student's t with n − 2.
+
+    None for fewer than three pairs or a series that is constant.
+
+    Example:
+        >>> rho, p = spearman([1, 2, 3, 4], [1, 2, 4, 3])
+        >>> round(rho, 12), round(p, 12)
+        (0.8, 0.2)
+    """
+    # Twice the distance from the mean rank is a whole number, so that one order on both sides gives 1, not nearly 1.
+    a, b = (2.0 * ranks - (len(ranks) + 1.0) for ranks in map(mean_ranks, number_pairs(x, y)))
+    spread = math.sqrt(float(a @ a) * float(b @ b))
+    if len(a) < 3 or not spread:
+        return None
+    rho = float(a @ b) / spread
+    return rho, correlation_p_value(rho, len(a))
+
+
+def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
+    """τ-b and its two-sided p-value; None for fewer than three pairs or a series that is constant.
+
+    τ-b = (C − D) / √((P − T_x)·(P − T_y)), P all pairs, T those tied in one series. The p-value is exact without
+    ties up to 33 pairs (Kendall 1970), else by the normal approximation with the variance for ties.
+
+    Example:
+        >>> tau, p = kendall([1, 2, 3, 4], [1, 2, 4, 3])
+        >>> round(tau, 12), round(p, 12)
+        (0.666666666667, 0.333333333333)
+    """
+    a, b = (np.unique(series, return_inverse=True)[1] for series in number_pairs(x, y))
+    n = len(a)
+    if n < 3 or a.max() == 0 or b.max() == 0:
+        return None
+    order = np.lexsort((b, a))
+    a, b = a[order], b[order]
+    ties_x, ties_y = _tie_sizes(a), _tie_sizes(b)
+    ties_both = _tie_sizes(a * (b.max() + 1) + b)
+    pairs = n * (n - 1) // 2
+    tied_x, tied_y, tied_both = (int((t * (t - 1) // 2).sum()) for t in (ties_x, ties_y, ties_both))
+    discordant = inversions(b)
+    difference = pairs - tied_x - tied_y + tied_both - 2 * discordant
+    tau = difference / math.sqrt(pairs - tied_x) / math.sqrt(pairs - tied_y)
+    tau = min(1.0, max(-1.0, tau))
+    if not tied_x and not tied_y and (n <= 33 or min(discordant, pairs - discordant) <= 1):
+        return tau, _exact_p_value(n, min(discordant, pairs - discordant))
+    return tau, normal_p_value(difference / math.sqrt(_variance(n, ties_x, ties_y)))
+
+
+def inversions(places: Ints) -> int:
+    """How many pairs stand in falling order.
+
+    Bit by bit from the highest: among values that agree so far, each 1 before a 0 is a pair. O(n · log n).
+
+    Example:
+        >>> inversions(np.array([2, 0, 1, 1]))
+        3
+    """
+    values = np.asarray(places, np.int64)
+    total = 0
+    for bit in reversed(range(int(values.max(initial=0)).bit_length())):
+        group, one = values >> (bit + 1), (values >> bit) & 1
+        ones = np.cumsum(one) - one
+        starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+        ones -= np.repeat(ones[starts], np.diff(np.r_[starts, len(values)]))
+        total += int(ones[one == 0].sum())
+        # Stable, so that those with the same bits keep the order that is counted.
+        values = values[np.argsort(values >> bit, kind="stable")]
+    return total
+
+
+def _tie_sizes(places: Ints) -> Ints:
+    return np.unique(places, return_counts=True)[1].astype(np.int64)
+
+
+def _variance(n: int, ties_x: Ints, ties_y: Ints) -> float:
+    """Of C − D without correlation. Source: Kendall 1970, equation 4.3."""
+
+    def sums(t: Ints) -> tuple[float, float, float]:
+        s = t.astype(float)
+        return (
+            float((s * (s - 1.0)).sum()),
+            float((s * (s - 1.0) * (s - 2.0)).sum()),
+            float((s * (s - 1.0) * (2.0 * s + 5.0)).sum()),
+        )
+
+    x1, x2, x3 = sums(ties_x)
+    y1, y2, y3 = sums(ties_y)
+    m = n * (n - 1.0)
+    return (m * (2.0 * n + 5.0) - x3 - y3) / 18.0 + x1 * y1 / (2.0 * m) + x2 * y2 / (9.0 * m * (n - 2.0))
+
+
+def _exact_p_value(n: int, few: int) -> float:
+    """Twice the share of all orders of n items with at most `few` inversions."""
+    if few == n * (n - 1) / 4:
+        return 1.0
+    counts = [1] + [0] * few
+    for size in range(2, n + 1):
+        sums, running = [], 0
+        for place in range(few + 1):
+            running += counts[place] - (counts[place - size] if place >= size else 0)
+            sums.append(running)
+        counts = sums
+    return min(1.0, 2 * sum(counts) / math.factorial(n))
+
 
 _WAYS: dict[str, Callable[[Floats, Floats], tuple[float, float] | None]] = {
     "pearson": pearson,
@@ -77,3 +238,25 @@ def _interval(r: float, n: int, method: CorrelationMethod, confidence: float) ->
     }[method]
     half = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(variance)
     return Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), confidence)
+
+
+def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:
+    """The root of the mean squared difference, in units of the values; None for no values.
+
+    Example:
+        >>> rmse([0.0, 1.0], [0.0, 0.5])
+        0.3535533905932738
+    """
+    difference = np.subtract(*number_pairs(predicted, true))
+    return math.sqrt(float(np.mean(difference**2))) if len(difference) else None
+
+
+def mae(predicted: ArrayLike, true: ArrayLike) -> float | None:
+    """The mean size of the difference, in units of the values; None for no values.
+
+    Example:
+        >>> mae([0.0, 1.0], [0.0, 0.5])
+        0.25
+    """
+    difference = np.subtract(*number_pairs(predicted, true))
+    return float(np.mean(np.abs(difference))) if len(difference) else None

@@ -1,4 +1,4 @@
-"""What the agreement on a criterion comes to: the published result types, and what was added to them."""
+"""The result types of single criteria, as published, with additions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from autorubric.metrics.arrays import defined, ratio
-from autorubric.metrics.statistic_results import ConfidenceInterval, CorrelationResult, Figures
+from autorubric.metrics.statistic_results import (
+    ConfidenceInterval,
+    CorrelationResult,
+    MeasuredModel,
+    MetricModel,
+)
 
 
-class ConfusionMatrix(Figures):
+class ConfusionMatrix(MetricModel):
     """Counts of pairs: rows are the truth, columns what was judged. The first category is the positive one.
 
     Attributes:
@@ -77,7 +82,7 @@ class ConfusionMatrix(Figures):
         return defined(ratio(self.tp, self.tp + self.fn))
 
 
-class CoverageStats(Figures):
+class CoverageStats(MetricModel):
     """How much of what was labelled is compared.
 
     Attributes:
@@ -101,7 +106,7 @@ class CoverageStats(Figures):
     error_rate: float | None = None
 
 
-class NAStats(Figures):
+class NAStats(MetricModel):
     """How judge and labels agree on "not applicable"; failed judgments are left out."""
 
     na_count_true: int
@@ -112,7 +117,7 @@ class NAStats(Figures):
     na_false_negative: int
 
 
-class CannotAssessStats(Figures):
+class CannotAssessStats(MetricModel):
     """How judge and labels agree on CANNOT_ASSESS; failed judgments are left out."""
 
     ca_count_true: int
@@ -123,7 +128,7 @@ class CannotAssessStats(Figures):
     ca_false_negative: int
 
 
-class OptionMetrics(Figures):
+class OptionMetrics(MetricModel):
     """Precision, recall and F1 of one option; None where undefined."""
 
     label: str
@@ -135,21 +140,21 @@ class OptionMetrics(Figures):
     support_pred: int
 
 
-class CriterionFigures(Figures):
-    """What the figures of every kind of criterion have.
+class _AnyCriterionMetrics(MeasuredModel):
+    """What the results of every kind of criterion have.
 
     Attributes:
         name: of the criterion.
         index: its place.
-        n_samples: pairs that the figures rest on.
+        n_samples: pairs of label and verdict.
         kappa_interpretation: Landis and Koch's word for κ, or `undefined`.
         krippendorff_alpha: among the judges; None for one judge.
         fleiss_kappa: among the judges, over the items that all voted on.
-        is_degenerate: labels or verdicts are all one category, so that most figures say nothing.
+        is_degenerate: labels or verdicts are all one category, so that most statistics are undefined or trivial.
         coverage_stats: what became of the labelled points.
         weight: of the criterion.
         tags: of the criterion.
-        base_rate: the share of the commonest label: what guessing it would reach.
+        majority_baseline: the share of the most frequent label, the accuracy of always giving it.
         gwet: AC1, or AC2 with quadratic weights for ordered options.
         balanced_accuracy: the mean recall over the labels that occur.
         mcc: Matthews' correlation.
@@ -170,7 +175,7 @@ class CriterionFigures(Figures):
     coverage_stats: CoverageStats | None = None
     weight: float = 1.0
     tags: list[str] = Field(default_factory=list)
-    base_rate: float | None = None
+    majority_baseline: float | None = None
     gwet: float | None = None
     balanced_accuracy: float | None = None
     mcc: float | None = None
@@ -181,7 +186,7 @@ class CriterionFigures(Figures):
     n_judges: int = 1
 
 
-class CriterionMetrics(CriterionFigures):
+class CriterionMetrics(_AnyCriterionMetrics):
     """Agreement on a binary criterion; MET is the positive category."""
 
     criterion_type: Literal["binary"] = "binary"
@@ -201,7 +206,7 @@ class CriterionMetrics(CriterionFigures):
 BinaryCriterionMetrics = CriterionMetrics
 
 
-class OrdinalCriterionMetrics(CriterionFigures):
+class OrdinalCriterionMetrics(_AnyCriterionMetrics):
     """Agreement on a criterion whose options have an order.
 
     Attributes:
@@ -240,7 +245,7 @@ class OrdinalCriterionMetrics(CriterionFigures):
         return self.weighted_kappa
 
 
-class NominalCriterionMetrics(CriterionFigures):
+class NominalCriterionMetrics(_AnyCriterionMetrics):
     """Agreement on a criterion whose options have no order."""
 
     criterion_type: Literal["nominal"] = "nominal"

@@ -1,10 +1,362 @@
-"""The published home of what compares distributions of scores."""
+"""Distributions of scores: their shape, their distance and systematic bias."""
 
 from __future__ import annotations
 
-from autorubric.metrics.bias import systematic_bias
-from autorubric.metrics.earth_movers import earth_movers_distance, wasserstein_distance
-from autorubric.metrics.kolmogorov_smirnov import ks_test
-from autorubric.metrics.score_distribution import score_distribution
+import math
+from collections.abc import Sequence
+from typing import Literal
 
-__all__ = ["earth_movers_distance", "ks_test", "score_distribution", "systematic_bias", "wasserstein_distance"]
+import numpy as np
+from numpy.typing import ArrayLike
+
+from autorubric.metrics.arrays import Floats, number_pairs, numbers
+from autorubric.metrics.correlation import is_constant
+from autorubric.metrics.intervals import Interval, checked_confidence
+from autorubric.metrics.quantiles import t_p_value, t_quantile
+from autorubric.metrics.statistic_results import (
+    INSUFFICIENT,
+    BiasResult,
+    ConfidenceInterval,
+    DistributionResult,
+    EMDResult,
+    KSTestResult,
+)
+
+_LEAST_BIAS = 0.001
+_ROUNDING = 1e-9
+"""Differences that spread less than this share of the values are one difference and rounding."""
+
+
+def systematic_bias(
+    y_pred: ArrayLike, y_true: ArrayLike, *, paired: bool = True, confidence: float = 0.95
+) -> BiasResult:
+    """The mean of predicted − true, with a t-test, Cohen's d and an interval.
+
+    Where all differences are the same, effect size and interval are undefined: nothing is known of their spread.
+
+    Args:
+        y_pred: what the judge said.
+        y_true: the truth.
+        paired: the two belong together value by value; False compares two independent samples (Welch 1947).
+        confidence: of the interval; a p-value below 1 − confidence is significant.
+
+    Example:
+        >>> found = systematic_bias([0.6, 0.7, 0.9], [0.5, 0.5, 0.6])
+        >>> round(found.mean_bias, 3), round(found.effect_size, 3), round(found.p_value, 4), found.direction
+        (0.2, 2.0, 0.0742, 'positive')
+        >>> constant = systematic_bias([0.6, 0.7], [0.5, 0.6])
+        >>> constant.effect_size, constant.ci
+        (None, None)
+    """
+    checked_confidence(confidence)
+    predicted, true = number_pairs(y_pred, y_true) if paired else (numbers(y_pred), numbers(y_true))
+    if not len(predicted) or not len(true):
+        return BiasResult(mean_bias=None, std_bias=None, is_significant=False, direction="none", n_samples=0)
+    scale = max(float(abs(predicted).max()), float(abs(true).max()))
+    if paired:
+        differences = predicted - true
+        return _result(differences.mean(), _spread(differences, scale), len(differences), None, confidence)
+    return _independent(predicted, true, scale, confidence)
+
+
+def _independent(predicted: Floats, true: Floats, scale: float, confidence: float) -> BiasResult:
+    n, m = len(predicted), len(true)
+    mean = float(predicted.mean() - true.mean())
+    if n < 2 or m < 2:
+        return _result(mean, None, min(n, m), None, confidence)
+    a, b = predicted.var(ddof=1) / n, true.var(ddof=1) / m
+    pooled = math.sqrt(((n - 1) * predicted.var(ddof=1) + (m - 1) * true.var(ddof=1)) / (n + m - 2))
+    spread = pooled if pooled > _ROUNDING * scale else 0.0
+    error = math.sqrt(a + b)
+    degrees = (a + b) ** 2 / (a * a / (n - 1) + b * b / (m - 1)) if spread else 1.0
+    return _result(mean, spread, min(n, m), (error, degrees), confidence)
+
+
+def _spread(differences: Floats, scale: float) -> float | None:
+    """The standard deviation, 0 where it is rounding; None for a single difference."""
+    if len(differences) < 2:
+        return None
+    found = float(differences.std(ddof=1))
+    return found if found > _ROUNDING * scale else 0.0
+
+
+def _result(
+    mean: float, spread: float | None, n: int, test: tuple[float, float] | None, confidence: float
+) -> BiasResult:
+    mean = float(mean)
+    direction: Literal["positive", "negative", "none"] = "none"
+    if abs(mean) > _LEAST_BIAS:
+        direction = "positive" if mean > 0 else "negative"
+    if spread is None:
+        return BiasResult(mean_bias=mean, std_bias=None, is_significant=False, direction=direction, n_samples=n)
+    error, degrees = test or (spread / math.sqrt(n), n - 1.0)
+    interval: Interval | None = None
+    if spread == 0.0:
+        p_value = None if direction == "none" else 0.0
+    else:
+        p_value = t_p_value(mean / error, degrees)
+        half = t_quantile(0.5 + confidence / 2.0, degrees) * error
+        interval = Interval(mean - half, mean + half, confidence)
+    return BiasResult(
+        mean_bias=mean,
+        std_bias=spread,
+        is_significant=p_value is not None and p_value < 1.0 - confidence,
+        p_value=p_value,
+        direction=direction,
+        effect_size=mean / spread if spread > 0.0 else None,
+        ci=ConfidenceInterval.of(interval, "t"),
+        n_samples=n,
+    )
+
+
+_LEAST_SHIFT = 0.01
+
+
+def wasserstein_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool = True) -> float | None:
+    """The area between the two distribution functions; None where a sample is empty.
+
+    Args:
+        dist1: one sample.
+        dist2: the other; the sizes may differ.
+        normalize: in shares of the scale. The scale of scores is [0, 1], whatever part of it the samples fill;
+            it is longer only where a value lies beyond. False for the units of the values.
+
+    Example:
+        >>> round(wasserstein_distance([0.5, 0.6, 0.7], [0.6, 0.7, 0.8]), 12)
+        0.1
+        >>> round(wasserstein_distance([0, 20, 40], [10, 30, 50], normalize=False), 12)
+        10.0
+    """
+    first, second = np.sort(numbers(dist1)), np.sort(numbers(dist2))
+    if not len(first) or not len(second):
+        return None
+    every = np.sort(np.concatenate([first, second]))
+    steps = np.diff(every)
+    below_first = np.searchsorted(first, every[:-1], side="right") / len(first)
+    below_second = np.searchsorted(second, every[:-1], side="right") / len(second)
+    distance = float((np.abs(below_first - below_second) * steps).sum())
+    return distance / _length(every) if normalize else distance
+
+
+def earth_movers_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool = True) -> EMDResult:
+    """The earth mover's distance, and in which way the first sample differs.
+
+    Args:
+        dist1: one sample, the judge's scores say.
+        dist2: the other, the true scores say.
+        normalize: in shares of the scale; see `wasserstein_distance`.
+
+    Example:
+        >>> found = earth_movers_distance([0.5] * 3, [0.501] * 3)
+        >>> round(found.emd, 6), found.bias_direction, found.interpretation
+        (0.001, 'none', 'negligible differences')
+    """
+    first, second = numbers(dist1), numbers(dist2)
+    emd = wasserstein_distance(first, second, normalize=normalize)
+    if emd is None:
+        return EMDResult(
+            emd=None,
+            mean_diff=None,
+            std_diff=None,
+            bias_direction="none",
+            bias_magnitude=None,
+            interpretation=INSUFFICIENT,
+        )
+    unit = _length(np.concatenate([first, second])) if normalize else 1.0
+    shift = float(first.mean() - second.mean()) / unit
+    direction: Literal["higher", "lower", "none"] = "none"
+    if abs(shift) > _LEAST_SHIFT:
+        direction = "higher" if shift > 0 else "lower"
+    return EMDResult(
+        emd=emd,
+        mean_diff=shift,
+        std_diff=float(first.std() - second.std()) / unit,
+        bias_direction=direction,
+        bias_magnitude=abs(shift),
+        interpretation=EMDResult.interpret_emd(emd),
+    )
+
+
+def _length(values: Floats) -> float:
+    return float(max(values.max(), 1.0) - min(values.min(), 0.0))
+
+
+_MOST_EXACT = 10_000
+_MOST_STEPS = 100
+
+
+def ks_test(sample1: ArrayLike, sample2: ArrayLike | None = None) -> KSTestResult:
+    """The two-sided Kolmogorov-Smirnov test.
+
+    The p-value is exact for two samples of up to 10,000 values each and for one sample (Marsaglia, Tsang and Wang
+    2003) where n · statistic is at most 100, else asymptotic.
+
+    Args:
+        sample1: one sample.
+        sample2: the other; None tests against the uniform distribution on [0, 1], the scale of scores.
+
+    Example:
+        >>> found = ks_test([0.1, 0.2, 0.3, 0.4], [0.6, 0.7, 0.8, 0.9])
+        >>> found.statistic, round(found.p_value, 6), found.is_significant
+        (1.0, 0.028571, True)
+    """
+    first = np.sort(numbers(sample1))
+    second = None if sample2 is None else np.sort(numbers(sample2))
+    if not len(first) or (second is not None and not len(second)):
+        return KSTestResult(statistic=None, p_value=None, is_significant=False)
+    if second is None:
+        statistic, p_value = _against_uniform(first)
+    else:
+        statistic, p_value = _of_two(first, second)
+    return KSTestResult(statistic=statistic, p_value=p_value, is_significant=p_value < 0.05)
+
+
+def _of_two(first: Floats, second: Floats) -> tuple[float, float]:
+    n, m = len(first), len(second)
+    every = np.concatenate([first, second])
+    steps = np.searchsorted(first, every, side="right") * m - np.searchsorted(second, every, side="right") * n
+    largest = int(np.abs(steps).max())
+    statistic = largest / (n * m)
+    if max(n, m) <= _MOST_EXACT:
+        return statistic, _paths_outside(n, m, largest)
+    return statistic, _kolmogorov_tail(statistic * math.sqrt(n * m / (n + m)))
+
+
+def _paths_outside(n: int, m: int, largest: int) -> float:
+    """The share of orders of n + m values whose distribution functions come `largest`/(n·m) apart somewhere.
+
+    Value by value, the probability of having drawn so many of the first sample without having been that far apart;
+    what leaves this band adds up to the share. Source: Hodges 1958, section 3.
+    """
+    inside, least, outside = np.ones(1), 0, 0.0
+    for drawn in range(n + m):
+        firsts = np.arange(least, least + len(inside))
+        left = n + m - drawn
+        reached = np.zeros(len(inside) + 1)
+        reached[:-1] = inside * ((m - (drawn - firsts)) / left)
+        reached[1:] += inside * ((n - firsts) / left)
+        firsts = np.arange(least, least + len(reached))
+        near = np.flatnonzero(np.abs(firsts * m - (drawn + 1 - firsts) * n) < largest)
+        if not len(near):
+            return 1.0
+        first, last = int(near[0]), int(near[-1]) + 1
+        outside += float(reached[:first].sum() + reached[last:].sum())
+        inside, least = reached[first:last], least + first
+    return min(1.0, outside)
+
+
+def _against_uniform(values: Floats) -> tuple[float, float]:
+    n = len(values)
+    expected = np.clip(values, 0.0, 1.0)
+    above = (np.arange(1, n + 1) / n - expected).max()
+    below = (expected - np.arange(n) / n).max()
+    statistic = float(max(above, below))
+    if n * statistic <= _MOST_STEPS:
+        return statistic, min(1.0, max(0.0, 1.0 - _kolmogorov_cdf(n, statistic)))
+    return statistic, _kolmogorov_tail(statistic * math.sqrt(n))
+
+
+def _kolmogorov_cdf(n: int, d: float) -> float:
+    """P(D_n < d). Source: Marsaglia, Tsang and Wang 2003, Evaluating Kolmogorov's Distribution."""
+    if d >= 1.0:
+        return 1.0
+    k = math.floor(n * d) + 1
+    h = k - n * d
+    size = 2 * k - 1
+    rows, columns = np.indices((size, size))
+    gaps = rows - columns + 1
+    table = (gaps >= 0).astype(float)
+    powers = h ** np.arange(1, size + 1)
+    table[:, 0] -= powers
+    table[-1] -= powers[::-1]
+    table[-1, 0] += max(0.0, 2.0 * h - 1.0) ** size
+    factorials = np.array([float(math.factorial(g)) if g < 170 else math.inf for g in range(size + 1)])
+    table = np.where(gaps > 0, table / factorials[np.maximum(gaps, 0)], table)
+    power, exponent = _matrix_power(table, n)
+    value, scale = float(power[k - 1, k - 1]), exponent
+    for i in range(1, n + 1):
+        value *= i / n
+        if value < 1e-140:
+            value, scale = value * 1e140, scale - 140
+    return value * 10.0**scale
+
+
+def _matrix_power(table: Floats, exponent: int) -> tuple[Floats, int]:
+    """The power of a matrix as a matrix and a power of ten, so that nothing overflows."""
+    result, base = np.eye(len(table)), table
+    result_scale = base_scale = 0
+    while exponent:
+        if exponent & 1:
+            result, result_scale = _tamed(result @ base, result_scale + base_scale)
+        base, base_scale = _tamed(base @ base, 2 * base_scale)
+        exponent >>= 1
+    return result, result_scale
+
+
+def _tamed(table: Floats, scale: int) -> tuple[Floats, int]:
+    size = float(np.abs(table).max())
+    if size < 1e140:
+        return table, scale
+    return table * 1e-140, scale + 140
+
+
+def _kolmogorov_tail(x: float) -> float:
+    """The asymptotic two-sided p-value: 2·Σ (−1)^(j−1)·exp(−2·j²·x²)."""
+    if x < 0.2:
+        return 1.0
+    terms = (2.0 * (-1.0) ** (j - 1) * math.exp(-2.0 * j * j * x * x) for j in range(1, 101))
+    return min(1.0, max(0.0, sum(terms)))
+
+
+def score_distribution(
+    scores: ArrayLike, *, bins: int | Sequence[float] = 10, include_histogram: bool = True
+) -> DistributionResult:
+    """Mean, spread, quartiles, skewness, kurtosis and histogram of scores.
+
+    Spread divides by n − 1. Skewness and kurtosis are the biased moments m₃/m₂^1.5 and m₄/m₂² − 3.
+
+    Args:
+        scores: the scores.
+        bins: how many bins, or their edges.
+        include_histogram: False leaves the histogram out.
+
+    Example:
+        >>> found = score_distribution([0.0, 0.5, 1.0], bins=2)
+        >>> found.mean, found.std, found.iqr, found.histogram
+        (0.5, 0.5, 0.5, ([1.0, 2.0], [0.0, 0.5, 1.0]))
+    """
+    values = numbers(scores)
+    n = len(values)
+    if not n:
+        return DistributionResult(n=0, **dict.fromkeys(_FIGURES))
+    q25, median, q75 = (float(q) for q in np.quantile(values, [0.25, 0.5, 0.75]))
+    spread = n > 1
+    skewness, kurtosis = _shape(values)
+    counts, edges = np.histogram(values, bins=bins)
+    return DistributionResult(
+        n=n,
+        mean=float(values.mean()),
+        std=float(values.std(ddof=1)) if spread else None,
+        variance=float(values.var(ddof=1)) if spread else None,
+        min=float(values.min()),
+        max=float(values.max()),
+        median=median,
+        q25=q25,
+        q75=q75,
+        iqr=q75 - q25,
+        skewness=skewness if n > 2 else None,
+        kurtosis=kurtosis if n > 3 else None,
+        histogram=([float(c) for c in counts], [float(e) for e in edges]) if include_histogram else None,
+    )
+
+
+_FIGURES = ("mean", "std", "variance", "min", "max", "median", "q25", "q75", "iqr", "skewness", "kurtosis")
+
+
+def _shape(values: Floats) -> tuple[float | None, float | None]:
+    """Skewness and excess kurtosis; None where all values are alike."""
+    if is_constant(values):
+        return None, None
+    centred = values - values.mean()
+    second = float((centred**2).mean())
+    return float((centred**3).mean()) / second**1.5, float((centred**4).mean()) / second**2 - 3.0

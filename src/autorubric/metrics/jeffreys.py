@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.metrics.interval import Interval
+from autorubric.metrics.intervals import Interval
 
 Array = npt.NDArray[np.float64]
 

@@ -1,34 +1,20 @@
-"""Scores and ground truth as pairs of item and criterion, where items may have rubrics of their own."""
+"""The judgments behind the scores of a run, as pairs of item and criterion: what labels are chosen from."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.criterion_names import criterion_names
-from autorubric.core.report_scoring import worst_value
-from autorubric.core.scoring import abstention_value
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.judged_table import (
-    Array,
-    Graded,
-    GradedRun,
-    Report,
-    graded_items,
-    truth_values,
-    vote_dissent,
-)
-from autorubric.metrics.score_rule import ScoreRule, grader_settings, recorded_rule
-from autorubric.metrics.verdicts import Entry
-
-Integers: TypeAlias = npt.NDArray[np.int64]
+from autorubric.metrics.arrays import Flags, Floats, Ints
+from autorubric.metrics.reading_runs import graded_table
+from autorubric.metrics.scores import ScoreRule, counted_values, recorded_rule
+from autorubric.metrics.table import GradedRun, Report
 
 _CLOSE = 1e-9
 
@@ -46,8 +32,8 @@ class JudgedPairs:
         kinds: which pairs' errors tell of one another: those of one criterion; where items have rubrics of their own,
             those of all criteria and those of all pitfalls.
         shares: by how much of its item's score it counts; 0 where it was left out of the score.
-        values: what the judge's word is worth, in [0, 1]; of an abstention what it counts by the run's rule.
-        truth: what the ground truth is worth.
+        values: the value of the verdict, in [0, 1]; of an abstention what it counts by the run's rule.
+        truth: the value of the label.
         dissent: the share of pairs of votes that differ; NaN with fewer than two votes.
         confidence: of the judge, where it states one.
         labelled: whether its item has ground truth.
@@ -55,17 +41,17 @@ class JudgedPairs:
     """
 
     items: tuple[int, ...]
-    starts: Array
-    rows: Integers
-    places: Integers
+    starts: Floats
+    rows: Ints
+    places: Ints
     criteria: tuple[Criterion, ...]
-    kinds: Integers
-    shares: Array
-    values: Array
-    truth: Array
-    dissent: Array
-    confidence: Array
-    labelled: npt.NDArray[np.bool_]
+    kinds: Ints
+    shares: Floats
+    values: Floats
+    truth: Floats
+    dissent: Floats
+    confidence: Floats
+    labelled: Flags
     normalize: bool = True
 
     def __len__(self) -> int:
@@ -77,7 +63,7 @@ class JudgedPairs:
         return criterion_names(self.criteria[first:end])[int(self.places[pair])]
 
     @property
-    def sums(self) -> Array:
+    def sums(self) -> Floats:
         """Each item's score as its criteria add up, before it is clamped to [0, 1]."""
         return self.starts + self.summed(np.nan_to_num(self.values) * self.shares)
 
@@ -94,7 +80,7 @@ class JudgedPairs:
         least, most = (float(end.mean()) for end in ends)
         return least, most
 
-    def summed(self, amounts: Array) -> Array:
+    def summed(self, amounts: Floats) -> Floats:
         """The sum of each item's amounts, one amount for each pair."""
         return np.bincount(self.rows, amounts, minlength=len(self.items)).astype(float)
 
@@ -103,54 +89,38 @@ def judged_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDatase
     """The run as pairs, by the rule that it recorded. Items without a score (failed judgments, say) are left out.
 
     Raises:
-        InputError: as `graded_items`, or no item has a score.
+        InputError: as `graded_table`, or no item has a score.
 
     Example:
-        >>> from autorubric.metrics.judged_table import example_run
+        >>> from autorubric.metrics.example_run import example_run
         >>> dataset, reports = example_run()
         >>> pairs = judged_pairs(reports, dataset)
         >>> len(pairs), pairs.name(1), pairs.shares[:3]
         (18, 'Style', array([ 0.75,  0.25, -0.25]))
     """
-    rule = recorded_rule(grader_settings(run)) or ScoreRule()
-    graded = [g for g in graded_items(run, dataset) if g.report.score is not None and g.criteria]
-    if not graded:
+    table = graded_table(run, dataset)
+    table = table.only(~np.isnan(table.scores))
+    if not table.rows:
         raise InputError("no graded item has a score; expected at least one")
-    entries = [entry for g in graded for entry in g.report.report or ()]
-    criteria = tuple(criterion for g in graded for criterion in g.criteria)
-    sizes = [len(g.criteria) for g in graded]
-    places, rows = np.concatenate([np.arange(size) for size in sizes]), np.repeat(np.arange(len(graded)), sizes)
-    values = _numbers(_counted(entry, one, rule) for entry, one in zip(entries, criteria, strict=True))
-    weights = np.where(np.isnan(values), 0.0, np.array([criterion.weight for criterion in criteria]))
-    marks = np.bincount(rows, np.maximum(weights, 0.0))
-    units = np.where(marks > 0, marks, np.bincount(rows, np.abs(weights)))
+    rule = recorded_rule(table.settings) or ScoreRule()
+    rows, column = table.points.row, table.points.column
+    places = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    values = counted_values(table, table.points.judged, rule, table.means)
+    weights = np.where(np.isnan(values), 0.0, table.weights[column])
+    marks = np.bincount(rows, np.maximum(weights, 0.0), table.rows)
+    units = np.where(marks > 0, marks, np.bincount(rows, np.abs(weights), table.rows))
     return JudgedPairs(
-        items=tuple(g.index for g in graded),
+        items=tuple(table.items.tolist()),
         starts=np.where((marks > 0) | (units == 0) | (not rule.normalize), 0.0, 1.0),
         rows=rows,
         places=places,
-        criteria=criteria,
-        kinds=places if _one_rubric(graded) else np.array([int(criterion.weight < 0) for criterion in criteria]),
+        criteria=tuple(table.columns[place].criterion for place in column),
+        kinds=places if table.shares_rubric else (table.weights[column] < 0).astype(np.int64),
         shares=weights / np.where(units == 0, 1.0, units)[rows] if rule.normalize else weights,
         values=values,
-        truth=_numbers(value for g in graded for value in truth_values(g)),
-        dissent=_numbers(map(vote_dissent, entries)),
-        confidence=_numbers(entry.confidence for entry in entries),
-        labelled=np.repeat([g.item.ground_truth is not None for g in graded], sizes),
+        truth=table.truth_values,
+        dissent=table.dissent,
+        confidence=table.confidence,
+        labelled=table.labelled[rows],
         normalize=rule.normalize,
     )
-
-
-def _counted(entry: Entry, criterion: Criterion, rule: ScoreRule) -> float | None:
-    """What the word that counts adds to the score, for each point of weight."""
-    if not entry.is_na:
-        return entry.score_value
-    return abstention_value(criterion.weight, worst_value(criterion), rule.cannot_assess)
-
-
-def _one_rubric(graded: list[Graded]) -> bool:
-    return all(g.criteria == graded[0].criteria for g in graded)
-
-
-def _numbers(values: Iterable[float | None]) -> Array:
-    return np.array([math.nan if value is None else value for value in values], dtype=float)

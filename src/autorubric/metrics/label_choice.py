@@ -22,10 +22,11 @@ from autorubric.core.scoring import cell
 from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.distributions import normal_quantile
-from autorubric.metrics.interval import Estimate, Interval, checked_confidence
-from autorubric.metrics.judged_pairs import Integers, JudgedPairs, judged_pairs
-from autorubric.metrics.judged_table import Array, GradedRun, Report
+from autorubric.metrics.arrays import Floats, Ints
+from autorubric.metrics.intervals import Estimate, Interval, checked_confidence
+from autorubric.metrics.judged_pairs import JudgedPairs, judged_pairs
+from autorubric.metrics.quantiles import normal_quantile
+from autorubric.metrics.table import GradedRun, Report
 
 _UNIFORM_PART = 0.1
 _LEAST_DOUBT, _MOST_DOUBT = 0.02, 0.9
@@ -93,7 +94,7 @@ def label_next(
         InputError: `k` is below 1, the run does not fit the dataset, or everything is labelled.
 
     Example:
-        >>> from autorubric.metrics.judged_table import example_run
+        >>> from autorubric.metrics.example_run import example_run
         >>> dataset, reports = example_run()
         >>> [(r.item, r.name, round(r.probability, 2)) for r in label_next(reports, 3, dataset)]
         [(4, 'Causes', 0.81), (4, 'Style', 0.41), (4, 'Errors', 0.28)]
@@ -102,7 +103,11 @@ def label_next(
         raise InputError(f"k={k!r}; expected a whole number of labels to ask for, at least one")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed={seed!r}; expected a whole number from 0 up")
-    pairs = judged_pairs(run, dataset)
+    return choose_pairs(judged_pairs(run, dataset), k, tuple(labels), seed)
+
+
+def choose_pairs(pairs: JudgedPairs, k: int, labels: Sequence[CellLabel], seed: int) -> list[LabelRequest]:
+    """`label_next` of a run that is read already."""
     truth = with_labels(pairs, labels)
     free = open_pairs(pairs, truth)
     if not len(free):
@@ -136,7 +141,7 @@ def sampled_score(
         InputError: there are no labels, or one does not fit the run.
 
     Example:
-        >>> from autorubric.metrics.judged_table import example_run
+        >>> from autorubric.metrics.example_run import example_run
         >>> dataset, reports = example_run()
         >>> asked = label_next(reports, 3, dataset)
         >>> labels = [CellLabel(r.item, r.criterion, "UNMET", r.probability) for r in asked]
@@ -144,36 +149,39 @@ def sampled_score(
         True
     """
     checked_confidence(confidence)
-    labels = tuple(labels)
+    return score_from_labels(judged_pairs(run, dataset), tuple(labels), confidence)
+
+
+def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidence: float) -> Estimate:
+    """`sampled_score` of a run that is read already."""
     if not labels:
         raise InputError("there are no labels; collect those that `label_next` asks for")
-    pairs = judged_pairs(run, dataset)
     said, truth = np.nan_to_num(pairs.values), np.nan_to_num(with_labels(pairs, labels))
     errors = (truth - said) * pairs.shares
     places = _places(pairs)
     known = ~np.isnan(pairs.truth) & ~np.isnan(pairs.values)
     batches = sorted({label.batch for label in labels})
-    figures = []
+    estimates = []
     for batch in batches:
         weights = known.astype(float)
         for label in labels:
             if label.batch == batch:
                 weights[places[label.item, label.criterion]] = 1.0 / label.probability
-        figures.append(pairs.sums + pairs.summed(errors * weights))
+        estimates.append(pairs.sums + pairs.summed(errors * weights))
         known = known | (weights > 0)
     sizes = [sum(label.batch == batch for label in labels) for batch in batches]
-    scores = np.average(np.array(figures), axis=0, weights=sizes)
+    scores = np.average(np.array(estimates), axis=0, weights=sizes)
     steps = [float(pairs.shares[places[label.item, label.criterion]]) / label.probability for label in labels]
     step = float(np.sqrt(np.mean(np.square(steps))))
     return item_mean(scores, len({label.item for label in labels}), step, pairs.range, confidence)
 
 
 def item_mean(
-    items: Array, labelled: int, step: float, ends: tuple[float, float] = (0.0, 1.0), confidence: float = 0.95
+    items: Floats, labelled: int, step: float, ends: tuple[float, float] = (0.0, 1.0), confidence: float = 0.95
 ) -> Estimate:
     """The mean of corrected item scores with an interval that knows how few items were labelled.
 
-    The interval is the normal one, cut to the range of means: weights of 1/π spread figures beyond it, and Wilson's
+    The interval is the normal one, cut to the range of means: weights of 1/π spread estimates beyond it, and Wilson's
     interval, which takes their spread to end there, holds the truth in as little as 83 % of cases of rare criteria.
 
     Args:
@@ -198,11 +206,11 @@ def item_mean(
     return Estimate(value, Interval(min(interval.low, value), max(interval.high, value), confidence), n)
 
 
-def open_pairs(pairs: JudgedPairs, truth: Array) -> Integers:
+def open_pairs(pairs: JudgedPairs, truth: Floats) -> Ints:
     """The pairs that a label can be asked for: judged, of an item without ground truth, and without a label.
 
     Example:
-        >>> from autorubric.metrics.judged_table import example_run
+        >>> from autorubric.metrics.example_run import example_run
         >>> dataset, reports = example_run()
         >>> pairs = judged_pairs(reports, dataset)
         >>> open_pairs(pairs, pairs.truth).tolist()
@@ -217,7 +225,7 @@ def _places(pairs: JudgedPairs) -> dict[tuple[int, int], int]:
     return {(item, int(place)): pair for pair, (item, place) in enumerate(zip(items, pairs.places, strict=True))}
 
 
-def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Array:
+def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
     """The pairs' truth with the labels written in.
 
     Raises:
@@ -251,7 +259,7 @@ def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Array:
     return truth
 
 
-def doubt(pairs: JudgedPairs, truth: Array) -> Array:
+def doubt(pairs: JudgedPairs, truth: Floats) -> Floats:
     """How likely each judgment is to be wrong, in [0.02, 0.9].
 
     What the votes or the judge's confidence say (a judge alone: 0.25), scaled for each kind of pair and verdict by
@@ -268,7 +276,7 @@ def doubt(pairs: JudgedPairs, truth: Array) -> Array:
     return np.clip(scaled, _LEAST_DOUBT, _MOST_DOUBT)
 
 
-def inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Array:
+def inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Floats:
     """Probabilities that sum to k, at most 1, proportional to size but for a tenth that is shared evenly.
 
     The even tenth keeps a wrong guess of the sizes from making one label count for very many.
@@ -293,7 +301,7 @@ def inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Array:
         certain |= above
 
 
-def systematic_draw(chances: Array, rng: np.random.Generator) -> list[int]:
+def systematic_draw(chances: Floats, rng: np.random.Generator) -> list[int]:
     """Indices drawn with exactly these probabilities, as many as these sum to: systematic, in random order.
 
     Source: Madow, Annals of Mathematical Statistics 20 (1949).

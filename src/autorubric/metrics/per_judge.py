@@ -1,42 +1,34 @@
-"""The agreement of each judge's own votes with the labels, and what the panel is without it."""
+"""The agreement of each judge's own votes with the labels, and of the panel without each judge."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from autorubric.errors import InputError
-from autorubric.metrics.abstentions import Modes, coverage_of, settled, settled_votes
-from autorubric.metrics.arrays import Floats, Ints, defined
-from autorubric.metrics.base_rate import base_rate
-from autorubric.metrics.between_judges import between_judges
+from autorubric.metrics.abstentions import Modes, coverage_of, settled
+from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.bootstrap import Bootstrap
-from autorubric.metrics.cohen_kappa import kappas
-from autorubric.metrics.column import ABSENT, ABSTAINED, FAILED
+from autorubric.metrics.columns import ABSENT, ABSTAINED, FAILED
+from autorubric.metrics.compute import measure_columns
 from autorubric.metrics.confusion import confusion_counts
-from autorubric.metrics.criterion_agreement import kappa_weights
 from autorubric.metrics.criterion_results import ConfusionMatrix
-from autorubric.metrics.gwet import gwets
 from autorubric.metrics.labelled_run import LabelledRun
-from autorubric.metrics.mcc import mcc
-from autorubric.metrics.precision_recall import precision_recall
+from autorubric.metrics.per_criterion import criterion_part
+from autorubric.metrics.registry import measure
 from autorubric.metrics.results import JudgeInfluence, JudgeMetrics
-from autorubric.metrics.score_agreement import score_agreement
-from autorubric.metrics.score_pairs import score_pairs
-from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.subsets import part_figures
-from autorubric.metrics.table import Points, Table
+from autorubric.metrics.scores import score_agreement, score_pairs
+from autorubric.metrics.table import Table
 
 
 def per_judge_metrics(
     run: LabelledRun, confidence: float, drawing: Bootstrap | None = None
 ) -> dict[str, JudgeMetrics]:
-    """The figures of each judge, by its id.
+    """The agreement of each judge, by its id.
 
     Args:
-        run: a run and its labels.
+        run: the labelled items.
         confidence: of the intervals of scores.
         drawing: how intervals of agreement are drawn, by resampling items; None for none.
 
@@ -51,25 +43,23 @@ def per_judge_metrics(
         own = replace(table, points=replace(table.points, judged=votes))
         asked = table.points.where(votes > ABSENT)
         pairs = settled(own, modes)
-        scores = score_pairs(table, table.judge_scores[place], votes, run.settings)
-        whole = len(asked) == len(table.points)
+        scores = score_pairs(table, table.judge_scores[place], votes)
+        every = np.ones(len(table.columns), bool)
+        measured = measure_columns(replace(run, table=own, points=pairs, scores=scores), every, drawing)
         found[judge] = JudgeMetrics(
             judge_id=judge,
-            **_criterion_figures(own, pairs, modes, pooled=run.pooled),
+            mean_kappa=measured.values["mean_kappa"],
+            **JudgeMetrics.measured(measured.values),
             **score_agreement(scores, confidence),
             confusion_matrix=_confusion(own),
-            coverage="full" if whole or not table.escalated else "escalated",
+            coverage="full" if len(asked) == len(table.points) or not table.escalated else "escalated",
             n_pairs=len(pairs),
             coverage_stats=coverage_of(replace(asked, judged=asked.votes[place]), len(pairs)),
-            **_intervals(replace(run, table=own, points=pairs, scores=scores), drawing),
+            accuracy_ci=measured.intervals.get("accuracy"),
+            kappa_ci=measured.intervals.get("mean_kappa"),
+            micro_kappa_ci=measured.intervals.get("kappa"),
         )
     return found
-
-
-def _intervals(own: LabelledRun, drawing: Bootstrap | None) -> dict[str, ConfidenceInterval | None]:
-    """Of a judge's accuracy and kappas, as of those of the whole run."""
-    part = part_figures(own, np.ones(len(own.table.columns), bool), drawing)
-    return {"accuracy_ci": part.accuracy_ci, "kappa_ci": part.mean_kappa_ci, "micro_kappa_ci": part.micro_kappa_ci}
 
 
 def without_each_judge(run: LabelledRun) -> list[JudgeInfluence]:
@@ -128,42 +118,14 @@ def most_frequent(table: Table, votes: Ints) -> Ints:
 
 
 def _mean_alpha(table: Table, modes: Modes, judges: Ints) -> float | None:
+    """Krippendorff's α among some judges, averaged over criteria."""
     alphas = []
     for column in table.columns:
-        votes = table.points.votes[judges][:, table.points.column == column.index]
-        alpha = between_judges(
-            settled_votes(votes, column, modes), column, len(modes.labels(column))
-        ).krippendorff_alpha
-        if alpha is not None:
-            alphas.append(alpha)
+        raw = table.points.where(table.points.column == column.index)
+        part = criterion_part(column, raw.where(slice(0)), raw.votes[judges], modes)
+        alpha = measure(part).get("krippendorff_alpha")
+        alphas += [] if alpha is None else [alpha]
     return float(np.mean(alphas)) if alphas else None
-
-
-def _criterion_figures(table: Table, pairs: Points, modes: Modes, *, pooled: bool) -> dict[str, Any]:
-    binary = np.array([column.kind == "binary" for column in table.columns], bool)
-    flat = pairs.where(binary[pairs.column])
-    size = 3 if modes.cannot_assess == "as_category" else 2
-    counts = confusion_counts(flat.truth, flat.judged, size)
-    precision, recall, f1 = precision_recall(counts)
-    each = [] if pooled else [_kappa(table, pairs, modes, place) for place in range(len(table.columns))]
-    known = [kappa for kappa in each if kappa is not None]
-    return {
-        "criterion_accuracy": float((pairs.truth == pairs.judged).mean()) if len(pairs) else None,
-        "criterion_precision": precision,
-        "criterion_recall": recall,
-        "criterion_f1": f1,
-        "mean_kappa": float(np.mean(known)) if known else None,
-        "phi": mcc(confusion_counts(flat.truth > 0, flat.judged > 0, 2)),
-        "micro_kappa": defined(kappas(counts)),
-        "gwet": defined(gwets(counts)),
-        "base_rate": base_rate(table.columns, pairs, pooled=pooled),
-    }
-
-
-def _kappa(table: Table, pairs: Points, modes: Modes, place: int) -> float | None:
-    column, own = table.columns[place], pairs.where(pairs.column == place)
-    size = len(modes.labels(column))
-    return defined(kappas(confusion_counts(own.truth, own.judged, size), kappa_weights(column, size)))
 
 
 def _confusion(table: Table) -> ConfusionMatrix | None:

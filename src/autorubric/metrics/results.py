@@ -15,13 +15,19 @@ from autorubric.metrics.criterion_results import (
     CriterionMetricsUnion,
     NAStats,
 )
-from autorubric.metrics.statistic_results import BiasResult, ConfidenceInterval, CorrelationResult, Figures
+from autorubric.metrics.statistic_results import (
+    BiasResult,
+    ConfidenceInterval,
+    CorrelationResult,
+    MeasuredModel,
+    MetricModel,
+)
 
 Mode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 
 
-class BootstrapResults(Figures):
-    """Intervals by resampling items; None where a figure is undefined.
+class BootstrapResults(MetricModel):
+    """Intervals by resampling items; None where a metric is undefined.
 
     Attributes:
         accuracy_ci: of `criterion_accuracy`.
@@ -46,7 +52,7 @@ class BootstrapResults(Figures):
     method: str = "bca"
 
 
-class TagMetrics(Figures):
+class TagMetrics(MeasuredModel):
     """Agreement over the criteria that carry one tag.
 
     Attributes:
@@ -59,8 +65,8 @@ class TagMetrics(Figures):
         mean_kappa_ci: as the accuracy's.
         micro_kappa: κ over all its binary pairs.
         micro_kappa_ci: as the accuracy's.
-        base_rate: the accuracy of guessing the commonest label of each criterion, over the same pairs; one guess for
-            all criteria of the same categories where criteria are pooled.
+        majority_baseline: the accuracy of always giving the most frequent label of a criterion, over the same pairs;
+            the most frequent of all criteria with the same categories where criteria are pooled.
     """
 
     tag: str
@@ -72,10 +78,10 @@ class TagMetrics(Figures):
     mean_kappa_ci: ConfidenceInterval | None = None
     micro_kappa: float | None = None
     micro_kappa_ci: ConfidenceInterval | None = None
-    base_rate: float | None = None
+    majority_baseline: float | None = None
 
 
-class PooledScaleMetrics(Figures):
+class PooledScaleMetrics(MeasuredModel):
     """Agreement over all points of one kind of criterion, for items with rubrics of their own.
 
     Attributes:
@@ -98,7 +104,7 @@ class PooledScaleMetrics(Figures):
         accuracy_ci: by bootstrap over items, where one was asked for.
         kappa_ci: likewise, binary only.
         coverage_stats: what became of the labelled points.
-        base_rate: the share of the commonest label: what guessing it would reach; one guess for each set of options.
+        majority_baseline: the share of the most frequent label, of each set of options.
         krippendorff_alpha: among the judges, over all points of the kind: nominal for binary criteria, by the
             options' values (interval) for ordered ones, nominal for others where all have the same options, else
             None. None for one judge.
@@ -124,12 +130,12 @@ class PooledScaleMetrics(Figures):
     accuracy_ci: ConfidenceInterval | None = None
     kappa_ci: ConfidenceInterval | None = None
     coverage_stats: CoverageStats | None = None
-    base_rate: float | None = None
+    majority_baseline: float | None = None
     krippendorff_alpha: float | None = None
     n_judges: int = 1
 
 
-class JudgeInfluence(Figures):
+class JudgeInfluence(MetricModel):
     """What a panel is without one of its judges.
 
     Attributes:
@@ -151,8 +157,8 @@ class JudgeInfluence(Figures):
     n_both: int = 0
 
 
-class JudgeMetrics(Figures):
-    """The agreement of one judge's own votes with the labels.
+class JudgeMetrics(MeasuredModel):
+    """The agreement of one judge's own votes with the labels; `kappa_ci` is the interval of `mean_kappa`.
 
     Attributes:
         judge_id: the judge.
@@ -170,12 +176,12 @@ class JudgeMetrics(Figures):
         score_pearson: of its own scores.
         bias: of its own scores.
         coverage: `escalated` where it was asked about a part of the points only.
-        n_pairs: votes that the criterion figures rest on.
+        n_pairs: votes with a label to compare with.
         gwet: AC1, over binary votes.
         coverage_stats: what became of its votes.
         micro_kappa: κ over all its binary votes.
-        base_rate: the accuracy of guessing the commonest label of each criterion, over the same pairs; one guess for
-            all criteria of the same categories where criteria are pooled.
+        majority_baseline: the accuracy of always giving the most frequent label of a criterion, over the same pairs;
+            the most frequent of all criteria with the same categories where criteria are pooled.
         accuracy_ci: of `criterion_accuracy`, by resampling items.
         kappa_ci: of `mean_kappa`, likewise.
         micro_kappa_ci: of `micro_kappa`, likewise.
@@ -200,13 +206,13 @@ class JudgeMetrics(Figures):
     gwet: float | None = None
     coverage_stats: CoverageStats | None = None
     micro_kappa: float | None = None
-    base_rate: float | None = None
+    majority_baseline: float | None = None
     accuracy_ci: ConfidenceInterval | None = None
     kappa_ci: ConfidenceInterval | None = None
     micro_kappa_ci: ConfidenceInterval | None = None
 
 
-class JudgeSelfConsistency(Figures):
+class JudgeSelfConsistency(MetricModel):
     """How far a judge that was asked repeatedly agrees with itself, over all graded items, labelled or not.
 
     Attributes:
@@ -228,7 +234,7 @@ class JudgeSelfConsistency(Figures):
     variance: float | None
 
 
-class MetricsResult(Displayed, Figures):
+class MetricsResult(Displayed, MeasuredModel):
     """How far a run agrees with the labels. What is undefined is None, never 0.
 
     Attributes:
@@ -237,7 +243,7 @@ class MetricsResult(Displayed, Figures):
         criterion_recall: of MET.
         criterion_f1: of MET.
         mean_kappa: the mean of the criteria's κ that are defined (macro).
-        per_criterion: the figures of each criterion; empty where items with rubrics of their own are pooled.
+        per_criterion: each criterion; empty where items with rubrics of their own are pooled.
         score_rmse: of the score against what the labels would have scored by the run's own rule.
         score_mae: likewise.
         score_spearman: likewise.
@@ -245,7 +251,7 @@ class MetricsResult(Displayed, Figures):
         score_pearson: likewise.
         bias: likewise.
         bootstrap: intervals, where a bootstrap was asked for.
-        per_judge: the figures of each judge, where they were asked for.
+        per_judge: each judge, where asked for.
         n_items: items with labels and a judgment.
         n_criteria: distinct criteria; where they are pooled, the number of points.
         n_binary_criteria: of them.
@@ -266,8 +272,8 @@ class MetricsResult(Displayed, Figures):
         warnings: what a reader must know.
         criterion_gwet: AC1 over all binary pairs.
         criterion_balanced_accuracy: over all binary pairs.
-        base_rate: the accuracy of guessing the commonest label of each criterion, over the pairs of
-            `criterion_accuracy`; one guess for all criteria of the same categories where criteria are pooled.
+        majority_baseline: the accuracy of always giving the most frequent label of a criterion, over the same pairs;
+            the most frequent of all criteria with the same categories where criteria are pooled.
         accuracy_ci: of `criterion_accuracy`: by bootstrap where there is one, else Wilson's with items for n, which
             is wide enough however the criteria of an item hang together.
         n_scores: pairs of scores.
@@ -275,7 +281,7 @@ class MetricsResult(Displayed, Figures):
         score_rule: how scores are made of verdicts: `skip, normalized`, say.
         without_judge: what the panel is without each judge, where judges were asked for.
         per_tag: the criteria of each tag together.
-        self_consistency: of each judge that was asked repeatedly. Figures among judges take one vote of each.
+        self_consistency: of each judge that was asked repeatedly. MetricModel among judges take one vote of each.
     """
 
     criterion_accuracy: float | None
@@ -311,7 +317,7 @@ class MetricsResult(Displayed, Figures):
     warnings: list[str] = Field(default_factory=list)
     criterion_gwet: float | None = None
     criterion_balanced_accuracy: float | None = None
-    base_rate: float | None = None
+    majority_baseline: float | None = None
     accuracy_ci: ConfidenceInterval | None = None
     n_scores: int = 0
     n_kappa_criteria: int = 0
@@ -321,7 +327,7 @@ class MetricsResult(Displayed, Figures):
     self_consistency: list[JudgeSelfConsistency] = Field(default_factory=list)
 
     def summary(self, *, verbose: bool = False) -> str:
-        """The figures as text that a person reads.
+        """The metrics as text for people.
 
         Args:
             verbose: also the scores' correlations, the judges and what became of every labelled point.
@@ -331,12 +337,12 @@ class MetricsResult(Displayed, Figures):
         return summary_text(self, verbose=verbose)
 
     def _rows(self) -> list[dict[str, Any]]:
-        from autorubric.metrics.summary import rows_of
+        from autorubric.metrics.summary import table_rows
 
-        return rows_of(self)
+        return table_rows(self)
 
     def to_file(self, path: str | Path) -> None:
-        """Write the figures to a JSON file, wholly or not at all.
+        """Write all metrics to a JSON file, atomically.
 
         Raises:
             ValueError: the file cannot be written.

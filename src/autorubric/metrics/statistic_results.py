@@ -2,24 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from autorubric.core.display import BriefModel
-from autorubric.metrics.interval import Interval
+from autorubric.metrics.intervals import Interval
+from autorubric.metrics.registry import statistics
 
 INSUFFICIENT = "insufficient data"
 UNDEFINED = "undefined"
 
 
-class Figures(BriefModel):
+_STATISTIC_BY_FIELD = {
+    "criterion_accuracy": "accuracy",
+    "exact_accuracy": "accuracy",
+    "criterion_precision": "precision",
+    "criterion_recall": "recall",
+    "criterion_f1": "f1",
+    "micro_kappa": "kappa",
+    "weighted_kappa": "kappa",
+    "criterion_gwet": "gwet",
+    "criterion_balanced_accuracy": "balanced_accuracy",
+    "criterion_phi": "phi",
+    "value_rmse": "rmse",
+    "value_mae": "mae",
+}
+"""Published fields that have another name than the statistic that they hold."""
+
+
+class MetricModel(BriefModel):
     """A result that does not change."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class ConfidenceInterval(Figures):
+class MeasuredModel(MetricModel):
+    """The statistics of a part of a run; those without a field of their own are in `statistics`.
+
+    Attributes:
+        statistics: by name, those of installed packages included.
+    """
+
+    statistics: dict[str, float | None] = Field(default_factory=dict)
+
+    @classmethod
+    def measured(cls, values: Mapping[str, float | None]) -> dict[str, Any]:
+        """The fields that hold these statistics; one that was not measured is None."""
+        by_field = {name: _STATISTIC_BY_FIELD.get(name, name) for name in cls.model_fields}
+        known = {statistic.name for statistic in statistics()}
+        fields: dict[str, Any] = {field: values.get(name) for field, name in by_field.items() if name in known}
+        return fields | {"statistics": {k: v for k, v in values.items() if k in known - set(by_field.values())}}
+
+    def value(self, statistic: str) -> float | None:
+        """The value of a statistic by its name in the registry; None where it is undefined."""
+        for field in type(self).model_fields:
+            if _STATISTIC_BY_FIELD.get(field, field) == statistic:
+                found: float | None = getattr(self, field)
+                return found
+        return self.statistics.get(statistic)
+
+    def interval(self, statistic: str) -> ConfidenceInterval | None:
+        """The confidence interval of a statistic, where there is one."""
+        named = "micro_kappa_ci" if statistic == "kappa" and hasattr(self, "micro_kappa_ci") else f"{statistic}_ci"
+        found: ConfidenceInterval | None = getattr(self, named, None)
+        return found
+
+
+class ConfidenceInterval(MetricModel):
     """A confidence interval.
 
     Attributes:
@@ -51,7 +102,7 @@ class ConfidenceInterval(Figures):
         return cls(lower=interval.low, upper=interval.high, confidence=interval.confidence, method=method)
 
 
-class KappaResult(Figures):
+class KappaResult(MetricModel):
     """Cohen's κ with what it is made of.
 
     Attributes:
@@ -96,7 +147,7 @@ def kappa_word(kappa: float | None) -> str:
     return UNDEFINED if kappa is None else KappaResult.interpret_kappa(kappa)
 
 
-class CorrelationResult(Figures):
+class CorrelationResult(MetricModel):
     """A correlation.
 
     Attributes:
@@ -127,7 +178,7 @@ class CorrelationResult(Figures):
         return next((word for limit, word in steps if abs(r) >= limit), "very weak")
 
 
-class BiasResult(Figures):
+class BiasResult(MetricModel):
     """How much higher a judge scores than the truth.
 
     Attributes:
@@ -162,7 +213,7 @@ class BiasResult(Figures):
         return next((word for limit, word in steps if abs(d) < limit), "large")
 
 
-class DistributionResult(Figures):
+class DistributionResult(MetricModel):
     """The shape of a set of scores; what too few values leave undefined is None.
 
     Attributes:
@@ -196,7 +247,7 @@ class DistributionResult(Figures):
     histogram: tuple[list[float], list[float]] | None = None
 
 
-class EMDResult(Figures):
+class EMDResult(MetricModel):
     """How far one distribution has to be moved to become another.
 
     Attributes:
@@ -227,7 +278,7 @@ class EMDResult(Figures):
         return next((word for limit, word in steps if emd < limit), "substantial differences")
 
 
-class KSTestResult(Figures):
+class KSTestResult(MetricModel):
     """A Kolmogorov-Smirnov test.
 
     Attributes:
@@ -241,7 +292,7 @@ class KSTestResult(Figures):
     is_significant: bool
 
 
-class BootstrapResult(Figures):
+class BootstrapResult(MetricModel):
     """A bootstrapped figure.
 
     Attributes:
@@ -259,7 +310,7 @@ class BootstrapResult(Figures):
     bootstrap_distribution: list[float] | None = None
 
 
-class MetricWithCI(Figures):
+class MetricWithCI(MetricModel):
     """A named figure and its interval."""
 
     metric_name: str
@@ -268,7 +319,7 @@ class MetricWithCI(Figures):
     n_samples: int
 
 
-class ScoreCorrelationResult(Figures):
+class ScoreCorrelationResult(MetricModel):
     """How scores and true scores go together, and how far they lie apart."""
 
     spearman: CorrelationResult
@@ -279,7 +330,7 @@ class ScoreCorrelationResult(Figures):
     n_samples: int
 
 
-class ClassificationReport(Figures):
+class ClassificationReport(MetricModel):
     """The figures of a classification, by class and on average."""
 
     accuracy: float

@@ -1,17 +1,20 @@
-"""The figures of a run as text, and as rows of a table."""
+"""The metrics of a run as text, and as rows of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from autorubric.metrics.criterion_results import CoverageStats, CriterionMetricsUnion
+from autorubric.metrics.registry import statistics
 from autorubric.metrics.results import MetricsResult, PooledScaleMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval
 
+_Part: TypeAlias = MetricsResult | CriterionMetricsUnion | PooledScaleMetrics
+
 
 def shown(value: float | None, interval: ConfidenceInterval | None = None) -> str:
-    """A figure with three places and its interval; a dash where it is undefined.
+    """A number with three places and its interval; a dash where it is undefined.
 
     Example:
         >>> shown(0.5, ConfidenceInterval(lower=0.25, upper=0.75)), shown(None)
@@ -28,7 +31,7 @@ def worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
 
 
 def summary_text(found: MetricsResult, *, verbose: bool = False) -> str:
-    """The figures as lines of text; see `MetricsResult.summary`."""
+    """The metrics as lines of text; see `MetricsResult.summary`."""
     return "\n".join(_lines(found, verbose))
 
 
@@ -38,7 +41,8 @@ def _lines(found: MetricsResult, verbose: bool) -> Iterator[str]:
         f"(abstentions: binary {found.cannot_assess_mode}, options {found.na_mode})"
     )
     yield _coverage(found.coverage_stats)
-    yield f"  accuracy        {shown(found.criterion_accuracy, found.accuracy_ci)}; guessing {shown(found.base_rate)}"
+    accuracy, baseline = shown(found.criterion_accuracy, found.accuracy_ci), shown(found.majority_baseline)
+    yield f"  accuracy        {accuracy}; majority-class baseline {baseline}"
     yield f"  mean kappa      {shown(found.mean_kappa, _kappa_ci(found))} over {found.n_kappa_criteria} criteria"
     balanced = shown(found.criterion_balanced_accuracy)
     yield f"  Gwet's AC1      {shown(found.criterion_gwet)}; balanced accuracy {balanced}"
@@ -50,16 +54,16 @@ def _lines(found: MetricsResult, verbose: bool) -> Iterator[str]:
         f"  score           RMSE {shown(found.score_rmse)}, MAE {shown(found.score_mae)}, bias "
         f"{shown(found.bias.mean_bias, found.bias.ci)} over {found.n_scores} items ({found.score_rule})"
     )
-    for figures in worst_first(found):
+    for criterion in worst_first(found):
+        accuracy, baseline = shown(criterion.accuracy, criterion.accuracy_ci), shown(criterion.majority_baseline)
         yield (
-            f"  {figures.name}: kappa {shown(figures.kappa, figures.kappa_ci)} ({figures.kappa_interpretation}), "
-            f"accuracy {shown(figures.accuracy, figures.accuracy_ci)} (guessing {shown(figures.base_rate)}), "
-            f"n={figures.n_samples}"
+            f"  {criterion.name}: kappa {shown(criterion.kappa, criterion.kappa_ci)} "
+            f"({criterion.kappa_interpretation}), accuracy {accuracy} (baseline {baseline}), n={criterion.n_samples}"
         )
     for scale in found.pooled_by_scale or []:
         yield (
-            f"  {scale.scale_type}: accuracy {shown(scale.exact_accuracy, scale.accuracy_ci)} (guessing "
-            f"{shown(scale.base_rate)}), kappa {shown(scale.kappa, scale.kappa_ci)}, n={scale.n_points}"
+            f"  {scale.scale_type}: accuracy {shown(scale.exact_accuracy, scale.accuracy_ci)} (baseline "
+            f"{shown(scale.majority_baseline)}), kappa {shown(scale.kappa, scale.kappa_ci)}, n={scale.n_points}"
         )
     yield from (f"  {line}" for line in consistency_lines(found))
     yield from _more(found) if verbose else ()
@@ -88,8 +92,8 @@ def _more(found: MetricsResult) -> Iterator[str]:
             f"  {name}: {shown(correlation.coefficient, correlation.ci)}, p {shown(correlation.p_value)} "
             f"({correlation.interpretation}, n={correlation.n_samples})"
         )
-    for figures in found.per_criterion:
-        yield f"  {figures.name} —{_coverage(figures.coverage_stats)}"
+    for criterion in found.per_criterion:
+        yield f"  {criterion.name} —{_coverage(criterion.coverage_stats)}"
     if found.mean_krippendorff_alpha is not None:
         yield f"  among judges: mean alpha {shown(found.mean_krippendorff_alpha)}"
     for scale in found.pooled_by_scale or []:
@@ -97,8 +101,8 @@ def _more(found: MetricsResult) -> Iterator[str]:
             yield f"  among {scale.n_judges} judges, {scale.scale_type}: alpha {shown(scale.krippendorff_alpha)}"
     for judge in (found.per_judge or {}).values():
         yield (
-            f"  judge {judge.judge_id}: accuracy {shown(judge.criterion_accuracy, judge.accuracy_ci)} (guessing "
-            f"{shown(judge.base_rate)}), mean kappa {shown(judge.mean_kappa, judge.kappa_ci)}, "
+            f"  judge {judge.judge_id}: accuracy {shown(judge.criterion_accuracy, judge.accuracy_ci)} (baseline "
+            f"{shown(judge.majority_baseline)}), mean kappa {shown(judge.mean_kappa, judge.kappa_ci)}, "
             f"kappa {shown(judge.micro_kappa, judge.micro_kappa_ci)}, "
             f"n={judge.n_pairs} ({judge.coverage})"
         )
@@ -123,79 +127,42 @@ def _kappa_ci(found: MetricsResult) -> ConfidenceInterval | None:
     return ConfidenceInterval(lower=low, upper=high, confidence=found.bootstrap.confidence_level)
 
 
-def rows_of(found: MetricsResult) -> list[dict[str, Any]]:
+_COLUMNS = {
+    "accuracy": "accuracy_micro",
+    "precision": "precision_micro",
+    "recall": "recall_micro",
+    "f1": "f1_micro",
+    "kappa": "kappa_micro",
+    "rmse": "score_rmse",
+    "mae": "score_mae",
+}
+"""Published names of columns."""
+
+
+def table_rows(found: MetricsResult) -> list[dict[str, Any]]:
     """A row for the whole and one for each criterion or pooled kind, all with the same keys."""
-    spearman = found.score_spearman.coefficient
     whole = {
-        "name": "all",
-        "type": None,
-        "n": found.n_samples,
-        "accuracy_micro": found.criterion_accuracy,
+        **_row(found, "all", None, found.n_samples),
         "accuracy_macro": found.macro_accuracy,
-        "precision_micro": found.criterion_precision,
-        "recall_micro": found.criterion_recall,
-        "f1_micro": found.criterion_f1,
-        "kappa_micro": found.micro_kappa,
         "mean_kappa_macro": found.mean_kappa,
-        "gwet": found.criterion_gwet,
-        "phi": found.criterion_phi,
-        "balanced_accuracy": found.criterion_balanced_accuracy,
-        "base_rate": found.base_rate,
         "krippendorff_alpha": found.mean_krippendorff_alpha,
-        "coverage": found.coverage_stats.coverage if found.coverage_stats else None,
         "score_rmse": found.score_rmse,
         "score_mae": found.score_mae,
-        "score_spearman": spearman,
+        "score_spearman": found.score_spearman.coefficient,
         "bias": found.bias.mean_bias,
     }
-    empty = dict.fromkeys(whole)
-    return [
-        whole,
-        *(_criterion_row(figures, empty) for figures in found.per_criterion),
-        *(_scale_row(scale, empty) for scale in found.pooled_by_scale or []),
-    ]
+    rows = [_row(one, one.name, one.criterion_type, one.n_samples) for one in found.per_criterion]
+    for row, criterion in zip(rows, found.per_criterion, strict=True):
+        if criterion.criterion_type == "ordinal":
+            row["score_spearman"] = criterion.spearman.coefficient
+    for scale in found.pooled_by_scale or []:
+        row = _row(scale, scale.scale_type, scale.scale_type, scale.n_points)
+        rows.append(row | {"score_spearman": scale.value_spearman})
+    return [dict.fromkeys(whole) | row for row in (whole, *rows)]
 
 
-def _scale_row(scale: PooledScaleMetrics, empty: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **empty,
-        "name": scale.scale_type,
-        "type": scale.scale_type,
-        "n": scale.n_points,
-        "accuracy_micro": scale.exact_accuracy,
-        "precision_micro": scale.precision,
-        "recall_micro": scale.recall,
-        "f1_micro": scale.f1,
-        "kappa_micro": scale.kappa,
-        "gwet": scale.gwet,
-        "phi": scale.phi,
-        "balanced_accuracy": scale.balanced_accuracy,
-        "base_rate": scale.base_rate,
-        "krippendorff_alpha": scale.krippendorff_alpha,
-        "coverage": scale.coverage_stats.coverage if scale.coverage_stats else None,
-        "score_rmse": scale.value_rmse,
-        "score_mae": scale.value_mae,
-        "score_spearman": scale.value_spearman,
-    }
-
-
-def _criterion_row(figures: CriterionMetricsUnion, empty: dict[str, Any]) -> dict[str, Any]:
-    row = {
-        **empty,
-        "name": figures.name,
-        "type": figures.criterion_type,
-        "n": figures.n_samples,
-        "accuracy_micro": figures.accuracy,
-        "kappa_micro": figures.kappa,
-        "gwet": figures.gwet,
-        "phi": figures.mcc,
-        "balanced_accuracy": figures.balanced_accuracy,
-        "base_rate": figures.base_rate,
-        "krippendorff_alpha": figures.krippendorff_alpha,
-        "coverage": figures.coverage_stats.coverage if figures.coverage_stats else None,
-    }
-    if figures.criterion_type == "binary":
-        row |= {"precision_micro": figures.precision, "recall_micro": figures.recall, "f1_micro": figures.f1}
-    if figures.criterion_type == "ordinal":
-        row |= {"score_rmse": figures.rmse, "score_mae": figures.mae, "score_spearman": figures.spearman.coefficient}
-    return row
+def _row(part: _Part, name: str, kind: str | None, n: int | None) -> dict[str, Any]:
+    """The statistics of a part of the run."""
+    values = {_COLUMNS.get(one.name, one.name): part.value(one.name) for one in statistics()}
+    coverage = part.coverage_stats.coverage if part.coverage_stats else None
+    return {"name": name, "type": kind, "n": n, **values, "coverage": coverage}

@@ -1,35 +1,44 @@
-"""Reports and ground truth as one table of codes, the form that everything is computed from."""
+"""One table of a graded run and its labels, in columns: what every statistic is computed from."""
 
 from __future__ import annotations
 
-import math
-import textwrap
-from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from autorubric.core.criterion import Criterion
-from autorubric.core.criterion_names import criterion_names
-from autorubric.core.report import EnsembleCriterionReport
-from autorubric.core.rubric import Rubric
-from autorubric.dataset import RubricDataset
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.self_consistency import SelfConsistency
+from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats, Ints
-from autorubric.metrics.column import ABSENT, Column
-from autorubric.metrics.joining import Joined, Pair
-from autorubric.metrics.verdicts import entry_code, label_code, panel_mean, vote_code
+from autorubric.metrics.columns import ABSENT, Column, value_table
+
+Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
+
+
+class GradedRun(Protocol):
+    """A graded run, such as `EvalResult`.
+
+    Each result has `item_idx`, `report`, `error` and, where the run knows it, `item`; a mapping with these keys will
+    do. A run may also have `grader_config`, which records how it scores.
+    """
+
+    @property
+    def item_results(self) -> Iterable[Any]:
+        """One result per item."""
+        ...
 
 
 @dataclass(frozen=True)
 class Points:
-    """Judged criteria, one a place in each array.
+    """Judged criteria of items, one per place in each array.
 
     Attributes:
         row: which item.
         column: which criterion.
-        truth: the label's code.
-        judged: the code of the word that counts.
+        truth: the code of the label; ABSENT without one.
+        judged: the code of the final verdict.
         votes: judges × points; ABSENT where a judge was not asked.
     """
 
@@ -42,189 +51,164 @@ class Points:
     def __len__(self) -> int:
         return len(self.row)
 
-    def where(self, chosen: Flags | Ints) -> Points:
-        """The points that are chosen, by flag or by place."""
+    def where(self, chosen: Flags | Ints | slice) -> Points:
+        """The chosen points, by flag, place or range."""
         return Points(
-            self.row[chosen],
-            self.column[chosen],
-            self.truth[chosen],
-            self.judged[chosen],
-            self.votes[:, chosen],
+            self.row[chosen], self.column[chosen], self.truth[chosen], self.judged[chosen], self.votes[:, chosen]
         )
 
 
 @dataclass(frozen=True)
 class Table:
-    """Items × criteria, in the long form, so that items may have rubrics of their own.
+    """Graded items × criteria in long form, so that items may have rubrics of their own.
 
     Attributes:
         columns: the criteria; one that several rubrics share is one column.
-        points: one for each item and criterion, by item.
+        points: by item, and within an item in the order of its rubric.
         items: each row's place in the dataset.
-        tags: of each row's item.
         scores: each row's score; NaN for none.
+        labelled: the rows with ground truth.
+        failed: the rows on which no judgment counts.
+        reported: the rows whose report has criteria.
         judges: their ids.
         judge_scores: judges × rows; NaN for none.
         escalated: whether some votes are superseded, so that judges may be absent.
-        means: of each point, what the options of a panel come to on average, which is what its score counts; NaN
-            where the value of the category counts. Empty for none.
-        errored: of each column, labelled points of items that have no judgment at all; they are no points.
+        means: of each point, the mean of the options that a panel chose, which is what its score counts; NaN where
+            the value of the category counts.
+        dissent: of each point, the share of pairs of votes that differ; NaN with fewer than two votes.
+        confidence: of each point, the judge's confidence; NaN where it states none.
+        settings: of the grader, as the run recorded them.
+        size: how many items the dataset has.
+        extra: places in the run of items that the dataset does not have.
+        repeated: graded items whose text was graded before.
+        missing: items with labels that the run did not grade.
+        repeated_votes: sentences on judges that voted twice on one criterion of a labelled item.
+        consistency: of each judge that was asked repeatedly, over all results.
     """
 
     columns: tuple[Column, ...]
     points: Points
     items: Ints
     scores: Floats
+    labelled: Flags
+    failed: Flags
+    reported: Flags
+    means: Floats
+    dissent: Floats
+    confidence: Floats
     judges: tuple[str, ...] = ()
     judge_scores: Floats = field(default_factory=lambda: np.empty((0, 0)))
     escalated: bool = False
-    means: Floats = field(default_factory=lambda: np.empty(0))
-    errored: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    settings: Mapping[str, Any] | None = None
+    size: int = 0
+    extra: tuple[int, ...] = ()
+    repeated: int = 0
+    missing: int = 0
+    repeated_votes: tuple[str, ...] = ()
+    consistency: tuple[SelfConsistency, ...] = ()
 
     @property
     def rows(self) -> int:
         """How many items."""
         return len(self.items)
 
+    @property
+    def weights(self) -> Floats:
+        """The weight of each column's criterion."""
+        return np.array([column.criterion.weight for column in self.columns], float)
 
-def build_table(joined: Joined, dataset: RubricDataset) -> Table:
-    """The table of paired reports and labels. The dataset's own rubric comes first, so its columns keep its order.
+    @property
+    def values(self) -> Floats:
+        """The value of each point's verdict, in [0, 1]; NaN for abstentions and failures."""
+        values = self.values_of(self.points.judged)
+        return np.where((self.points.judged >= 0) & ~np.isnan(self.means), self.means, values)
+
+    @property
+    def truth_values(self) -> Floats:
+        """The value of each point's label, in [0, 1]; NaN for abstentions and points without one."""
+        return self.values_of(self.points.truth)
+
+    def values_of(self, codes: Ints) -> Floats:
+        """The value of a code for each point; NaN for codes that are no category."""
+        return np.where(codes >= 0, value_table(self.columns)[self.points.column, np.maximum(codes, 0)], np.nan)
+
+    @property
+    def rubric_columns(self) -> list[Column]:
+        """The columns of the first item in the order of its rubric."""
+        return [self.columns[place] for place in self.points.column[self.points.row == 0]]
+
+    def only(self, rows: Flags) -> Table:
+        """The table of some of its rows, with the same columns."""
+        chosen = rows[self.points.row]
+        points = self.points.where(chosen)
+        number = np.cumsum(rows) - 1
+        return replace(
+            self,
+            points=replace(points, row=number[points.row]),
+            items=self.items[rows],
+            scores=self.scores[rows],
+            labelled=self.labelled[rows],
+            failed=self.failed[rows],
+            reported=self.reported[rows],
+            judge_scores=self.judge_scores[:, rows],
+            means=self.means[chosen],
+            dissent=self.dissent[chosen],
+            confidence=self.confidence[chosen],
+        )
+
+    def with_used_columns(self) -> Table:
+        """The table without columns that have no point."""
+        used = np.unique(self.points.column)
+        columns = tuple(replace(self.columns[place], index=number) for number, place in enumerate(used))
+        points = replace(self.points, column=np.searchsorted(used, self.points.column))
+        return replace(self, columns=columns, points=points)
+
+    def with_voters(self) -> Table:
+        """The table without judges that have no vote."""
+        kept = (self.points.votes != ABSENT).any(axis=1)
+        # The verdict of a single judge is the final one.
+        votes = self.points.votes[kept] if kept.sum() > 1 else np.tile(self.points.judged, (int(kept.sum()), 1))
+        return replace(
+            self,
+            points=replace(self.points, votes=votes),
+            judges=tuple(judge for judge, wanted in zip(self.judges, kept, strict=True) if wanted),
+            judge_scores=self.judge_scores[kept],
+        )
+
+    @property
+    def shares_rubric(self) -> bool:
+        """Whether all items have the same criteria in the same order."""
+        return not len(self._other_rubrics())
+
+    def _other_rubrics(self) -> Ints:
+        """The rows with other criteria than the first."""
+        sizes = np.bincount(self.points.row, minlength=self.rows)
+        if (sizes != sizes[:1]).any():
+            return np.flatnonzero(sizes != sizes[0])
+        columns = self.points.column.reshape(self.rows, -1)
+        return np.flatnonzero((columns != columns[:1]).any(axis=1))
+
+    def matrix(self, amounts: Floats) -> Floats:
+        """One amount per point as rows × criteria.
+
+        Raises:
+            InputError: the items have different rubrics.
+        """
+        others = self._other_rubrics()
+        if len(others):
+            raise InputError(
+                f"items {named_places(self.items[others].tolist())} have other criteria than item {self.items[0]}; "
+                "statistics per criterion need one rubric for all items"
+            )
+        return amounts.reshape(self.rows, -1)
+
+
+def named_places(places: Sequence[int]) -> str:
+    """The first five of them, and how many more there are.
 
     Example:
-        >>> build_table(Joined(), RubricDataset("Explain.")).rows
-        0
+        >>> named_places([1, 2, 3, 4, 5, 6])
+        '1, 2, 3, 4, 5 and 1 more'
     """
-    columns = _Columns()
-    if dataset.rubric is not None and any(pair.rubric is dataset.rubric for pair in joined.pairs):
-        columns.of(dataset.rubric)
-    judges = _judges(joined.pairs)
-    rows: list[int] = []
-    places: list[int] = []
-    truth: list[int] = []
-    judged: list[int] = []
-    means: list[float] = []
-    votes = _Votes(judges) if len(judges) > 1 else None
-    for row, pair in enumerate(joined.pairs):
-        found = columns.of(pair.rubric)
-        rows += [row] * len(found)
-        places += [column.index for column in found]
-        truth += map(label_code, pair.item.ground_truth or (), found)
-        judged += map(entry_code, pair.entries, found)
-        means += [
-            math.nan if column.kind == "binary" else panel_mean(entry)
-            for entry, column in zip(pair.entries, found, strict=True)
-        ]
-        if votes is not None:
-            votes.add(pair.entries, found)
-    words = _codes(judged)
-    # The word of a single judge is the word that counts.
-    cast = np.tile(words, (len(judges), 1)) if votes is None else votes.table()
-    points = Points(_codes(rows), _codes(places), _codes(truth), words, cast)
-    failed = [column.index for rubric in joined.errored for column in columns.of(rubric)]
-    return Table(
-        columns.all(),
-        points,
-        np.array([pair.index for pair in joined.pairs], np.int64),
-        _numbers([pair.report.score for pair in joined.pairs]),
-        judges,
-        _judge_scores(joined.pairs, judges),
-        votes is not None and votes.superseded,
-        np.array(means, float),
-        np.bincount(_codes(failed), minlength=len(columns.all())),
-    )
-
-
-class _Columns:
-    """The columns of all rubrics, each criterion once."""
-
-    def __init__(self) -> None:
-        self._by_rubric: dict[int, tuple[Column, ...]] = {}
-        self._kept: list[Rubric] = []
-        self._by_criterion: dict[Hashable, Column] = {}
-
-    def of(self, rubric: Rubric) -> tuple[Column, ...]:
-        found = self._by_rubric.get(id(rubric))
-        if found is None:
-            seen: Counter[Hashable] = Counter()
-            names = criterion_names(rubric.rubric)
-            found = tuple(self._column(name, criterion, seen) for name, criterion in zip(names, rubric, strict=True))
-            self._by_rubric[id(rubric)] = found
-            self._kept.append(rubric)  # an id is only one's own as long as its object lives
-        return found
-
-    def _column(self, name: str, criterion: Criterion, seen: Counter[Hashable]) -> Column:
-        # One criterion twice in a rubric is two columns.
-        same = signature(criterion)
-        key = same, seen[same]
-        seen[same] += 1
-        if key not in self._by_criterion:
-            name = name if criterion.name else self._free_name(name, criterion)
-            self._by_criterion[key] = Column.of(criterion, len(self._by_criterion), name)
-        return self._by_criterion[key]
-
-    def _free_name(self, name: str, criterion: Criterion) -> str:
-        """The name; where another column has it, with what the criterion requires."""
-        if all(column.name != name for column in self._by_criterion.values()):
-            return name
-        return f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
-
-    def all(self) -> tuple[Column, ...]:
-        return tuple(self._by_criterion.values())
-
-
-def signature(criterion: Criterion) -> Hashable:
-    """What makes a criterion the same one in two rubrics: all that verdicts and scores depend on.
-
-    Example:
-        >>> signature(Criterion(requirement="Is brief")) == signature(Criterion(requirement="Is brief", tags=["x"]))
-        True
-    """
-    options = tuple((option.label, option.value, option.na) for option in criterion.options or ())
-    return criterion.name, criterion.section, criterion.requirement, criterion.weight, criterion.scale_type, options
-
-
-class _Votes:
-    """The votes of several judges, point by point."""
-
-    def __init__(self, judges: Sequence[str]) -> None:
-        self._place = {judge: place for place, judge in enumerate(judges)}
-        self._codes: list[list[int]] = [[] for _ in judges]
-        self.superseded = False
-
-    def add(self, entries: Sequence[object], columns: Sequence[Column]) -> None:
-        for entry, column in zip(entries, columns, strict=True):
-            for codes in self._codes:
-                codes.append(ABSENT)
-            if isinstance(entry, EnsembleCriterionReport):
-                for vote in entry.votes or entry.multi_choice_votes:
-                    self._codes[self._place[vote.judge_id]][-1] = vote_code(vote, column)
-                    self.superseded |= vote.superseded
-
-    def table(self) -> Ints:
-        return np.array(self._codes, np.int64)
-
-
-def _judges(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """The ids of all judges that voted, in the order of first appearance."""
-    seen: dict[str, None] = {}
-    for pair in pairs:
-        for entry in pair.entries:
-            if isinstance(entry, EnsembleCriterionReport):
-                for vote in entry.votes or entry.multi_choice_votes:
-                    seen[vote.judge_id] = None
-    return tuple(seen)
-
-
-def _judge_scores(pairs: Sequence[Pair], judges: Sequence[str]) -> Floats:
-    said = [getattr(pair.report, "judge_scores", None) or {} for pair in pairs]
-    return np.array([_numbers([scores.get(judge) for scores in said]) for judge in judges]).reshape(
-        len(judges), len(pairs)
-    )
-
-
-def _codes(values: Sequence[int]) -> Ints:
-    return np.array(values, np.int64)
-
-
-def _numbers(values: Sequence[float | None]) -> Floats:
-    return np.array([np.nan if value is None else value for value in values], float)
+    shown = ", ".join(map(str, places[:5]))
+    return f"{shown} and {len(places) - 5} more" if len(places) > 5 else shown

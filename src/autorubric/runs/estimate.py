@@ -3,56 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from autorubric.dataset import RubricDataset
 from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.llm.call_estimate import ModelEstimate
 from autorubric.llm.executor import Executor, FollowUp
-from autorubric.llm.limits import started
 from autorubric.llm.model import Model
 from autorubric.llm.records.keys import request_key
-from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable, Usage
+from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.runs.plan import copies_in
 from autorubric.runs.run import DRAWS_A_GENERATION
-
-CHARS_A_TOKEN = 4
 
 REPLY_TOKENS = 120
 """Assumed length of a verdict with its explanation, where nothing is on record to measure."""
 
 _NOT_ASKED = Failure("stopped", "dry run")
-
-
-@dataclass(slots=True)
-class ModelEstimate:
-    """What one model would be asked.
-
-    Attributes:
-        model: who.
-        recorded: answers that are on record.
-        calls: calls to make, if none has to be asked again.
-        prompt_tokens: estimated from their characters.
-        reply_tokens: estimated.
-        most: tokens at most; None where nothing bounds them.
-    """
-
-    model: Model
-    recorded: int = 0
-    calls: int = 0
-    prompt_tokens: float = 0.0
-    reply_tokens: float = 0.0
-    most: Usage | None = Usage()  # noqa: RUF009 - frozen
-
-    @property
-    def usage(self) -> Usage:
-        """The expected tokens."""
-        return Usage(round(self.prompt_tokens), round(self.reply_tokens))
-
-    @property
-    def cost(self) -> float | None:
-        """The expected price; None where it is unknown."""
-        return self.model.cost(self.usage)
 
 
 async def estimate(
@@ -114,10 +81,5 @@ class _Counter:
         if key in self._counted:
             return _NOT_ASKED
         self._counted.add(key)
-        rows.calls += 1
-        ceiling = model.ceiling(started(model, request))
-        expected = self._reply_tokens if ceiling is None else min(self._reply_tokens, ceiling.completion_tokens)
-        rows.reply_tokens += expected
-        rows.prompt_tokens += sum(len(message.content) for message in request.messages) / CHARS_A_TOKEN
-        rows.most = None if rows.most is None or ceiling is None else rows.most + ceiling
+        rows.add(request, self._reply_tokens)
         return _NOT_ASKED

@@ -87,45 +87,53 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: another line is damaged, or it is no plain file.
     """
-    found: dict[int, bytes] = {}
+    if not path.exists():
+        return
+    size_of_plain(path)
+    found: dict[int, tuple[int, int]] = {}
     damaged: list[int] = []
-    for index, _, line in _rows(path, damaged):
-        found[index] = line
-    for index in sorted(found):
-        try:
-            record = json.loads(found[index])
-        except (ValueError, RecursionError):
-            record = None
-        if not isinstance(record, dict) or not record.keys() >= _KEYS:
-            raise InputError(_damage(path, f"the line of item {index}"))
-        yield record
+    # One open file for both passes: a run under way replaces the path, never the file.
+    with path.open("rb") as file:
+        for index, _, start, line in _rows(file, damaged):
+            found[index] = start, len(line)
+        for index in sorted(found):
+            start, size = found[index]
+            file.seek(start)
+            try:
+                record = json.loads(file.read(size))
+            except (ValueError, RecursionError):
+                record = None
+            if not isinstance(record, dict) or not record.keys() >= _KEYS:
+                raise InputError(_damage(path, f"the line of item {index}"))
+            yield record
     if damaged:
         raise InputError(_damage(path, f"line {damaged[0]}"))
 
 
 def read_lines(path: Path) -> dict[int, tuple[float, bytes]]:
     """The duration and the line of each item in an items file; empty where there is none."""
-    return {index: (duration, line) for index, duration, line in _rows(path)}
+    if not path.exists():
+        return {}
+    size_of_plain(path)
+    with path.open("rb") as file:
+        return {index: (duration, line) for index, duration, _, line in _rows(file, [])}
 
 
 def _damage(path: Path, place: str) -> str:
     return f"{path}: {place} is damaged; grade into the run again, which pays for nothing twice"
 
 
-def _rows(path: Path, damaged: list[int] | None = None) -> Iterator[tuple[int, float, bytes]]:
-    """Index, duration and line of each row; `damaged` takes the numbers of lines that are none, but the last."""
-    if not path.exists():
-        return
-    size_of_plain(path)
-    wrong = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if wrong and damaged is not None:
-                damaged.append(wrong)
-            head = _HEAD.match(line)
-            wrong = 0 if head is not None and line.endswith(b"}\n") else number
-            if head is not None and not wrong:
-                yield int(head[1]), float(head[2]), line[:-1]
+def _rows(file: BinaryIO, damaged: list[int]) -> Iterator[tuple[int, float, int, bytes]]:
+    """Index, duration, start and line of each row; `damaged` takes the numbers of broken lines but the last."""
+    wrong = start = 0
+    for number, line in enumerate(file, start=1):
+        if wrong:
+            damaged.append(wrong)
+        head = _HEAD.match(line)
+        wrong = 0 if head is not None and line.endswith(b"}\n") else number
+        if head is not None and not wrong:
+            yield int(head[1]), float(head[2]), start, line[:-1]
+        start += len(line)
 
 
 Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport

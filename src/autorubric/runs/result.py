@@ -20,10 +20,10 @@ from autorubric.runs.experiment import DATASET_FILE, ITEMS_FILE, ExperimentManif
 from autorubric.runs.items_file import read_items, report_from, report_json
 
 if TYPE_CHECKING:
+    from autorubric.llm.call_estimate import ModelEstimate
     from autorubric.llm.records.accounts import Totals
     from autorubric.metrics import CannotAssessMode, MetricsResult, NAMode
     from autorubric.metrics.labelled_run import PerItemMetrics
-    from autorubric.runs.estimate import ModelEstimate
     from autorubric.runs.summary import EvaluationSummary
 
 

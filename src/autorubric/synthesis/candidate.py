@@ -1,36 +1,38 @@
-"""Criteria on their way through the full method, and the evidence on them."""
+"""Criteria on their way through the full profile, the evidence on them, and both as row fields hold them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from statistics import mean, median
 from typing import Any, Literal, TypeAlias
 
 Origin: TypeAlias = Literal["merged", "evolved"]
-"""How a criterion came about: out of the candidate rubrics, or by evolution from two good responses."""
+"""How a criterion came about: from the candidate rubrics, or by evolution from two good responses."""
 
 Votes: TypeAlias = tuple[tuple[bool | None, ...], ...]
-"""Verdicts on one criterion: a row a judge, a column a response; None where a judge has no verdict.
+"""Verdicts on one criterion: a row for each judge, a column for each response; None where a judge has no verdict.
 
-True says that what the criterion describes is there: for a pitfall (negative weight) that the fault is.
+True means that what the criterion describes is there: for a pitfall (negative weight) that the fault is there.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One criterion on its way.
+    """One criterion before it is exported.
 
     Attributes:
-        id: unique within its record and stable over a resume, such as `m3` or `e1.2` (round 1, second).
+        id: unique within its record and stable when a run is resumed, such as `m3` or `e1.2` (round 1, second).
         title: two to five words.
-        description: what is asked for, in a form a judge can decide.
+        description: the requirement, in a form a judge can decide.
         weight: -10 to 10; negative for a pitfall.
         origin: where it came about.
         round: the round of evolution, from 1; 0 for the merged rubric.
         models: who wrote it, or the criteria it was merged from.
         parents: ids of the criteria it was merged or rewritten from.
-        check: name and parameters of the check that decides it, where it was compiled to one.
-        rewritten: whether this wording was made after judges had split on another.
+        check: name and parameters of the check that decides it, if it was compiled to one.
+        rewritten: whether this wording replaced one that judges disagreed on.
     """
 
     id: str
@@ -52,7 +54,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The responses to one query and what the judges found in them.
+    """The responses to one query and the judges' verdicts on them.
 
     Attributes:
         responses: the texts.
@@ -65,28 +67,28 @@ class Pool:
     votes: Mapping[str, Votes] = field(default_factory=dict)
 
     def majority(self, criterion: str) -> tuple[bool | None, ...]:
-        """The verdict of most judges on each response; None on a tie or where no judge has one.
+        """The majority verdict on each response; None on a tie or where no judge has one.
 
         Example:
             >>> Pool(("x", "y"), ("j1", "j2"), {"m1": ((True, False), (True, True))}).majority("m1")
             (True, None)
         """
-        return tuple(_most(column) for column in zip(*self.votes[criterion], strict=True))
+        return tuple(_find_majority(column) for column in zip(*self.votes[criterion], strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Licence:
-    """What a judge said about a criterion's right to be asked, given the query alone.
+class Relevance:
+    """A judge's assessment of a criterion given the query alone: whether the query asks for it.
 
     Attributes:
-        need: whether the query asks for it in words, implies it, or neither.
+        need: whether the query asks for it explicitly, implies it, or neither.
         quote: the words of the query that ask for it; empty where it is implied or not asked.
         surface: the kind of surface form it demands: a fixed phrase, heading, count or layout; empty for none.
         surface_asked: whether the query asks for that form.
         answerable: whether the submission alone shows if it is met.
-        reason: the judge's words.
-        same_as: the id of another criterion of the query that demands the same in other words; empty for none.
-        draws: how many judgments this one was put together from.
+        reason: the judge's explanation.
+        same_as: the id of another criterion that demands the same in other words; empty for none.
+        draws: how many assessments this one was combined from.
     """
 
     need: Literal["explicit", "implicit", "none"]
@@ -99,6 +101,119 @@ class Licence:
     draws: int = 1
 
 
-def _most(votes: tuple[bool | None, ...]) -> bool | None:
+def criterion_row(one: Candidate) -> dict[str, Any]:
+    """A criterion as JSON values; `check` and `rewritten` only where they are set."""
+    row = asdict(one) | {"models": list(one.models), "parents": list(one.parents)}
+    return {key: value for key, value in row.items() if not (key in ("check", "rewritten") and not value)}
+
+
+def read_criteria(fields: Mapping[str, Any], names: Iterable[str]) -> tuple[Candidate, ...]:
+    """The criteria that several fields of a row hold under `criteria`, in order."""
+    rows = (row for name in names for row in (fields.get(name) or {}).get("criteria", ()))
+    return tuple(
+        Candidate(**{**row, "models": tuple(row["models"]), "parents": tuple(row["parents"])}) for row in rows
+    )
+
+
+def holds_criteria(value: Any) -> bool:
+    """Whether a value is a list of criteria with ids, as the full profile writes it."""
+    return isinstance(value, list) and all(isinstance(row, Mapping) and "id" in row for row in value)
+
+
+def read_responses(fields: Mapping[str, Any]) -> dict[str, str]:
+    """The responses of a row's pool by slot letter."""
+    held = fields.get("pool") or {"slots": []}
+    return {slot: fields[f"response_{slot}"] for slot in held["slots"]}
+
+
+def read_pool(fields: Mapping[str, Any], judges: Sequence[str], verdicts: Iterable[str]) -> Pool:
+    """The pool of a row with the verdicts of several fields; the later field wins."""
+    votes: dict[str, Votes] = {}
+    for name in verdicts:
+        held = fields.get(name) or {}
+        votes |= {one: tuple(map(tuple, rows)) for one, rows in held.get("votes", {}).items()}
+    return Pool(tuple(read_responses(fields).values()), tuple(judges), votes)
+
+
+def replace_rewritten(criteria: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Criteria with each rewritten one in the place of the one it replaces."""
+    newer = {one.parents[0]: one for one in criteria if one.rewritten}
+    return tuple(newer.get(one.id, one) for one in criteria if not one.rewritten)
+
+
+def example_criteria(prefix: str, count: int, number: int = 0) -> list[dict[str, Any]]:
+    """Rows of made-up criteria that share no word, for estimates."""
+    words = [" ".join(f"{prefix}{n}w{word}" for word in range(25)).replace(".", "x") for n in range(1, count + 1)]
+    origin: Origin = "evolved" if number else "merged"
+    return [
+        criterion_row(Candidate(f"{prefix}{n}", "Title of it", text, 9, origin, number))
+        for n, text in enumerate(words, 1)
+    ]
+
+
+def _find_majority(votes: tuple[bool | None, ...]) -> bool | None:
     met, unmet = votes.count(True), votes.count(False)
     return None if met == unmet else met > unmet
+
+
+@dataclass(frozen=True, slots=True)
+class Consensus:
+    """The judges' scores of a pool.
+
+    Attributes:
+        scores: the median over the judges' scores of each response; None where no judge has one.
+        rank_agreement: mean Kendall's τ-b over pairs of judges, in [-1, 1]; None where it is not defined.
+    """
+
+    scores: tuple[float | None, ...]
+    rank_agreement: float | None
+
+
+def consensus(criteria: Sequence[Candidate], pool: Pool) -> Consensus:
+    """The scores of the responses under a rubric, and the judges' agreement on their ranks.
+
+    A judge's score of a response is the points it finds met (a pitfall subtracts points) over the positive points.
+    Only criteria on which that judge has a verdict for every response count, so that a failed judgment does not move
+    one response against another.
+    """
+    rows = [_score(criteria, pool, judge) for judge in range(len(pool.judges))]
+    columns = [[row[i] for row in rows if row is not None] for i in range(len(pool.responses))]
+    pairs = combinations([row for row in rows if row is not None], 2)
+    agreements = [tau for one, other in pairs if (tau := _rank_agreement(one, other)) is not None]
+    scores = tuple(median(column) if column else None for column in columns)
+    return Consensus(scores, mean(agreements) if agreements else None)
+
+
+def find_best_pair(
+    scores: Sequence[float | None], texts: Sequence[str], used: Collection[tuple[int, int]] = ()
+) -> tuple[int, int] | None:
+    """The two best responses that differ and were not compared before, by index; None if there are none.
+
+    The pair with the highest sum of scores; on a tie the one with the best first response, then the earlier one.
+    """
+    rank = {place: score for place, score in enumerate(scores) if score is not None}
+    order = sorted(rank, key=lambda place: (-rank[place], place))
+    done = {frozenset(pair) for pair in used}
+    plain = [" ".join(text.split()).casefold() for text in texts]
+    pairs = [
+        (one, other)
+        for one, other in combinations(order, 2)
+        if frozenset((one, other)) not in done and plain[one] != plain[other]
+    ]
+    return max(pairs, key=lambda pair: rank[pair[0]] + rank[pair[1]], default=None)
+
+
+def _score(criteria: Sequence[Candidate], pool: Pool, judge: int) -> list[float] | None:
+    rows = [(one.weight, pool.votes[one.id][judge]) for one in criteria if one.id in pool.votes]
+    whole = [(weight, row) for weight, row in rows if None not in row]
+    positive = sum(weight for weight, _ in whole if weight > 0)
+    if not positive:
+        return None
+    return [sum(weight for weight, row in whole if row[place]) / positive for place in range(len(pool.responses))]
+
+
+def _rank_agreement(one: Sequence[float], other: Sequence[float]) -> float | None:
+    from autorubric.metrics.correlation import kendall
+
+    found = kendall(one, other)
+    return None if found is None else found[0]

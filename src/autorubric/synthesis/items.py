@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple, TypedDict
 
 from autorubric.llm.reading.structured import read_json
-from autorubric.llm.request import Answer, Reply, ReplySchema, Unreadable
-from autorubric.prompts import load_schema
+from autorubric.llm.request import Answer, Reply, Unreadable
 
 LOWEST_WEIGHT, HIGHEST_WEIGHT = 0, 10
 
@@ -88,7 +86,7 @@ def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
         reading.dropped.append(Dropped(1, f"a list was expected; got {value!r:.60}"))
         return reading
     for number, entry in enumerate(value, 1):
-        read = _item(entry, lowest)
+        read = _read_item(entry, lowest)
         if isinstance(read, str):
             reading.dropped.append(Dropped(number, read))
             continue
@@ -100,14 +98,7 @@ def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
 
 
 def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
-    """The criteria that a reply holds: at least one, and not all of weight 0.
-
-    Example:
-        >>> read_rubric(Reply('{"criteria": [{"title": "Dose", "description": "Names 4 g.", "weight": 9}]}')).value
-        [{'title': 'Dose', 'description': 'Names 4 g.', 'weight': 9}]
-        >>> read_rubric(Reply("[]")).message
-        'the reply holds no criterion'
-    """
+    """The criteria that a reply holds: at least one, and not all of weight 0."""
     answer = read_additions(reply, lowest)
     if isinstance(answer, Answer):
         if not answer.value:
@@ -118,16 +109,11 @@ def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]]
 
 
 def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
-    """The criteria that a reply adds to a rubric; an empty list says that there are none to add.
-
-    Example:
-        >>> read_additions(Reply('{"criteria": []}')).value
-        []
-    """
+    """The criteria that a reply adds to a rubric; an empty list says that there are none to add."""
     answer = read_json(reply, "array", _LIST_KEYS, named="title")
     if isinstance(answer, Unreadable):
         return answer
-    if problem := _group(answer.value) or _scale(answer.value):
+    if problem := _find_groups(answer.value) or _check_scale(answer.value):
         return Unreadable("unreadable", problem)
     items, dropped, notes = read_items(answer.value, lowest)
     if len(dropped) > len(items):
@@ -137,17 +123,6 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
         )
     left_out = [f"criterion {number} was dropped: {reason}" for number, reason in dropped]
     return Answer(items, reply, (*answer.notes, *left_out, *notes))
-
-
-@cache
-def rubric_schema() -> ReplySchema:
-    """The shape of every reply that holds criteria.
-
-    Example:
-        >>> rubric_schema().name
-        'rubric_items'
-    """
-    return ReplySchema("rubric_items", load_schema("rubric_items"))
 
 
 def rubrics_to_final_format(items: Iterable[Mapping[str, Any]]) -> list[FinalItem]:
@@ -195,21 +170,21 @@ def cap_criteria(rubrics: Sequence[FinalItem], most: int | None) -> list[FinalIt
     return [rubrics[index] for index in sorted(by_points[:most])]
 
 
-def _group(entries: Sequence[Any]) -> str:
+def _find_groups(entries: Sequence[Any]) -> str:
     """Why a list is not a flat list of criteria; empty if it is.
 
     The name of a group may turn its weights around ("Penalties"), so its criteria are not taken out of it.
     """
     for number, entry in enumerate(entries, 1):
         for key, inner in entry.items() if isinstance(entry, Mapping) else ():
-            if isinstance(inner, list) and any(not isinstance(_item(one, LOWEST_WEIGHT), str) for one in inner):
+            if isinstance(inner, list) and any(not isinstance(_read_item(one, LOWEST_WEIGHT), str) for one in inner):
                 return f"entry {number} holds criteria of its own under {key!r}; expected one flat list"
     return ""
 
 
-def _scale(entries: Sequence[Any]) -> str:
+def _check_scale(entries: Sequence[Any]) -> str:
     """Why the weights of a list are not on the scale that was asked for; empty if they may be."""
-    read = [_item(entry, -HIGHEST_WEIGHT) for entry in entries]
+    read = [_read_item(entry, -HIGHEST_WEIGHT) for entry in entries]
     sizes = [abs(one[1]) for one in read if not isinstance(one, str)]
     if 2 * sum(size > HIGHEST_WEIGHT for size in sizes) > len(sizes):
         return f"most weights are above {HIGHEST_WEIGHT}; expected whole numbers from 0 to {HIGHEST_WEIGHT}"
@@ -218,23 +193,23 @@ def _scale(entries: Sequence[Any]) -> str:
     return ""
 
 
-def _item(entry: Any, lowest: int) -> tuple[Item, float] | str:
+def _read_item(entry: Any, lowest: int) -> tuple[Item, float] | str:
     """The criterion in a list's entry with its weight as written, or why there is none."""
     if not isinstance(entry, Mapping):
         return f"{entry!r:.60} is not an object"
-    if (plain := _plain(entry, lowest)) is not None:
+    if (plain := _read_plain(entry, lowest)) is not None:
         return plain
     fields = {str(key).strip().lower(): value for key, value in entry.items()}
     weights = [fields[name] for name in _WEIGHT if fields.get(name) is not None]
     if len({weight_in(weight) for weight in weights}) > 1:
         return f"its weights differ: {', '.join(f'{weight!r:.20}' for weight in weights)}"
-    description, weight = _first(fields, _DESCRIPTION), next(iter(weights), None)
+    description, weight = _find_first(fields, _DESCRIPTION), next(iter(weights), None)
     if not isinstance(description, str) or not description.strip():
         return f"description is {description!r:.60}; expected text"
     exact = weight_in(weight)
     if exact is None:
         return f"weight is {weight!r:.60}; expected a number"
-    title = _first(fields, _TITLE)
+    title = _find_first(fields, _TITLE)
     whole = min(HIGHEST_WEIGHT, max(lowest, math.floor(exact + 0.5)))
     return {
         "title": title.strip() if isinstance(title, str) else "",
@@ -243,7 +218,7 @@ def _item(entry: Any, lowest: int) -> tuple[Item, float] | str:
     }, exact
 
 
-def _plain(entry: Mapping[str, Any], lowest: int) -> tuple[Item, float] | None:
+def _read_plain(entry: Mapping[str, Any], lowest: int) -> tuple[Item, float] | None:
     """An entry that is just as it was asked for, as nearly all are."""
     title, description, weight = entry.get("title"), entry.get("description"), entry.get("weight")
     if type(title) is not str or type(description) is not str or type(weight) is not int or len(entry) > 3:
@@ -254,17 +229,12 @@ def _plain(entry: Mapping[str, Any], lowest: int) -> tuple[Item, float] | None:
     return {"title": title.strip(), "description": description, "weight": weight}, weight
 
 
-def _first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
+def _find_first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def weight_in(weight: Any) -> float | None:
-    """The number that a weight as models write it stands for, or None.
-
-    Example:
-        >>> weight_in("8/10"), weight_in("-5 points"), weight_in("high")
-        (8.0, -5.0, None)
-    """
+    """The number that a weight as models write it stands for, or None."""
     if isinstance(weight, bool):
         return None
     if isinstance(weight, int):

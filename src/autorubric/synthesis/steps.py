@@ -1,45 +1,111 @@
-"""The step files: views of a run's rows, in input order, that never lose a row they held before."""
+"""The step files: views of a run's rows in input order, which never lose a row they held before."""
 
 from __future__ import annotations
 
 import json
+from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import IO, Any, BinaryIO, NamedTuple, cast
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from autorubric.files import atomic_writer
-from autorubric.synthesis.queries import Query
-from autorubric.synthesis.spool import Spool
-
-STEP_FILES = (
-    "step0_reference.jsonl",
-    "step1_responses.jsonl",
-    "step2_rubrics.jsonl",
-    "step3_merged.jsonl",
-    "step4_augmented.jsonl",
-)
-"""The step files of the seed."""
-
-FULL_STEP_FILES = (*STEP_FILES, "step5_gated.jsonl")
-"""Those of the full method."""
+from autorubric.llm.records.ledger import ImportRow, Ledger
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stage_runner import Row, digest_inputs
+from autorubric.synthesis.stages import NO_CALL_MADE, STEP_FILES, Plan, Stage
 
 
-def record_id_of(row: Mapping[str, Any]) -> str:
-    """The resume key of a step row: `__record_id__`, else `idx:` and its `__source_index__`.
+class RowStore:
+    """A scratch file of finished rows, gone when the process ends; memory is one offset a row.
 
-    Example:
-        >>> record_id_of({"__source_index__": 4, "question": "Why?"})
-        'idx:4'
+    Each row is stored as one line of JSON members a step, so that the row of step file k is the first k + 1
+    pieces in braces, and no text is encoded twice.
+
+    Attributes:
+        failed: the input places of rows with a failed stage.
     """
+
+    def __init__(self, directory: Path, plan: Plan) -> None:
+        self._file = cast(BinaryIO, TemporaryFile("w+b", dir=directory))  # noqa: SIM115 (closed by __exit__)
+        self._plan = plan
+        self._slots: dict[int, int] = {}
+        self._starts = array("Q")
+        self._end = 0
+        self.failed: set[int] = set()
+
+    def add(self, row: Row) -> None:
+        """Keep a row."""
+        data = "\n".join(_encode_steps(self._plan, row)).encode()
+        if any(f.kind not in NO_CALL_MADE for f in row.failures().values()):
+            self.failed.add(row.query.index)
+        self._slots[row.query.index] = len(self._starts)
+        self._starts.append(self._end)
+        self._file.write(data + b"\n\n")
+        self._end += len(data) + 2
+
+    def pieces(self, index: int) -> list[str] | None:
+        """The row of input place `index` as JSON members, one string a finished step; None if it is not here."""
+        slot = self._slots.get(index)
+        if slot is None:
+            return None
+        start = self._starts[slot]
+        end = self._starts[slot + 1] if slot + 1 < len(self._starts) else self._end
+        self._file.seek(start)
+        text = self._file.read(end - start - 2).decode()
+        self._file.seek(self._end)
+        return text.split("\n") if text else []
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __enter__(self) -> RowStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def _encode_steps(plan: Plan, row: Row) -> Iterator[str]:
+    """The members of each step in turn, up to the first step that was not brought to an end."""
+    stage_keys = {key for stage in plan.stages for key in stage.keys}
+    head = {key: value for key, value in row.query.fields.items() if key not in stage_keys}
+    for step in range(plan.last_step + 1):
+        stages = [stage for stage in plan.stages if stage.step == step]
+        failed = [row.outcomes[stage.name].failure for stage in stages]
+        if any(failure is not None and failure.kind in NO_CALL_MADE for failure in failed):
+            return
+        members = head if step == 0 else {}
+        for stage in stages:
+            members = members | {key: row.fields[key] for key in stage.keys if key in row.fields}
+        yield _encode(members)
+
+
+def _encode(fields: dict[str, Any]) -> str:
+    try:
+        return to_json(fields, inf_nan_mode="null")[1:-1].decode()
+    except PydanticSerializationError:  # half characters
+        return json.dumps(fields, ensure_ascii=False)[1:-1]
+
+
+def find_record_id(row: Mapping[str, Any]) -> str:
+    """The resume key of a step row: `__record_id__`, else `idx:` and its `__source_index__`."""
     held = str(row.get("__record_id__") or "").strip()
     return held or f"idx:{row.get('__source_index__')}"
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a step file that can be read; lines that cannot are passed over, as the public pipeline does."""
-    for row, _ in _rows_with_lines(path):
-        yield row
+    """The rows of a step file; lines that are not valid are skipped, as the public pipeline does."""
+    with path.open("rb") as file:
+        yield from (row for line in file if (row := _read_row(line)) is not None)
 
 
 class Replaced(NamedTuple):
@@ -54,7 +120,7 @@ class Replaced(NamedTuple):
     moved: int
 
 
-def write_steps(directory: Path, last_step: int, queries: Iterator[Query], spool: Spool) -> Replaced:
+def write_steps(directory: Path, last_step: int, queries: Iterator[Query], store: RowStore) -> Replaced:
     """Write the step files 0 to `last_step` (5 in the full method) anew.
 
     Rows of this run come in input order. Rows that the files held before and that this run did not bring to
@@ -62,11 +128,11 @@ def write_steps(directory: Path, last_step: int, queries: Iterator[Query], spool
     A row that came under another key, as its line moved or got an id, is not kept beside itself.
     """
     with ExitStack() as stack:
-        paths = [directory / name for name in FULL_STEP_FILES[: last_step + 1]]
+        paths = [directory / name for name in STEP_FILES[: last_step + 1]]
         kept = [_Kept(path) for path in paths]
         outs = [stack.enter_context(atomic_writer(path)) for path in paths]
         for query in queries:
-            pieces = spool.pieces(query.index) or []
+            pieces = store.pieces(query.index) or []
             for step, out in enumerate(outs):
                 if step < len(pieces):
                     kept[step].drop(query)
@@ -85,48 +151,48 @@ class _Kept:
         self._path = path
         self._rows: dict[str, tuple[int, int]] = {}
         # By question, the rows that this run wrote under a key that held no such row.
-        self._arrivals: dict[int, list[tuple[bool, str]]] = {}
+        self._written: dict[int, list[tuple[bool, str]]] = {}
         self.changed = self.moved = 0
         if path.exists():
             with path.open("rb") as file:
                 offset = 0
                 for line in file:
-                    row = _row_in(line)
+                    row = _read_row(line)
                     if row is not None:
-                        self._rows[record_id_of(row)] = (offset, _mark(row))
+                        self._rows[find_record_id(row)] = (offset, _hash_question(row))
                     offset += len(line)
 
     def drop(self, query: Query) -> None:
         """Forget the row of a query that this run wrote."""
         if not self._rows:
             return
-        now = _mark(query.fields)
+        now = _hash_question(query.fields)
         _, mark = self._rows.pop(query.record_id, (0, None))
         self.changed += mark is not None and mark != now
         if mark != now:
-            self._arrivals.setdefault(now, []).append((_by_place(query.record_id), _id(query.fields)))
+            self._written.setdefault(now, []).append((_is_line_key(query.record_id), _read_id(query.fields)))
 
     def take(self, query: Query) -> str | None:
         offset, mark = self._rows.pop(query.record_id, (0, None))
-        return self._line(offset) if mark == _mark(query.fields) else None
+        return self._line(offset) if mark == _hash_question(query.fields) else None
 
     def write_rest(self, out: IO[str]) -> None:
         for key, (offset, mark) in self._rows.items():
             line = self._line(offset)
-            if mark in self._arrivals and self._has_moved(key, json.loads(line), self._arrivals[mark]):
+            if mark in self._written and self._has_moved(key, json.loads(line), self._written[mark]):
                 self.moved += 1
             else:
                 out.write(line)
 
     @staticmethod
-    def _has_moved(key: str, row: Mapping[str, Any], arrivals: list[tuple[bool, str]]) -> bool:
+    def _has_moved(key: str, row: Mapping[str, Any], written: list[tuple[bool, str]]) -> bool:
         """Whether one of the rows that arrived with this question is this one; each is so only once.
 
         A line's number is no lasting key. Two keys of the user's own are two records.
         """
-        for number, (by_place, row_id) in enumerate(arrivals):
-            if (by_place or _by_place(key)) and (_id(row) == row_id or not (_id(row) and row_id)):
-                del arrivals[number]
+        for number, (by_line, row_id) in enumerate(written):
+            if (by_line or _is_line_key(key)) and (_read_id(row) == row_id or not (_read_id(row) and row_id)):
+                del written[number]
                 return True
         return False
 
@@ -136,35 +202,53 @@ class _Kept:
             return file.readline().decode().rstrip("\n") + "\n"
 
 
-def _by_place(key: str) -> bool:
+def _is_line_key(key: str) -> bool:
     return key.startswith("idx:")
 
 
-def _id(fields: Mapping[str, Any]) -> str:
+def _read_id(fields: Mapping[str, Any]) -> str:
     found = fields.get("id")
     return "" if found is None else str(found).strip()
 
 
-def _mark(fields: Mapping[str, Any]) -> int:
+def _hash_question(fields: Mapping[str, Any]) -> int:
     """A number that rows with the same question share."""
-    return hash(json.dumps(_plain(fields.get("question", "")), sort_keys=True))
+    return hash(json.dumps(_strip(fields.get("question", "")), sort_keys=True))
 
 
-def _plain(question: Any) -> Any:
+def _strip(question: Any) -> Any:
     return question.strip() if isinstance(question, str) else question
 
 
-def _rows_with_lines(path: Path) -> Iterator[tuple[dict[str, Any], bytes]]:
-    with path.open("rb") as file:
-        for line in file:
-            row = _row_in(line)
-            if row is not None:
-                yield row, line
-
-
-def _row_in(line: bytes) -> dict[str, Any] | None:
+def _read_row(line: bytes) -> dict[str, Any] | None:
     try:
         row = json.loads(line)
     except ValueError:
         return None
     return row if isinstance(row, dict) else None
+
+
+def import_steps(directory: Path, plan: Plan, ledger: Ledger) -> Counter[str]:
+    """Import every finished field of the step files that another pipeline left; the counts by field.
+
+    A field is finished by the seed's rule: present, not blank, and without an error next to it; for evolved
+    criteria an empty list is finished too. Each value is kept with a digest of the row fields it was made
+    from, so that it is used only as long as those stay the same.
+    """
+    counts: Counter[str] = Counter()
+    for stage in plan.stages:
+        path = directory / STEP_FILES[stage.step]
+        if path.exists():
+            finished = _read_finished(stage, path)
+            while rows := list(islice(finished, 500)):
+                ledger.record_imports(rows)
+                counts[stage.name] += len(rows)
+    return counts
+
+
+def _read_finished(stage: Stage, path: Path) -> Iterator[ImportRow]:
+    name, model, error = stage.keys
+    for row in read_rows(path):
+        if name in row and stage.finished(row[name]) and not row.get(error):
+            value = {"value": row[name], "model": str(row.get(model) or "unknown")}
+            yield ImportRow(find_record_id(row), name, digest_inputs(stage, row), value)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from autorubric.llm.call_estimate import CHARS_A_TOKEN, ModelEstimate
 from autorubric.llm.reading.structured import read_text
 from autorubric.llm.request import Answer, Unreadable
-from autorubric.runs.estimate import CHARS_A_TOKEN, ModelEstimate
 from autorubric.training.candidates import CandidateAnswer
 from autorubric.training.sampling import SamplingRun
 
@@ -34,12 +34,7 @@ def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[Mode
             continue
         if isinstance(answer, Unreadable) and answer.kind == "truncated":
             continue  # it is not asked for again
-        ceiling = row.model.ceiling(request)
-        row.calls += 1
-        row.prompt_tokens += sum(len(turn.content) for turn in request.messages) / CHARS_A_TOKEN
-        expected = answer_tokens if ceiling is None else min(answer_tokens, ceiling.completion_tokens)
-        row.reply_tokens += expected
-        row.most = None if row.most is None or ceiling is None else row.most + ceiling
+        expected = row.add(request, answer_tokens)
         # No two of these may be alike: equal texts would be judged once.
         stand_in = f"{place} {'x' * round(expected * CHARS_A_TOKEN)}"
         candidates.append(run.candidate(place, stand_in))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.synthesis.aggregation import Account, DroppedSource, Merged, account, lost_numbers
+from autorubric.synthesis.accounting import Account, DroppedSource, Merged, account, lost_numbers
 from autorubric.synthesis.candidate import Candidate
 
 DOSE = Candidate("a1", "Dose", "Names the dose.", 5, models=("x",))

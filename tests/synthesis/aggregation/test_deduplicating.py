@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.synthesis.aggregation import pre_deduplicate, sameness_key
+from autorubric.synthesis.accounting import pre_deduplicate, sameness_key
 from autorubric.synthesis.candidate import Candidate
 
 TEXTS = ["Names the dose.", "names the DOSE", "Every 3 months", "every 6 months", "不提酒精", "提酒精", "Is calm!"]

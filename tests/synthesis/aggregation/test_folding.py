@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.synthesis.aggregation import fits, fold_order
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.rubric_merge import fits, fold_order
 
 
 @given(st.integers(1, 40), st.integers())

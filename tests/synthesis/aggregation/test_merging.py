@@ -7,8 +7,8 @@ import pytest
 
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.template import Template
-from autorubric.synthesis.aggregation import MergeReply, merge_request, read_merge
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.rubric_merge import MergeReply, merge_request, read_merge
 
 GOLDEN = Path(__file__).parents[2] / "prompts" / "golden" / "merge_sets.txt"
 SETS = [

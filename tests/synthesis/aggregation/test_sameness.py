@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from autorubric.synthesis.aggregation import lost_numbers, sameness_key
+from autorubric.synthesis.accounting import lost_numbers, sameness_key
 
 SAME = [
     ("Names the dose.", "  names THE\tdose"),

@@ -8,8 +8,8 @@ import pytest
 
 from autorubric.errors import ConfigError
 from autorubric.prompts import load_prompts, package_prompts
-from autorubric.synthesis.domains import DOMAINS, domain_prompts, with_domain
-from autorubric.synthesis.settings import settings_from
+from autorubric.synthesis.domain import DOMAINS, add_domain, merge_domain
+from autorubric.synthesis.synthesis_settings import settings_from
 
 GOLDEN = Path(__file__).parents[2] / "prompts" / "golden"
 MODELS = {
@@ -21,7 +21,7 @@ FILES = {"input": "q.jsonl", "out": "out", "profile": "full", "roles": MODELS}
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_what_a_domain_adds_to_the_prompts_shows_in_review(name: str) -> None:
-    prompts, plain = domain_prompts(package_prompts(), name), package_prompts()
+    prompts, plain = add_domain(package_prompts(), name), package_prompts()
     shown = []
     for prompt in ("rubric", "pitfalls"):
         system = getattr(prompts, prompt).render(query="q", reference="r")[0][1]
@@ -51,9 +51,9 @@ def test_what_is_set_by_hand_stays() -> None:
 def test_a_users_own_template_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "rubric.jinja").write_text("Mine: {{ query }}")
     prompts = load_prompts(tmp_path)
-    assert domain_prompts(prompts, "medical").rubric is prompts.rubric
+    assert add_domain(prompts, "medical").rubric is prompts.rubric
 
 
 def test_a_domain_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(ConfigError, match="known are: medical, science"):
-        with_domain({"domain": "law"})
+        merge_domain({"domain": "law"})

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from scipy.stats import kendalltau
 
-from autorubric.synthesis.candidate import Candidate, Pool
-from autorubric.synthesis.full.consensus import best_pair, consensus
+from autorubric.synthesis.candidate import Candidate, Pool, consensus, find_best_pair
 
 RUBRIC = [Candidate("m1", "", "x", 6), Candidate("m2", "", "y", 4), Candidate("p1", "", "z", -5)]
 
@@ -60,7 +59,7 @@ def test_agreement_of_ranks_is_kendalls_tau_b() -> None:
 def test_the_pair_is_the_best_of_what_differs_and_was_not_compared() -> None:
     texts = ["a", "b", "B ", "c"]
     scores = [0.2, 0.9, 0.9, 0.5]
-    assert best_pair(scores, texts) == (1, 3)
-    assert best_pair(scores, texts, used=[(3, 1)]) == (2, 3)
-    assert best_pair([None, 0.9, None, None], texts) is None
-    assert best_pair([0.5, 0.5], ["Same text", "same  TEXT"]) is None
+    assert find_best_pair(scores, texts) == (1, 3)
+    assert find_best_pair(scores, texts, used=[(3, 1)]) == (2, 3)
+    assert find_best_pair([None, 0.9, None, None], texts) is None
+    assert find_best_pair([0.5, 0.5], ["Same text", "same  TEXT"]) is None

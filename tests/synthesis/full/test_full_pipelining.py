@@ -10,9 +10,10 @@ from typing import Any
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Request
-from autorubric.synthesis.runner import Row
-from autorubric.synthesis.settings import settings_from, slots_of
-from autorubric.synthesis.synthesize import SynthesisRun, prepare
+from autorubric.synthesis.slots import find_slots
+from autorubric.synthesis.stage_runner import Row
+from autorubric.synthesis.synthesis_run import SynthesisRun, prepare
+from autorubric.synthesis.synthesis_settings import settings_from
 from autorubric.testing import ScriptedModel
 from tests.synthesis.full.conftest import Play
 
@@ -46,7 +47,7 @@ async def test_a_judge_that_is_silent_on_one_query_holds_that_query_alone(tmp_pa
         if len(done) == 5:
             others_done.set()
 
-    models = {slot.name: model_of(slot.name) for slot in slots_of(settings)}
+    models = {slot.name: model_of(slot.name) for slot in find_slots(settings)}
     with Ledger.open(tmp_path / "ledger") as ledger:
         run = SynthesisRun(prepare(settings), models, ledger, Executor(ledger), on_row=told)
         async with asyncio.timeout(60):

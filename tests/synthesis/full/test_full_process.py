@@ -22,7 +22,7 @@ def environment() -> dict[str, str]:
 
 
 def until_answered(endpoint: Any, count: int) -> None:
-    for _ in range(600):
+    for _ in range(3000):
         if endpoint.counts.calls_by_body.total() >= count:
             return
         time.sleep(0.02)

@@ -12,9 +12,9 @@ import pytest
 from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.prompts import package_prompts
-from autorubric.synthesis.full.merging import drafts_in, merge_stage
-from autorubric.synthesis.full.settings import FullSettings
-from autorubric.synthesis.plan import Settled
+from autorubric.synthesis.method import FullSettings
+from autorubric.synthesis.rubric_merge import filter_drafts, merge_stage
+from autorubric.synthesis.stages import Call, Outcome
 from autorubric.testing import PromptSections, ScriptedModel
 
 
@@ -34,7 +34,7 @@ def merges(request: Request) -> str:
 
 @dataclass
 class Table:
-    """A desk at which a scripted model is asked without a ledger."""
+    """How a record reaches a scripted model without a ledger."""
 
     model: ScriptedModel
     item: str = "q1"
@@ -48,30 +48,32 @@ class Table:
         return False
 
     def ask_as(self, slot: str) -> Any:
-        async def ask(model: Any, request: Request, read: Any, follow_up: Any) -> Any:
-            if self.failing:
-                return Failure("server", "down")
-            reply: Reply = await model.complete(request)
-            found = read(reply)
-            return found if isinstance(found, Answer) else Failure(found.kind, found.message)
+        raise AssertionError("the merge asks call by call")
 
-        return ask
+    async def ask(self, call: Call) -> Any:
+        if self.failing:
+            return Failure("server", "down")
+        reply: Reply = await self.model.complete(call.request)
+        found = call.read(reply)
+        return found if isinstance(found, Answer) else Failure(found.kind, found.message)
 
 
 def items(prefix: str, count: int = 3) -> list[dict[str, Any]]:
     return [{"title": "T", "description": f"States {prefix}{n}.", "weight": n + 1} for n in range(count)]
 
 
+async def _run(work: Any) -> Any:
+    return await work
+
+
 def merged(row: dict[str, Any], settings: FullSettings | None = None, **table: Any) -> Any:
     settings = settings or FullSettings()
     names = {name: name.removeprefix("rubrics_") for name in row if name.startswith("rubrics_")}
-    stage = merge_stage(package_prompts().merge_sets, lambda *asked: asked[0], names, settings)
+    stage = merge_stage(package_prompts().merge_sets, names, settings)
     desk = Table(ScriptedModel(merges), **table)
 
-    async def work() -> Any:
-        return await stage.work({"question": "Why?", **row}, desk)
-
-    found = asyncio.run(work())
+    assert stage.work is not None
+    found = asyncio.run(_run(stage.work({"question": "Why?", **row}, desk)))
     return found, desk.model.requests, stage
 
 
@@ -79,7 +81,7 @@ def test_one_call_merges_all_sets_and_the_higher_weight_wins() -> None:
     rows = {f"rubrics_{x}": items(f"x{x}") for x in "abcd"}
     rows["rubrics_c"][0]["weight"] = 10
     found, asked, _ = merged(rows)
-    assert isinstance(found, Settled)
+    assert isinstance(found, Outcome)
     assert len(asked) == 1
     first = found.value["criteria"][0]
     assert (first["weight"], first["parents"]) == (10, ["a1", "b1", "c1", "d1"])
@@ -92,7 +94,7 @@ def test_a_fold_takes_one_call_less_than_sets_and_loses_nobody(count: int) -> No
     rows = {f"rubrics_{x}": [i | {"title": "L" * 300} for i in items(f"x{x}")] for x in letters}
     found, asked, stage = merged(rows, FullSettings(merge_characters=1000))
     assert len(asked) == count - 1
-    assert len(stage.requests({"question": "Why?", **rows}, {})) == count - 1
+    assert len(stage.build({"question": "Why?", **rows}, {"merge": ScriptedModel(merges)})) == count - 1
     ids = {one["id"] for one in found.value["criteria"]}
     fates = found.value["fates"]
     assert [fate["id"] for fate in fates] == [f"{x}{n}" for x in letters for n in (1, 2, 3)]
@@ -132,10 +134,10 @@ def test_a_single_set_stands_as_it_is_without_a_call() -> None:
 
 def test_a_failed_call_is_the_failure_of_the_stage() -> None:
     found, _, _ = merged({"rubrics_a": items("a"), "rubrics_b": items("b")}, failing=True)
-    assert found == Failure("server", "down")
+    assert found.failure == Failure("server", "down")
 
 
 def test_pitfalls_are_dropped_with_a_reason_where_they_are_off() -> None:
     row = {"rubrics_a": [{"title": "T", "description": "States it wrongly.", "weight": -3}]}
-    drafts = drafts_in(row, {"rubrics_a": "a"}, FullSettings(pitfalls="off"))
-    assert (drafts.sets, drafts.fates[0].reason) == ([[]], "pitfalls are off")
+    sets, dropped = filter_drafts(row, {"rubrics_a": "a"}, FullSettings(pitfalls="off"))
+    assert (sets, dropped[0].reason) == ([[]], "pitfalls are off")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from autorubric.synthesis.full.preparing import full_plan_of
-from autorubric.synthesis.full.prompts import package_full_prompts
-from autorubric.synthesis.models import configs
-from autorubric.synthesis.settings import settings_from, slots_of
+from autorubric.synthesis.method import build_plan
+from autorubric.synthesis.slots import configs, find_shape, find_slots
+from autorubric.synthesis.synthesis_settings import settings_from
+from autorubric.synthesis.templates import load_synthesis_prompts
 
 FILES = {"input": "q.jsonl", "out": "out", "profile": "full"}
 PAIR = ["a/m", "a/m"]
@@ -24,7 +24,7 @@ ONE: dict[str, Any] = {
 def reads_of(name: str, full: dict[str, Any] | None = None, given: int = 0, **roles: Any) -> tuple[str, ...]:
     values = {**FILES, "roles": {**ONE, **roles}, "full": full or {}}
     settings = settings_from({**values, "responses_column": "answers"} if given else values)
-    plan = full_plan_of(settings, package_full_prompts(), given)
+    plan = build_plan(load_synthesis_prompts(None, full=True), find_shape(settings, given), settings.full)
     return next(stage.reads for stage in plan.stages if stage.name == name)
 
 
@@ -45,17 +45,17 @@ def test_one_reference_grounds_all() -> None:
 
 def test_the_pool_is_filled_in_turn_and_draws_come_first() -> None:
     roles = {**ONE, "responses": ["a/1", "a/2"]}
-    slots = {s.name: s.role.model for s in slots_of(settings_from({**FILES, "roles": roles, "full": {"pool": 5}}))}
+    slots = {s.name: s.role.model for s in find_slots(settings_from({**FILES, "roles": roles, "full": {"pool": 5}}))}
     assert [slots[f"response_{x}"] for x in "abcde"] == ["a/1", "a/2", "a/1", "a/2", "a/1"]
     roles = {**ONE, "responses": [{"model": "a/1", "draws": 3}, "a/2"]}
-    slots = {s.name: s.role.model for s in slots_of(settings_from({**FILES, "roles": roles}))}
+    slots = {s.name: s.role.model for s in find_slots(settings_from({**FILES, "roles": roles}))}
     assert [slots[f"response_{x}"] for x in "abcd"] == ["a/1", "a/1", "a/1", "a/2"]
     assert "response_e" not in slots
 
 
 def test_who_plays_nothing_else_is_played_by_the_first_judge_and_by_augment() -> None:
     roles = {**ONE, "judges": ["a/j"], "augment": "a/e"}
-    slots = {slot.name: slot for slot in slots_of(settings_from({**FILES, "roles": roles}))}
+    slots = {slot.name: slot for slot in find_slots(settings_from({**FILES, "roles": roles}))}
     assert (slots["licence"].role.model, slots["licence"].source) == ("a/j", "judge_a")
     assert (slots["rewrite"].role.model, slots["rewrite"].source) == ("a/e", "augment")
 

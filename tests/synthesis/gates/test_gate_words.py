@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.synthesis.gates.demands import demands_in
-from autorubric.synthesis.gates.words import alikeness, holds
+from autorubric.synthesis.gates.wordings import alikeness, find_forms, holds
 from autorubric.wording import numbers_in
 
 
@@ -78,7 +77,7 @@ def test_a_quote_is_found_whatever_its_case_spaces_and_punctuation(text: str, qu
     ],
 )
 def test_substance_is_no_form(criterion: str) -> None:
-    assert demands_in(criterion, "Why?") == []
+    assert find_forms(criterion, "Why?") == []
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,7 @@ def test_substance_is_no_form(criterion: str) -> None:
     ],
 )
 def test_a_form_is_seen_in_its_many_words(criterion: str) -> None:
-    assert [demand.asked for demand in demands_in(criterion, "Why?")] == [False]
+    assert [demand.asked for demand in find_forms(criterion, "Why?")] == [False]
 
 
 DATA = Path(__file__).parents[2] / "data" / "healthbench.jsonl.gz"
@@ -108,7 +107,7 @@ def test_criteria_of_physicians_are_hardly_ever_taken_for_unasked_forms() -> Non
         query = "\n".join(turn["content"] for turn in row["prompt"])
         for rubric in row["rubrics"]:
             total += 1
-            if any(not demand.asked for demand in demands_in(rubric["criterion"], query)):
+            if any(not demand.asked for demand in find_forms(rubric["criterion"], query)):
                 seen.append(rubric["criterion"])
     assert total == 778
     # The excerpt has every row of the 250 in which a form was seen; they have 2,955 criteria.
@@ -117,13 +116,13 @@ def test_criteria_of_physicians_are_hardly_ever_taken_for_unasked_forms() -> Non
 
 
 def test_a_count_is_asked_for_only_with_its_own_number() -> None:
-    (asked,) = demands_in("Has exactly five sentences.", "Answer in 5 sentences.")
-    (other,) = demands_in("Has exactly five sentences.", "Answer in three sentences.")
+    (asked,) = find_forms("Has exactly five sentences.", "Answer in 5 sentences.")
+    (other,) = find_forms("Has exactly five sentences.", "Answer in three sentences.")
     assert asked.asked
     assert not other.asked
 
 
 def test_a_phrase_is_asked_for_only_with_its_own_words() -> None:
     criterion = 'Contains the exact phrase "blue moon".'
-    assert demands_in(criterion, 'Use "Blue Moon" somewhere.')[0].asked
-    assert not demands_in(criterion, "Use a phrase about the sky.")[0].asked
+    assert find_forms(criterion, 'Use "Blue Moon" somewhere.')[0].asked
+    assert not find_forms(criterion, "Use a phrase about the sky.")[0].asked

@@ -6,12 +6,19 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from autorubric.synthesis.candidate import Candidate, Licence, Pool, Votes
-from autorubric.synthesis.gate_settings import GateName
-from autorubric.synthesis.gates import GateContext, GateDecision, GateSettings, decide, evolved_share, fates
+from autorubric.synthesis.candidate import Candidate, Pool, Relevance, Votes
+from autorubric.synthesis.gates import (
+    GateContext,
+    GateDecision,
+    GateSettings,
+    decide,
+    evolved_share,
+    find_final_decisions,
+)
+from autorubric.synthesis.thresholds import GateName
 
 QUERY = "How much ibuprofen may I take a day, and when should I see a doctor? Answer in three sentences."
-ASKED = Licence("implicit")
+ASKED = Relevance("implicit")
 # Three good criteria of which better responses meet more; the last response is the best.
 RISING: dict[str, Votes] = {
     "m1": ((False, False, False, True, True, True),) * 2,
@@ -26,10 +33,10 @@ def evolved(description: str = "Warns of alcohol.", weight: int = 5, name: str =
 
 
 def context(
-    one: Candidate, votes: Votes | None = None, licence: Licence | None = ASKED, query: str = QUERY
+    one: Candidate, votes: Votes | None = None, licence: Relevance | None = ASKED, query: str = QUERY
 ) -> GateContext:
     """The three good criteria and one more."""
-    licences: dict[str, Licence | None] = dict.fromkeys((other.id for other in MERGED), ASKED)
+    licences: dict[str, Relevance | None] = dict.fromkeys((other.id for other in MERGED), ASKED)
     licences[one.id] = licence
     given = RISING | ({one.id: votes} if votes else {})
     return GateContext(query, (*MERGED, one), Pool(("",) * 6, ("j1", "j2"), given), licences)
@@ -119,7 +126,7 @@ def test_a_criterion_that_was_not_graded_is_undecided_and_not_rejected() -> None
     found = context(evolved())
     assert said(found, "separates").outcome == "undecided"
     assert said(found, "agreement").outcome == "undecided"
-    assert fates(decide(found, GateSettings()))["e1.1"].outcome in ("kept", "undecided")
+    assert find_final_decisions(decide(found, GateSettings()))["e1.1"].outcome in ("kept", "undecided")
 
 
 def test_verdicts_that_all_failed_reject_nothing() -> None:
@@ -144,19 +151,19 @@ def test_merged_criteria_have_to_separate_only_where_that_is_set() -> None:
 
 
 def test_what_the_query_does_not_license_is_rejected_with_the_words_of_the_judge() -> None:
-    decision = said(context(evolved(), licence=Licence("none", reason="Nobody asked.", draws=3)), "licensed")
+    decision = said(context(evolved(), licence=Relevance("none", reason="Nobody asked.", draws=3)), "licensed")
     assert (decision.outcome, decision.reason) == ("rejected", "Nobody asked.")
     assert decision.figures == {"need": "none", "quote": "", "draws": 3}
 
 
 def test_words_that_are_not_in_the_query_license_nothing_and_decide_nothing() -> None:
-    assert said(context(evolved(), licence=Licence("explicit", "with alcohol")), "licensed").outcome == "undecided"
-    assert said(context(evolved(), licence=Licence("explicit", "a DAY,  and when")), "licensed").outcome == "kept"
+    assert said(context(evolved(), licence=Relevance("explicit", "with alcohol")), "licensed").outcome == "undecided"
+    assert said(context(evolved(), licence=Relevance("explicit", "a DAY,  and when")), "licensed").outcome == "kept"
 
 
 def test_the_words_may_stand_in_any_turn_of_a_conversation() -> None:
     turns = [{"role": "user", "content": "我腿抽筋。"}, {"role": "user", "content": "每天喝多少水合适？"}]
-    found = replace(context(evolved(), licence=Licence("explicit", "喝多少水")), query=turns)
+    found = replace(context(evolved(), licence=Relevance("explicit", "喝多少水")), query=turns)
     assert said(found, "licensed").outcome == "kept"
 
 
@@ -204,14 +211,14 @@ def test_a_form_that_the_query_asks_for_and_plain_substance_are_kept(description
 def test_a_judge_overrules_the_words_of_a_criterion_only_with_words_of_the_query() -> None:
     one = evolved("Gives the answer as a bulleted list.")
     query = "Answer so that I can tick things off one by one."
-    vouched = Licence("explicit", "tick things off one by one", surface="layout")
+    vouched = Relevance("explicit", "tick things off one by one", surface="layout")
     assert said(context(one, licence=vouched, query=query), "surface").outcome == "kept"
     invented = replace(vouched, quote="as bullets")
     assert said(context(one, licence=invented, query=query), "surface").outcome == "rejected"
 
 
 def test_a_form_that_judges_call_unasked_is_rejected_unless_that_form_is_allowed() -> None:
-    licence = Licence("implicit", surface="layout", surface_asked=False)
+    licence = Relevance("implicit", surface="layout", surface_asked=False)
     found = context(evolved("Each cause stands by itself."), licence=licence)
     assert said(found, "surface").outcome == "rejected"
     settings = GateSettings.model_validate({"surface": {"kinds": ["phrase"]}})
@@ -238,7 +245,9 @@ def test_a_query_about_two_responses_makes_criteria_about_them_answerable() -> N
 
 
 def test_what_judges_call_unanswerable_is_rejected() -> None:
-    assert said(context(evolved(), licence=Licence("implicit", answerable=False)), "answerable").outcome == "rejected"
+    assert (
+        said(context(evolved(), licence=Relevance("implicit", answerable=False)), "answerable").outcome == "rejected"
+    )
     assert said(context(evolved()), "answerable").outcome == "kept"
 
 
@@ -263,13 +272,13 @@ def test_a_criterion_to_be_rewritten_does_not_reach_the_next_gates() -> None:
     split: Votes = ((True,) * 6, (False,) * 6)
     decisions = [one for one in decide(context(evolved(), split), GateSettings()) if one.candidate == "e1.1"]
     assert decisions[-1].gate == "agreement"
-    assert fates(decisions)["e1.1"].outcome == "rewrite"
+    assert find_final_decisions(decisions)["e1.1"].outcome == "rewrite"
 
 
 def test_a_rewritten_criterion_has_the_licence_of_its_first_wording() -> None:
     again = replace(evolved(name="e1.1.r"), parents=("e1.1",), rewritten=True)
-    licences: Mapping[str, Licence | None] = {"e1.1": Licence("none", reason="Unasked.")}
-    found = replace(context(again), licences=licences)
+    licences: Mapping[str, Relevance | None] = {"e1.1": Relevance("none", reason="Unasked.")}
+    found = replace(context(again), relevance=licences)
     assert said(found, "licensed", "e1.1.r").outcome == "rejected"
 
 
@@ -277,7 +286,7 @@ TWIN = evolved("Tells how much is too much in 24 hours.")
 
 
 def test_a_repetition_in_other_words_is_rejected_and_names_what_it_repeats() -> None:
-    decision = said(context(TWIN, RISING["m1"], Licence("implicit", same_as="m1")), "redundant")
+    decision = said(context(TWIN, RISING["m1"], Relevance("implicit", same_as="m1")), "redundant")
     assert decision.outcome == "rejected"
     assert decision.figures["as"] == "m1"
 
@@ -297,11 +306,11 @@ def test_equal_verdicts_on_many_responses_are_a_repetition_whatever_the_words() 
 def test_unlike_verdicts_refute_a_judge_who_calls_two_criteria_the_same() -> None:
     # Half of the verdicts differ from those on m1.
     unlike: Votes = ((True, False, False, False, True, False),) * 2
-    assert said(context(TWIN, unlike, Licence("implicit", same_as="m1")), "redundant").outcome == "kept"
+    assert said(context(TWIN, unlike, Relevance("implicit", same_as="m1")), "redundant").outcome == "kept"
 
 
 def test_the_heavier_of_two_stays_then_the_merged_one() -> None:
-    licence = Licence("implicit", same_as="m1")
+    licence = Relevance("implicit", same_as="m1")
     heavier = replace(TWIN, weight=9)
     assert said(context(heavier, RISING["m1"], licence), "redundant", "m1").outcome == "rejected"
     assert said(context(heavier, RISING["m1"], licence), "redundant").outcome == "kept"
@@ -313,7 +322,7 @@ def test_the_heavier_of_two_stays_then_the_merged_one() -> None:
 def test_a_pitfall_repeats_the_criterion_it_is_the_breach_of() -> None:
     breach = evolved("Leaves the largest dose out.", weight=-5)
     votes: Votes = tuple(tuple(not vote for vote in row) for row in RISING["m1"])
-    assert said(context(breach, votes, Licence("implicit", same_as="m1")), "redundant").outcome == "rejected"
+    assert said(context(breach, votes, Relevance("implicit", same_as="m1")), "redundant").outcome == "rejected"
 
 
 def test_different_numbers_are_different_demands_however_alike_the_words() -> None:
@@ -332,7 +341,7 @@ def test_a_rewritten_criterion_is_still_the_one_that_another_repeats() -> None:
         QUERY,
         (original, TWIN),
         Pool(("",) * 6, ("j1", "j2"), votes),
-        {"m1": ASKED, "e1.1": Licence("implicit", same_as="m1")},
+        {"m1": ASKED, "e1.1": Relevance("implicit", same_as="m1")},
     )
     decision = said(found, "redundant")
     assert (decision.outcome, decision.figures["as"]) == ("rejected", "m1.r")
@@ -357,11 +366,11 @@ def test_without_merged_criteria_the_share_takes_nothing() -> None:
 
 
 def test_a_gate_that_is_not_in_the_order_is_off_and_the_order_counts() -> None:
-    found = context(evolved('Has a heading "Next".'), ((True,) * 6,) * 2, Licence("none"))
+    found = context(evolved('Has a heading "Next".'), ((True,) * 6,) * 2, Relevance("none"))
     assert decide(found, GateSettings(order=())) == []
     for first, second in (("separates", "licensed"), ("licensed", "separates")):
         settings = GateSettings.model_validate({"order": [first, second]})
-        assert fates(decide(found, settings))["e1.1"].gate == first
+        assert find_final_decisions(decide(found, settings))["e1.1"].gate == first
 
 
 @pytest.mark.parametrize(

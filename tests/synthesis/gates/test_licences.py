@@ -7,8 +7,8 @@ import pytest
 
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.gating import package_gate_prompts
-from autorubric.synthesis.candidate import Candidate, Licence
-from autorubric.synthesis.gates import agreed_licences, licence_request, read_licences
+from autorubric.synthesis.candidate import Candidate, Relevance
+from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
 
 DOSE = Candidate("m1", "Dose", "States the largest daily dose.", 9)
 TIMING = Candidate("e1.2", "Timing", "Says how far apart the doses are.", 6, "evolved", 1)
@@ -25,18 +25,18 @@ ENTRY: dict[str, Any] = {
 }
 
 
-def read(*entries: object) -> Answer[dict[str, Licence]] | Unreadable:
-    return read_licences(BOTH, Reply(json.dumps({"licences": entries}, ensure_ascii=False)))
+def read(*entries: object) -> Answer[dict[str, Relevance]] | Unreadable:
+    return read_relevance(BOTH, Reply(json.dumps({"licences": entries}, ensure_ascii=False)))
 
 
-def answer(*entries: object) -> Answer[dict[str, Licence]]:
+def answer(*entries: object) -> Answer[dict[str, Relevance]]:
     found = read(*entries)
     assert isinstance(found, Answer)
     return found
 
 
 def test_one_request_asks_about_all_criteria_and_shows_no_response() -> None:
-    request = licence_request(package_gate_prompts(), "How much ibuprofen?", BOTH, draw=2)
+    request = relevance_request(package_gate_prompts(), "How much ibuprofen?", BOTH, draw=2)
     text = request.messages[-1].content
     assert request.role == "licence"
     assert request.draw == 2
@@ -46,15 +46,15 @@ def test_one_request_asks_about_all_criteria_and_shows_no_response() -> None:
 
 def test_a_conversation_may_stand_for_the_query() -> None:
     turns = [{"role": "user", "content": "My leg cramps."}]
-    assert "My leg cramps." in licence_request(package_gate_prompts(), turns, BOTH).messages[-1].content
+    assert "My leg cramps." in relevance_request(package_gate_prompts(), turns, BOTH).messages[-1].content
 
 
 def test_a_licence_is_read_with_all_its_points() -> None:
     other = {**ENTRY, "criterion_id": "e1.2", "need": "none", "quote": "", "surface": "count"}
     other |= {"surface_asked": False, "answerable": False, "same_as": "m1"}
     found = answer(ENTRY, other)
-    assert found.value["m1"] == Licence("explicit", "How much", reason="Asked.")
-    assert found.value["e1.2"] == Licence("none", "", "count", False, False, "Asked.", "m1")
+    assert found.value["m1"] == Relevance("explicit", "How much", reason="Asked.")
+    assert found.value["e1.2"] == Relevance("none", "", "count", False, False, "Asked.", "m1")
     assert found.notes == ()
 
 
@@ -101,23 +101,23 @@ def test_a_repetition_of_itself_or_of_nothing_is_none() -> None:
     "text", ["", "I cannot say.", '{"licences": []}', '{"licences": ["m1"]}', '{"licences": [{}]}']
 )
 def test_a_reply_without_any_usable_entry_is_unreadable(text: str) -> None:
-    assert isinstance(read_licences(BOTH, Reply(text)), Unreadable)
+    assert isinstance(read_relevance(BOTH, Reply(text)), Unreadable)
 
 
 def test_a_reply_that_was_cut_off_is_unreadable() -> None:
     reply = Reply(json.dumps({"licences": [ENTRY]}), finish_reason="length")
-    found = read_licences(BOTH, reply)
+    found = read_relevance(BOTH, reply)
     assert isinstance(found, Unreadable)
     assert found.kind == "truncated"
 
 
 def test_each_point_is_settled_by_most_judgments() -> None:
     draws = [
-        {"m1": Licence("none", surface="count", surface_asked=False, same_as="e1.2")},
-        {"m1": Licence("explicit", "How much", answerable=False, same_as="e1.2")},
-        {"m1": Licence("implicit", surface="count", surface_asked=False, answerable=False)},
+        {"m1": Relevance("none", surface="count", surface_asked=False, same_as="e1.2")},
+        {"m1": Relevance("explicit", "How much", answerable=False, same_as="e1.2")},
+        {"m1": Relevance("implicit", surface="count", surface_asked=False, answerable=False)},
     ]
-    agreed = agreed_licences(draws)["m1"]
+    agreed = combine_relevance(draws)["m1"]
     assert agreed.need == "explicit"
     assert agreed.quote == "How much"
     assert (agreed.surface, agreed.surface_asked) == ("count", False)
@@ -127,13 +127,13 @@ def test_each_point_is_settled_by_most_judgments() -> None:
 
 
 def test_a_tie_goes_the_way_of_the_criterion() -> None:
-    against = Licence("none", surface="layout", surface_asked=False, answerable=False, same_as="m2", reason="No.")
-    agreed = agreed_licences([{"m1": against}, {"m1": Licence("implicit", reason="Yes.")}])["m1"]
-    assert agreed == Licence("implicit", reason="Yes.", draws=2)
+    against = Relevance("none", surface="layout", surface_asked=False, answerable=False, same_as="m2", reason="No.")
+    agreed = combine_relevance([{"m1": against}, {"m1": Relevance("implicit", reason="Yes.")}])["m1"]
+    assert agreed == Relevance("implicit", reason="Yes.", draws=2)
 
 
 def test_a_judgment_that_is_missing_does_not_vote() -> None:
-    agreed = agreed_licences([{"m1": Licence("none")}, {}, {"e1.2": Licence("implicit")}])
+    agreed = combine_relevance([{"m1": Relevance("none")}, {}, {"e1.2": Relevance("implicit")}])
     assert agreed["m1"].need == "none"
     assert agreed["m1"].draws == 1
-    assert agreed_licences([]) == {}
+    assert combine_relevance([]) == {}

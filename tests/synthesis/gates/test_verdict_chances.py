@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.synthesis.candidate import Candidate, Pool, Votes
-from autorubric.synthesis.gates.direction import reversed_chance, scores_without
-from autorubric.synthesis.gates.verdicts import (
+from autorubric.synthesis.gates.likelihood import (
     agreement_rate,
     judge_error,
     opposite,
+    reversed_chance,
     same_factor,
+    scores_without,
     separating_chance,
     split_chance,
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.synthesis.candidate import Candidate, Licence, Pool, Votes
+from autorubric.synthesis.candidate import Candidate, Pool, Relevance, Votes
 from autorubric.synthesis.quality import MEASURES, measures
 
 QUERY = "What is the highest dose of paracetamol that is safe for an adult? Please name the signs of an overdose."
@@ -98,12 +98,12 @@ def test_distinguishability_counts_criteria_that_some_responses_meet_and_some_do
 
 def test_alignment_counts_what_is_asked_or_implied_and_demands_no_form_that_is_not() -> None:
     licences = {
-        "m1": Licence("explicit", "highest dose"),
-        "m2": Licence("implicit", surface="count", surface_asked=False),
-        "m3": Licence("none"),
+        "m1": Relevance("explicit", "highest dose"),
+        "m2": Relevance("implicit", surface="count", surface_asked=False),
+        "m3": Relevance("none"),
     }
-    assert measure("alignment", DOSE, SIGNS, TONE, licences=licences) == pytest.approx(1 / 3)
-    assert measure("alignment", DOSE, SIGNS, licences={"m1": licences["m1"], "m2": None}) == 1
+    assert measure("alignment", DOSE, SIGNS, TONE, relevance=licences) == pytest.approx(1 / 3)
+    assert measure("alignment", DOSE, SIGNS, relevance={"m1": licences["m1"], "m2": None}) == 1
 
 
 def test_coverage_counts_the_demands_that_a_criterion_takes_up() -> None:
@@ -115,8 +115,8 @@ def test_coverage_counts_the_demands_that_a_criterion_takes_up() -> None:
 def test_a_demand_is_also_taken_up_where_it_licenses_a_criterion() -> None:
     liver = Candidate("m4", "Liver", "Warns of harm to the liver.", 5)
     assert measure("coverage", liver) == 0
-    assert measure("coverage", liver, licences={"m4": Licence("explicit", "the signs of an overdose")}) == 0.5
-    assert measure("coverage", liver, licences={"m4": Licence("implicit", "the signs of an overdose")}) == 0
+    assert measure("coverage", liver, relevance={"m4": Relevance("explicit", "the signs of an overdose")}) == 0.5
+    assert measure("coverage", liver, relevance={"m4": Relevance("implicit", "the signs of an overdose")}) == 0
 
 
 def test_context_in_a_query_is_no_demand() -> None:
@@ -229,8 +229,8 @@ def test_weights_are_rational_in_range_with_the_sign_of_the_words_and_spread(
 def test_verifiability_counts_what_the_submission_alone_decides() -> None:
     unseen = Candidate("m4", "Ref", "Agrees with the reference answer in all points.", 5)
     assert measure("verifiability", DOSE, unseen) == 0.5
-    licences = {"m1": Licence("explicit", answerable=False), "m2": None}
-    assert measure("verifiability", DOSE, SIGNS, licences=licences) == 0.5
+    licences = {"m1": Relevance("explicit", answerable=False), "m2": None}
+    assert measure("verifiability", DOSE, SIGNS, relevance=licences) == 0.5
 
 
 verdicts = st.one_of(st.none(), st.booleans())

@@ -28,6 +28,9 @@ EVIDENCE = 1.0
 LEAST = 10
 """Requests over which a rate is measured, at least."""
 
+MANY = 30
+"""Requests over which a share of refusals is compared with the share before a cut, at least."""
+
 MARGIN = 0.97
 """Share of the measured rate that is used."""
 
@@ -73,11 +76,14 @@ WIDENING = 1.15
 ROUNDED_UP = 1.0
 """Seconds by which a `Retry-After` may be longer than needed. The refused request itself waits all of it."""
 
-MOST_BACKGROUND = 0.3
+MOST_BACKGROUND = 0.2
 """Share of refusals above which they are a limit, whatever cuts change."""
 
 LONGEST_WINDOW = 60.0
 """Seconds that are remembered while no window has been measured."""
+
+FLOOR = 0.5
+"""Share of the rate that one measurement of a closed endpoint keeps at least: a wrong one must not stop a run."""
 
 _MARKS = 32  # points in a window from which the rate can be measured
 _LATE_TIMER = 0.02  # seconds of lateness that are made up for
@@ -195,7 +201,7 @@ class Pace:
     def passed(self, sent: Sent, now: float) -> None:
         """The request was not refused; what left after the last refused one shows that the endpoint is open."""
         self._passed = max(self._passed, sent.number)
-        if self._closed and self._passed > self._refusals[-1]:
+        if self._closed and sent.at > self._closed_at:
             self._open(now)
 
     def withdrawn(self, sent: Sent) -> None:
@@ -274,9 +280,10 @@ class Pace:
         if within_one or not self._window:
             self._window = max(opened - since.at, EVIDENCE)
         else:  # it was open for longer than a window
-            since = next((mark for mark in reversed(self._marks) if mark.at <= opened - self._window), since)
+            since = next((mark for mark in reversed(self._marks) if mark.at <= self._closed_at - self._window), since)
         self._purse = 0.0 if self.rate == math.inf else -OWED
-        self._change(MARGIN * self._accepted_rate(since, opened), now)
+        measured = MARGIN * self._accepted_rate(since, opened)
+        self._change(measured if self.rate == math.inf else max(measured, FLOOR * self.rate), now)
         self._opened = self._mark(opened)
 
     # Open
@@ -302,11 +309,11 @@ class Pace:
         if self._raised_from:
             self._change(self._raised_from, now)
         elif now - self._changed.at >= EVIDENCE and (refused if self.rate == math.inf else sent) >= LEAST:
-            self._cut(refused / sent, now)
+            self._cut(refused / sent, sent, now)
 
-    def _cut(self, share: float, now: float) -> None:
+    def _cut(self, share: float, sent: int, now: float) -> None:
         """Cut the rate to what was accepted, unless the last cuts have shown that this changes nothing."""
-        again = self._cut_share / 2 <= share <= min(2 * self._cut_share, MOST_BACKGROUND)
+        again = sent >= MANY and self._cut_share / 2 <= share <= min(2 * self._cut_share, MOST_BACKGROUND)
         self._in_vain = self._in_vain + 1 if again else 0
         if not self._cut_share:  # the first cut since the rate could be raised
             self._uncut = self.rate

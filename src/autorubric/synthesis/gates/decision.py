@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from autorubric.synthesis.candidate import Candidate, Licence, Pool
-from autorubric.synthesis.gate_settings import GateName
+from autorubric.synthesis.candidate import Candidate, Pool, Relevance
+from autorubric.synthesis.thresholds import GateName
 
 Outcome: TypeAlias = Literal["kept", "rewrite", "rejected", "undecided"]
 Figures: TypeAlias = Mapping[str, float | str | None]
@@ -21,13 +21,13 @@ class GateContext:
         query: the text, or the turns as `{role, content}`.
         candidates: the criteria, merged ones first.
         pool: the responses and the judges' verdicts; a criterion without votes has not been graded.
-        licences: what the licence judges agreed on, by criterion id; None or missing where nobody could say.
+        relevance: what the licence judges agreed on, by criterion id; None or missing where nobody could say.
     """
 
     query: str | Sequence[Mapping[str, Any]]
     candidates: tuple[Candidate, ...]
     pool: Pool
-    licences: Mapping[str, Licence | None] = field(default_factory=dict)
+    relevance: Mapping[str, Relevance | None] = field(default_factory=dict)
 
     @property
     def query_text(self) -> str:
@@ -42,19 +42,14 @@ class GateContext:
             return self.query
         return "\n".join(str(turn.get("content", "")) for turn in self.query)
 
-    def licence_of(self, candidate: Candidate) -> Licence | None:
-        """The licence of a criterion; a rewritten one has that of its first wording, unless it was asked anew.
+    def find_relevance(self, candidate: Candidate) -> Relevance | None:
+        """The relevance of a criterion; a rewritten one has that of its first wording, unless it was asked anew.
 
         A rewrite changes the wording and not the demand, so it needs no licence judgment of its own.
-
-        Example:
-            >>> again = Candidate("e1.1.r", "Tone", "Greets Ann.", 4, "evolved", 1, parents=("e1.1",), rewritten=True)
-            >>> GateContext("", (again,), Pool((), ()), {"e1.1": Licence("implicit")}).licence_of(again).need
-            'implicit'
         """
-        own = self.licences.get(candidate.id)
+        own = self.relevance.get(candidate.id)
         if own is None and candidate.rewritten and candidate.parents:
-            return self.licences.get(candidate.parents[0])
+            return self.relevance.get(candidate.parents[0])
         return own
 
 
@@ -78,12 +73,12 @@ class GateDecision:
     reason: str = ""
 
 
-def fates(decisions: Iterable[GateDecision]) -> dict[str, GateDecision]:
+def find_final_decisions(decisions: Iterable[GateDecision]) -> dict[str, GateDecision]:
     """The decision that settles each criterion: a rejection, else a rewrite, else the last one.
 
     Example:
         >>> said = [GateDecision("e1", "licensed", "kept"), GateDecision("e1", "separates", "rejected")]
-        >>> fates(said)["e1"].gate
+        >>> find_final_decisions(said)["e1"].gate
         'separates'
     """
     settled: dict[str, GateDecision] = {}
@@ -94,12 +89,12 @@ def fates(decisions: Iterable[GateDecision]) -> dict[str, GateDecision]:
     return settled
 
 
-def standing(candidates: Iterable[Candidate], decisions: Iterable[GateDecision]) -> tuple[Candidate, ...]:
+def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecision]) -> tuple[Candidate, ...]:
     """The criteria that no gate rejected or wants rewritten, in their order.
 
     Example:
         >>> one, two = Candidate("m1", "", "Names it.", 5), Candidate("m2", "", "Is polite.", 5)
-        >>> [left.id for left in standing([one, two], [GateDecision("m2", "licensed", "rejected")])]
+        >>> [left.id for left in find_passed([one, two], [GateDecision("m2", "licensed", "rejected")])]
         ['m1']
     """
     stopped = {decision.candidate for decision in decisions if _RANK[decision.outcome]}

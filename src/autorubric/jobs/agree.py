@@ -1,0 +1,192 @@
+"""`autorubric.agree` and `autorubric.compare`: judge-human agreement of a run, and of two runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, cast
+
+from pydantic import BeforeValidator, PlainValidator
+
+from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError
+from autorubric.jobs.job import job
+from autorubric.metrics.compare import JudgeComparison, compare_judges
+from autorubric.metrics.compute import compute_metrics
+from autorubric.metrics.joining import relabelled
+from autorubric.metrics.results import MetricsResult
+from autorubric.runs.stored_run import StoredRun, read_run
+from autorubric.settings import FileNames, Settings, setting
+
+Abstentions: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
+
+
+def _directory(value: Any) -> Any:
+    found = getattr(value, "experiment_dir", value)
+    if isinstance(found, str | Path) and str(found).strip():
+        return Path(found)
+    raise ValueError("expected a run directory, or the EvalResult of a run that has one")
+
+
+def _dataset(value: Any) -> Any:
+    if isinstance(value, str | Path | RubricDataset):
+        return Path(value) if isinstance(value, str) else value
+    raise ValueError(f"expected a RubricDataset or the path of one, got {type(value).__name__}")
+
+
+RunSource: TypeAlias = Annotated[Any, BeforeValidator(_directory)]
+"""A run directory, or the `EvalResult` of a run that has one. Always a `Path` after validation."""
+
+
+class LabelSettings(Settings):
+    """A run, and where its labels are."""
+
+    run: RunSource = setting(..., "Run directory of `autorubric grade`.", argument=True, group="Input")
+    dataset: Annotated[RubricDataset | Path | str, PlainValidator(_dataset)] | None = setting(
+        None, "Dataset with labels, if the graded one has none.", metavar="FILE", group="Input", reads=True
+    )
+    labels: FileNames = setting(
+        (),
+        "Labels as rows of id, criterion, label, or completed --label-next files for the mean score; repeatable.",
+        group="Input",
+        reads=True,
+    )
+    annotator: str | None = setting(None, "Annotator whose labels in --labels count, or majority.", group="Input")
+    column: Sequence[str] = setting(
+        (), "Column of --labels: id, criterion, label or annotator.", metavar="ROLE=NAME", group="Input"
+    )
+
+
+class AgreeSettings(LabelSettings):
+    """The settings of `autorubric.agree`."""
+
+    cannot_assess: Abstentions = setting(
+        "exclude", "How CANNOT_ASSESS counts: exclude, as_unmet or as_category.", group="Statistics"
+    )
+    na: Abstentions = setting(
+        "exclude", "How not-applicable options count: exclude, as_unmet or as_category.", group="Statistics"
+    )
+    confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, le=1)
+    replicates: int = setting(1000, "Bootstrap and permutation replicates.", group="Statistics", ge=2, le=1_000_000)
+    seed: int = setting(
+        0, "Random seed of bootstrap, permutation and --label-next.", group="Statistics", ge=0, le=2**63 - 1
+    )
+    per_judge: bool = setting(False, "Also measure each judge, and the panel without it.", cli=False)
+
+
+class CompareSettings(AgreeSettings):
+    """The settings of `autorubric.compare`."""
+
+    against: RunSource | None = setting(
+        None, "Another run on the same items to compare with.", metavar="RUN", group="Mode"
+    )
+
+
+@job(AgreeSettings)
+def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
+    """Judge-human agreement of a run, with confidence intervals from resampling items.
+
+    Args:
+        run: a run directory, or the result of a run that has one.
+        settings: the keyword arguments, as one model.
+
+    Raises:
+        InputError: fewer than two items have labels and verdicts, or a setting or file is wrong.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, RubricDataset, agree, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> dataset = RubricDataset("Answer.", rubric)
+        >>> for text, label in [("Yes", "MET"), ("No", "MET"), ("That depends on it", "UNMET")]:
+        ...     dataset.add_item(text, "", [label])
+        >>> found = agree(grade(dataset, judge="builtin/offline", out=tempfile.mkdtemp()))
+        >>> found.n_items, round(found.majority_baseline, 2)
+        (3, 0.67)
+    """
+    stored = read_run(run)
+    truth = labels_of(stored, settings)
+    found = compute_metrics(
+        stored,
+        truth,
+        bootstrap=True,
+        n_bootstrap=settings.replicates,
+        per_judge=settings.per_judge,
+        cannot_assess=settings.cannot_assess,
+        na_mode=settings.na,
+        confidence_level=settings.confidence,
+        seed=settings.seed,
+    )
+    if found.n_items < 2:
+        raise InputError(
+            f"only {found.n_items} item has both labels and verdicts; agreement needs two or more, and useful "
+            "intervals need 30 or more"
+        )
+    return found
+
+
+@job(CompareSettings)
+def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
+    """How two runs on the same items differ in their agreement with the labels, with intervals and p-values.
+
+    Args:
+        run: a run directory, or the result of a run that has one; `against` is the other one.
+        settings: the keyword arguments, as one model.
+
+    Raises:
+        InputError: the runs have no labelled pair in common, or a setting or file is wrong.
+    """
+    if settings.against is None:
+        raise InputError("nothing to compare with; pass --against RUN (Python: against=)")
+    stored = read_run(run)
+    return compare_judges(
+        stored,
+        read_run(settings.against),
+        labels_of(stored, settings),
+        n_replicates=settings.replicates,
+        confidence_level=settings.confidence,
+        seed=settings.seed,
+        cannot_assess=settings.cannot_assess,
+        na_mode=settings.na,
+    )
+
+
+def labels_of(run: StoredRun, settings: LabelSettings) -> RubricDataset:
+    """What was graded, with the labels that the settings name; a warning names what did not match.
+
+    Raises:
+        InputError: the labels are for other items or criteria, or a file is wrong.
+    """
+    truth = run.dataset if settings.dataset is None else _relabelled(run.dataset, settings.dataset)
+    table = _label_table(settings)
+    return truth if table is None else table(truth)
+
+
+def has_completed_files(settings: LabelSettings) -> bool:
+    """Whether `labels` are completed files of `label_next`, not rows of id, criterion, label."""
+    return bool(settings.labels) and _label_table(settings) is None
+
+
+def _label_table(settings: LabelSettings) -> Callable[[RubricDataset], RubricDataset] | None:
+    """What joins rows of labels to a dataset; None where the settings name none."""
+    paths, column = list(cast(list[Path], settings.labels)), list(settings.column)
+    if not (paths or column or settings.annotator):
+        return None
+    from autorubric.jobs.submissions import label_table, labelled
+
+    table = label_table(paths or None, settings.annotator, column or None)
+    return None if table is None else lambda dataset: labelled(dataset, table)
+
+
+def _relabelled(graded: RubricDataset, source: RubricDataset | Path | str) -> RubricDataset:
+    labels = source if isinstance(source, RubricDataset) else RubricDataset.from_file(Path(source))
+    try:
+        made, notes = relabelled(graded, labels)
+    except InputError as error:
+        where = "" if isinstance(source, RubricDataset) else f"{source}: "
+        advice = "Give the labels of what was graded, with the same texts and criteria."
+        raise InputError([f"{where}{problem}" for problem in error.problems], advice) from None
+    for note in notes:
+        warnings.warn(note, UserWarning, stacklevel=2)
+    return made

@@ -1,0 +1,243 @@
+"""`autorubric.synthesize`: queries in, rubrics out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal, Self, TypeAlias, cast
+
+from pydantic import PlainValidator, PrivateAttr, model_validator
+
+from autorubric.errors import ConfigError, InputError
+from autorubric.files import write_atomically
+from autorubric.jobs.job import blocking, job
+from autorubric.jobs.running import RunSettings
+from autorubric.llm.attempt_log import attempt_log
+from autorubric.settings import FileName, Names, setting
+from autorubric.synthesis.run_summary import SynthesisResult
+from autorubric.synthesis.synthesis_settings import (
+    FULL_ONLY,
+    ROLE_FLAGS,
+    SynthesisSettings,
+    lay_settings,
+    settings_from,
+)
+
+Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
+"""A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""
+
+QUERY_FILE = "queries.jsonl"
+
+
+def _check_queries(value: Any) -> Any:
+    if isinstance(value, str | Path):
+        return Path(value)
+    if isinstance(value, list | tuple) and value and all(isinstance(one, str | list | Mapping) for one in value):
+        return value
+    raise ValueError("expected the path of a file, or a list of texts, conversations or rows")
+
+
+def _same(name: str, help: str, **more: Any) -> Any:
+    """A setting with the default of `SynthesisSettings`."""
+    return setting(SynthesisSettings.model_fields[name].default, help, **more)
+
+
+def _full(help: str) -> Any:
+    return setting(None, help, group="Full profile")
+
+
+def _model(slot: str) -> Any:
+    return setting(None, f"Model of {slot}, or MODEL@BASE_URL.", group="Models")
+
+
+def _address(slot: str) -> Any:
+    return setting(None, f"Endpoint of {slot}.", group="Models", hidden=True)
+
+
+class SynthesizeSettings(RunSettings):
+    """The settings of `autorubric.synthesize` and `autorubric synthesize`."""
+
+    input: Annotated[Queries, PlainValidator(_check_queries)] | None = setting(
+        None,
+        "Queries: CSV, TSV, JSON, JSONL, YAML, Parquet, Arrow, a dataset directory, or - for standard input.",
+        flag="INPUT",
+        argument=True,
+        group="Input",
+        reads=True,
+    )
+    question_column: str = _same("question_column", "Column of the query, or a path such as turns[0].", group="Input")
+    id_column: str | None = setting(None, "Column that identifies a row (default: its line number).", group="Input")
+    domain_column: str | None = setting(None, "Column with the domain of each row.", group="Input")
+    responses_column: str | None = setting(
+        None, "Column of finished responses to use as the pool (full profile).", group="Input"
+    )
+    skip_bad_rows: bool = setting(False, "Leave out input rows that cannot be used.", group="Input")
+    limit: int | None = setting(None, "Use only the first N rows.", short="-n", group="Input")
+    models: str | None = setting(
+        None, "Model, or MODEL@BASE_URL, of every role that is not named.", short="-m", group="Models"
+    )
+    roles: Mapping[str, Any] = setting({}, "The models by role; see SynthesisSettings.roles.", cli=False)
+    reference_model: str | None = _model("reference")
+    reference_base_url: str | None = _address("reference")
+    response_model_a: str | None = _model("response_a")
+    response_a_base_url: str | None = _address("response_a")
+    response_model_b: str | None = _model("response_b")
+    response_b_base_url: str | None = _address("response_b")
+    rubric_model_a: str | None = _model("rubric_a")
+    rubric_a_base_url: str | None = _address("rubric_a")
+    rubric_model_b: str | None = _model("rubric_b")
+    rubric_b_base_url: str | None = _address("rubric_b")
+    merge_model: str | None = _model("merge")
+    merge_base_url: str | None = _address("merge")
+    augment_model: str | None = _model("augment")
+    augment_base_url: str | None = _address("augment")
+    judge_model_a: str | None = _model("judge_a")
+    judge_a_base_url: str | None = _address("judge_a")
+    judge_model_b: str | None = _model("judge_b")
+    judge_b_base_url: str | None = _address("judge_b")
+    judge_model_c: str | None = _model("judge_c")
+    judge_c_base_url: str | None = _address("judge_c")
+    profile: Literal["basic", "full"] = setting("basic", "basic (five steps) or full (graded pool, gates, evidence).")
+    domain: str | None = setting(None, "Domain: medical, science, instruction_following, writing or chat.")
+    prompts: FileName | None = setting(None, "Directory of templates that replace the package's.", reads=True)
+    until: str | None = setting(None, "Stop after a step: reference, responses, rubrics, merge, augment or gates.")
+    refresh: Names = setting((), "Role whose replies are requested again; repeatable.")
+    full: Mapping[str, Any] = setting({}, "Settings of the full profile; see FullSettings.", cli=False)
+    pool: int | None = _full("Responses per query, from all response models in turn (6).")
+    grounding: str | None = _full("Ground rubrics in each model's own response, or in one reference.")
+    rounds: int | None = _full("Maximum rounds of evolution, 0 to 4 (1).")
+    judging: str | None = _full("One judge call per rubric, or one per criterion.")
+    pitfalls: str | None = _full("keep pitfalls in final_full, drop them there, or off.")
+    evolved_share: float | None = _full("Maximum share of points that evolved criteria may hold.")
+    judge_max_tokens: int = _same("judge_max_tokens", "Maximum reply of a judge.", group="Full profile")
+    licence_max_tokens: int = _same("licence_max_tokens", "Maximum relevance reply.", group="Full profile")
+    rewrite_max_tokens: int = _same("rewrite_max_tokens", "Maximum reply of rewrites.", group="Full profile")
+    license: str = _same("license", "License of the data, for its card.", group="Full profile")
+    temperature: float = _same("temperature", "Temperature of the other roles.", group="Endpoint")
+    response_temperature: float = _same("response_temperature", "Temperature of the responses.", group="Endpoint")
+    ref_max_tokens: int = _same("ref_max_tokens", "Maximum reference.", group="Endpoint")
+    response_max_tokens: int = _same("response_max_tokens", "Maximum response.", group="Endpoint")
+    rubric_max_tokens: int = _same("rubric_max_tokens", "Maximum candidate rubric.", group="Endpoint")
+    merge_max_tokens: int = _same("merge_max_tokens", "Maximum merged rubric.", group="Endpoint")
+    augment_max_tokens: int = _same("augment_max_tokens", "Maximum list of evolved criteria.", group="Endpoint")
+    max_tokens_ceiling: int = _same(
+        "max_tokens_ceiling", "Maximum limit for a reply that was cut off.", group="Endpoint"
+    )
+    base_url: str | None = setting(None, "Endpoint of every model without an address of its own.", group="Endpoint")
+    api_key_env: str | None = setting(
+        None, "Environment variable with the key of every role without one of its own.", group="Endpoint", secret=True
+    )
+    allow_plain_http: bool = setting(False, "Send keys over plain HTTP beyond private networks.", group="Endpoint")
+    concurrency: int = _same("concurrency", "Maximum concurrent requests.", short="-j", group="Endpoint")
+    retry: int = _same("retry", "Retries of a request that failed.", group="Endpoint")
+    timeout: float = _same("timeout", "Seconds that one attempt may take.", group="Endpoint")
+    budget_usd: float | None = setting(None, "Maximum cost of this directory, all sessions.", group="Budget")
+    budget_tokens: int | None = setting(None, "Maximum tokens of this directory, all sessions.", group="Budget")
+    prices: FileName | None = setting(
+        None, "Dollars per million tokens: model: {input: 1.25, output: 10}.", group="Budget", reads=True
+    )
+    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
+    save_every: int = _same("save_every", "Rows between two writes of the step files.", group="Run")
+    start_over: bool = setting(
+        False, "Ignore saved replies and start over; what was spent still counts in a budget.", group="Run"
+    )
+    export_only: bool = setting(False, "Write the files from saved replies; send no request.", group="Output")
+    max_criteria: int = _same(
+        "max_criteria", "Maximum criteria of a rubric, kept by points (0: all).", group="Output"
+    )
+    show: int = setting(0, "Print the first N finished rubrics.", group="Output", ge=0, le=10**9)
+    notice: Callable[[str], object] | None = setting(None, "Called with each note on the input.", cli=False)
+
+    _resolved: SynthesisSettings | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._resolved = self._resolve(self.input if isinstance(self.input, Path) else Path(QUERY_FILE))
+        return self
+
+    def _resolve(self, source: Path) -> SynthesisSettings:
+        """The settings with the models of all roles in their places."""
+        if self.input is None:
+            raise InputError("no queries; pass INPUT (--config: input), or queries as the first argument")
+        own = SynthesisSettings.model_fields
+        names = [name for name in type(self).model_fields if name in self.model_fields_set]
+        tree = {name: getattr(self, name) for name in names if name in own}
+        tree |= {"input": source, "out": self.out, "full": self.full, **({"roles": self.roles} if self.roles else {})}
+        flat = {name: getattr(self, name) for name in names if name in ROLE_FLAGS}
+        flags = type(self).flags()
+
+        def named(name: str) -> str:
+            return flags[name].name if self.again is not None and name in flags else name
+
+        unused = [flags[name].name for name in names if name in FULL_ONLY and getattr(self, name) is not None]
+        if unused and self.profile != "full":
+            verb = "needs" if len(unused) == 1 else "need"
+            raise ConfigError(f"{', '.join(unused)} {verb} the full profile; pass --profile full")
+        return settings_from(lay_settings(tree, flat, self.models), named)
+
+    def resolved(self, source: Path) -> SynthesisSettings:
+        """The settings of a run that reads `source`."""
+        assert self._resolved is not None
+        return self._resolved.model_copy(update={"input": source})
+
+
+@job(SynthesizeSettings)
+async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings) -> SynthesisResult:
+    """Turn queries into rubrics: reference, responses, candidate rubrics, merge, harder criteria, export.
+
+    Calling it again with the same run directory resumes the run: saved replies are never paid for twice, and failed
+    requests are sent again. `help(autorubric.synthesize)` lists the settings; `SynthesizeSettings` documents each.
+
+    Args:
+        queries: the path of a file of rows, or queries as texts, conversations or rows.
+        settings: the keyword arguments, as one model.
+
+    Returns:
+        Rubrics, counts and cost. With `dry_run=True` its `estimate` says what the run would cost.
+
+    Raises:
+        InputError: a setting, a file or a row is wrong, or a key or model was refused; nothing was spent.
+
+    Example:
+        >>> import asyncio, tempfile
+        >>> run = synthesize_async(["Why is the sky blue?"], models="builtin/offline", out=tempfile.mkdtemp())
+        >>> result = asyncio.run(run)
+        >>> result.rows[0]["question"], result.complete
+        ('Why is the sky blue?', True)
+    """
+    from autorubric.synthesis.session import Session
+
+    with ExitStack() as stack:
+        source = stack.enter_context(_as_file(cast(Queries, queries)))
+        run = settings.resolved(source)
+        log = None if settings.log_json is None else Path(settings.log_json)
+        stack.enter_context(attempt_log(log, str(run.out), prompts=settings.log_prompts))
+        session = Session(run, settings.progress, settings.stop, settings.notice)
+        if settings.dry_run:
+            return await session.estimate()
+        return await session.run(
+            wait=settings.wait,
+            export_only=settings.export_only,
+            start_over=settings.start_over,
+            again=settings.again or "",
+            sources=settings.sources(),
+        )
+
+
+synthesize = blocking(synthesize_async)
+
+
+@contextmanager
+def _as_file(queries: Queries) -> Iterator[Path]:
+    """Queries as a file of rows, for the time of a run."""
+    if isinstance(queries, str | Path):
+        yield Path(queries)
+        return
+    rows = [dict(one) if isinstance(one, Mapping) else {"question": one} for one in queries]
+    with TemporaryDirectory(prefix="autorubric-") as folder:
+        path = Path(folder) / QUERY_FILE
+        write_atomically(path, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        yield path

@@ -1,0 +1,275 @@
+"""Analysis of a rubric over graded submissions: how each criterion performs, and what to do about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from autorubric.core.display import Displayed, flat, listed
+from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError
+from autorubric.metrics.advice import Advice, Evidence, Thresholds, advise
+from autorubric.metrics.arrays import Flags, Floats, defined
+from autorubric.metrics.columns import Column
+from autorubric.metrics.corrected_mean import ScoreRange, plain_mean
+from autorubric.metrics.intervals import Estimate, checked_confidence, wilson_interval
+from autorubric.metrics.item_analysis import (
+    GroupVariance,
+    ItemResponse,
+    correlation_estimate,
+    correlations,
+    effective_criteria,
+    expected_group_variance,
+    fit_item_response,
+    item_rest_correlations,
+    score_shares,
+)
+from autorubric.metrics.reading_runs import graded_table, left_out
+from autorubric.metrics.table import GradedRun, Report, Table
+
+_DEFAULT_THRESHOLDS = Thresholds()
+
+
+@dataclass(frozen=True)
+class CriterionAnalysis:
+    """How one criterion performs over a set of graded submissions.
+
+    Attributes:
+        name: of the criterion.
+        index: its place in the rubric, from 0.
+        weight: its weight.
+        n: submissions on which it was judged; abstentions and failures aside.
+        pass_rate: the share that meet it, or the mean option value.
+        saturated: whether the interval of the pass rate lies beyond the threshold, so that it tells nothing apart.
+        discrimination: the corrected item-total correlation: its points with those of all other criteria.
+        slope: the discrimination of the item-response model; below 0 poor submissions fare better on it. None for
+            a criterion that all meet or none, fewer than three criteria or ten submissions.
+        difficulty: of the same model: the ability, in standard deviations, at which half fare well on it.
+        partner: the criterion whose verdicts are most like its own.
+        redundancy: the correlation (φ for binary criteria) with the partner.
+        same_verdicts: the share of submissions on which both say the same.
+        score_share: the share of the variance of the score that it decides; all sum to 1.
+        disagreement: the share of pairs of votes that differ; None for one judge.
+        label_agreement: the share of labelled submissions on which the judge says what the label says.
+        advice: what to do: drop, merge, sharpen, relabel or keep.
+        reason: why, with the numbers.
+    """
+
+    name: str
+    index: int
+    weight: float
+    n: int
+    pass_rate: Estimate
+    saturated: bool
+    discrimination: Estimate
+    slope: float | None
+    difficulty: float | None
+    partner: str | None
+    redundancy: Estimate
+    same_verdicts: Estimate
+    score_share: float | None
+    disagreement: float | None
+    label_agreement: Estimate
+    advice: Advice
+    reason: str
+
+    def to_row(self) -> dict[str, Any]:
+        """The metrics as JSON values, estimates with value, low, high and n."""
+        return {key: _flat(value) for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class RubricAnalysis(Displayed):
+    """How a rubric performs over a set of graded submissions.
+
+    Attributes:
+        criteria: its criteria, worst first.
+        effective: how many independent criteria they amount to; None where all verdicts are constant.
+        group: the variance that groups of rollouts of one prompt are expected to show in the score.
+        notes: what was left out.
+    """
+
+    criteria: list[CriterionAnalysis]
+    effective: float | None
+    group: GroupVariance
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        advice = listed([f"{one.name}: {one.advice}" for one in self.criteria])
+        effective = "unknown" if self.effective is None else f"{self.effective:.2f}"
+        return f"<RubricAnalysis of {len(self.criteria)} criteria, effective {effective}; {advice}>"
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return (flat(one.to_row()) for one in self.criteria)
+
+
+def analyze_rubric(
+    run: GradedRun | Sequence[Report | None],
+    dataset: RubricDataset | None,
+    *,
+    rollouts: int = 8,
+    thresholds: Thresholds = _DEFAULT_THRESHOLDS,
+    confidence: float = 0.95,
+) -> RubricAnalysis:
+    """The criteria of a rubric, worst first: to drop, relabel, sharpen, merge or keep; and the rubric as a whole.
+
+    Among criteria with the same advice those that decide least of the score come first. The rules are those of
+    `autorubric.metrics.advice`. Submissions without a report are left out. Labels are not needed.
+
+    Args:
+        run: a run, or one report (or None) per item of the dataset.
+        dataset: what was graded; one rubric for all items.
+        rollouts: how many submissions of one prompt a training group has.
+        thresholds: for the advice.
+        confidence: of the intervals.
+
+    Raises:
+        InputError: the run does not fit the dataset, or its items have different rubrics.
+
+    Example:
+        >>> from autorubric.metrics.example_run import example_run
+        >>> dataset, reports = example_run()
+        >>> found = analyze_rubric(reports, dataset, rollouts=4)
+        >>> [(criterion.name, criterion.pass_rate.value, criterion.advice) for criterion in found.criteria]
+        [('Errors', 0.16..., 'keep'), ('Style', 0.5, 'keep'), ('Causes', 0.5, 'keep')]
+        >>> round(found.effective, 2), round(found.group.silent, 2)
+        (2.24, 0.0)
+    """
+    checked_confidence(confidence)
+    table = graded_table(run, dataset)
+    if not table.rows:
+        raise InputError("the run has no report with criteria; expected at least one graded item")
+    whole = _analyze(table)
+    found = [
+        _analyzed(whole, place, _evidence(whole, place, confidence), thresholds)
+        for place in range(len(whole.columns))
+    ]
+    items = table.items.tolist()
+    prompts = [dataset.get_item_prompt(index) for index in items] if dataset is not None else [""] * len(items)
+    return RubricAnalysis(
+        sorted(found, key=lambda one: (_RANK[one.advice], abs(one.score_share or 0.0), one.index)),
+        effective_criteria(whole.values),
+        expected_group_variance(table.scores, prompts, rollouts),
+        tuple(left_out(table, "the groups")),
+    )
+
+
+_ALONE = Estimate(None, reason="no other criterion varies with it")
+_RANK: dict[Advice, int] = {"drop": 0, "relabel": 1, "sharpen": 2, "merge": 3, "keep": 4}
+
+
+class _Whole(NamedTuple):
+    """The run as items × criteria, and what is computed for all criteria at once."""
+
+    columns: list[Column]
+    values: Floats
+    truth: Floats
+    dissent: Floats
+    weights: Floats
+    discrimination: Floats
+    alike: Floats
+    shares: Floats | None
+    model: ItemResponse | None
+
+
+def _analyze(table: Table) -> _Whole:
+    columns = table.rubric_columns
+    values = table.matrix(table.values)
+    weights = np.array([column.criterion.weight for column in columns])
+    return _Whole(
+        columns,
+        values,
+        table.matrix(table.truth_values),
+        table.matrix(table.dissent),
+        weights,
+        item_rest_correlations(values, weights),
+        correlations(values),
+        score_shares(values, weights),
+        fit_item_response(np.where(weights < 0, 1.0 - values, values)),
+    )
+
+
+def _evidence(whole: _Whole, place: int, confidence: float) -> Evidence:
+    own, partner = whole.values[:, place], _partner(whole.alike, place)
+    rest, n = float(whole.discrimination[place]), int((~np.isnan(own)).sum())
+    redundancy = same = _ALONE
+    if partner is not None:
+        other = whole.values[:, partner]
+        both = ~np.isnan(own) & ~np.isnan(other)
+        redundancy = correlation_estimate(float(whole.alike[place, partner]), int(both.sum()), confidence)
+        same = _share(own[both] == other[both], confidence)
+    labelled = ~np.isnan(own) & ~np.isnan(whole.truth[:, place])
+    split = whole.dissent[:, place]
+    split = split[~np.isnan(split)]
+    return Evidence(
+        pass_rate=_pass_rate(own[~np.isnan(own)], confidence),
+        discrimination=correlation_estimate(rest, n, confidence),
+        redundancy=redundancy,
+        same_verdicts=same,
+        partner=None if partner is None else whole.columns[partner].name,
+        lighter=partner is not None and _is_lighter(whole.weights, place, partner),
+        disagreement=float(split.mean()) if len(split) else None,
+        label_agreement=_share(own[labelled] == whole.truth[labelled, place], confidence),
+    )
+
+
+def _analyzed(whole: _Whole, place: int, evidence: Evidence, thresholds: Thresholds) -> CriterionAnalysis:
+    advice, reason = advise(evidence, thresholds)
+    # Criteria that all submissions meet, or none, have no place on the scale of abilities: only priors would show.
+    model = None if math.isnan(whole.alike[place, place]) else whole.model
+    return CriterionAnalysis(
+        name=whole.columns[place].name,
+        index=place,
+        weight=float(whole.weights[place]),
+        n=int((~np.isnan(whole.values[:, place])).sum()),
+        pass_rate=evidence.pass_rate,
+        saturated=evidence.saturated(thresholds),
+        discrimination=evidence.discrimination,
+        slope=None if model is None else defined(model.slope[place]),
+        difficulty=None if model is None else defined(model.difficulty[place]),
+        partner=evidence.partner,
+        redundancy=evidence.redundancy,
+        same_verdicts=evidence.same_verdicts,
+        score_share=None if whole.shares is None else float(whole.shares[place]),
+        disagreement=evidence.disagreement,
+        label_agreement=evidence.label_agreement,
+        advice=advice,
+        reason=reason,
+    )
+
+
+def _pass_rate(values: Floats, confidence: float) -> Estimate:
+    if not len(values):
+        return Estimate(None, reason="it was judged on no submission")
+    if set(np.unique(values)) <= {0.0, 1.0}:
+        return _share(values == 1.0, confidence)
+    return plain_mean(values, ScoreRange(0.0, 1.0), confidence)
+
+
+def _partner(alike: Floats, place: int) -> int | None:
+    """The criterion with the strongest correlation."""
+    sizes = np.nan_to_num(np.abs(alike[place]))
+    sizes[place] = 0.0
+    return int(sizes.argmax()) if sizes.size and sizes.max() > 0.0 else None
+
+
+def _is_lighter(weights: Floats, place: int, partner: int) -> bool:
+    return (abs(weights[place]), -place) < (abs(weights[partner]), -partner)
+
+
+def _share(hits: Flags, confidence: float) -> Estimate:
+    n, count = len(hits), int(hits.sum())
+    if not n:
+        return Estimate(None, reason="there is nothing to compare with")
+    return Estimate(count / n, wilson_interval(count, n, confidence), n)
+
+
+def _flat(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    low, high = (None, None) if value["interval"] is None else value["interval"][:2]
+    return {"value": value["value"], "low": low, "high": high, "n": value["n"]}

@@ -1,0 +1,204 @@
+"""Scores and the scores that the labels would have given, by the scoring rule of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
+from autorubric.metrics.arrays import Floats, Ints
+from autorubric.metrics.columns import ABSTAINED, FAILED, Column, value_table
+from autorubric.metrics.correlation import correlation, mae, rmse
+from autorubric.metrics.distribution import systematic_bias
+from autorubric.metrics.table import Table
+
+
+class ScoreRule(NamedTuple):
+    """How a run makes scores of verdicts.
+
+    Attributes:
+        cannot_assess: what an abstention does.
+        normalize: scores in [0, 1]; False for bare sums.
+    """
+
+    cannot_assess: CannotAssessConfig = CannotAssessConfig()
+    normalize: bool = True
+
+
+def describe_rule(rule: ScoreRule) -> str:
+    """A rule in words: what an abstention does, and the unit of the scores.
+
+    Example:
+        >>> describe_rule(ScoreRule())
+        'skip, normalized'
+    """
+    config = rule.cannot_assess
+    credit = f" {config.partial_credit:g}" if config.strategy is CannotAssessStrategy.PARTIAL else ""
+    return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
+
+
+def recorded_rule(settings: Mapping[str, Any] | None) -> ScoreRule | None:
+    """The rule that a grader's settings state; None where they state none.
+
+    Example:
+        >>> recorded_rule({"normalize": False}).normalize, recorded_rule({"judges": []})
+        (False, None)
+    """
+    if settings is None or "normalize" not in settings:
+        return None
+    config = CannotAssessConfig.model_validate(settings.get("cannot_assess") or {})
+    return ScoreRule(config, bool(settings["normalize"]))
+
+
+_CLOSE = 1e-9
+
+
+class ScorePairs(NamedTuple):
+    """Scores and true scores of the rows that have both.
+
+    Attributes:
+        rows: which rows.
+        judged: the run's scores.
+        true: what the labels would have scored.
+        rule: by which rule.
+        warnings: what a reader should know.
+    """
+
+    rows: Ints
+    judged: Floats
+    true: Floats
+    rule: ScoreRule
+    warnings: tuple[str, ...] = ()
+
+
+def counted_values(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
+    """What each point adds to the score per point of weight; NaN for what the score leaves out.
+
+    Args:
+        table: which item and criterion each code belongs to.
+        codes: a category or an abstention for each point; anything else is not scored.
+        rule: how verdicts become scores.
+        means: of each point, what counts in the place of its category's value; NaN for nothing.
+    """
+    abstentions = [_abstention(column, rule.cannot_assess) for column in table.columns]
+    # The last place of a row is the abstention's, which code −1 finds.
+    values = np.column_stack([value_table(table.columns), abstentions]) if abstentions else np.empty((0, 1))
+    value = np.where(codes >= ABSTAINED, values[table.points.column, codes], np.nan)
+    return value if means is None else np.where((codes >= 0) & ~np.isnan(means), means, value)
+
+
+def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
+    """The score of every row by the rule of `autorubric.core.scoring`; NaN for nothing to score.
+
+    The arguments are those of `counted_values`.
+    """
+    value = counted_values(table, codes, rule, means)
+    scored = ~np.isnan(value)
+    row, value, weight = table.points.row[scored], value[scored], table.weights[table.points.column[scored]]
+    points = np.bincount(row, value * weight, table.rows)
+    counted = np.bincount(row, minlength=table.rows)
+    if not rule.normalize:
+        return np.where(counted > 0, points, np.nan)
+    positive = np.bincount(row, np.maximum(weight, 0.0), table.rows)
+    negative = np.bincount(row, np.maximum(-weight, 0.0), table.rows)
+    score = np.zeros(table.rows)
+    np.divide(points, positive, out=score, where=positive > 0)
+    only_negative = (positive == 0) & (negative > 0)
+    score[only_negative] = 1.0 + points[only_negative] / negative[only_negative]
+    return np.where(counted > 0, np.clip(score, 0.0, 1.0), np.nan)
+
+
+def _abstention(column: Column, config: CannotAssessConfig) -> float:
+    strategy = config.strategy
+    if strategy is CannotAssessStrategy.SKIP:
+        return np.nan
+    if strategy is CannotAssessStrategy.PARTIAL:
+        return config.partial_credit if column.criterion.weight > 0 else 0.0
+    return column.worst_value if strategy is CannotAssessStrategy.FAIL else 0.0
+
+
+def score_pairs(
+    table: Table,
+    scores: Floats,
+    codes: Ints,
+    means: Floats | None = None,
+    penalties: Floats | None = None,
+) -> ScorePairs:
+    """The run's scores beside what the labels would have scored by the run's own rule.
+
+    The rule is what the run recorded of its grader; without a record, the published default, unless another rule
+    is the one that makes every score of its verdicts. A true score leaves out the criteria without a verdict, as
+    the score does. Where the grader has a length penalty, the true score of a submission is lowered by it: by what
+    its text loses if that explains every score, else (a length of the user's own) by as much as its score was.
+
+    Args:
+        table: the labelled items, with the settings of the grader.
+        scores: of each row; NaN for none.
+        codes: the verdicts that these scores were made of.
+        means: see `counted_values`.
+        penalties: what the length of each row's text takes by the grader's settings; None where it takes nothing.
+    """
+    rule, plain = _rule(scores, table.settings, lambda rule: score_rows(table, codes, rule, means))
+    unjudged = codes < ABSTAINED
+    true = score_rows(table, np.where(unjudged, FAILED, table.points.truth), rule)
+    warnings = []
+    both = ~np.isnan(scores) & ~np.isnan(true)
+    partly = int(both[np.unique(table.points.row[unjudged])].sum())
+    if partly:
+        warnings.append(f"{partly} scores leave criteria without a verdict out; their true scores leave out the same")
+    apart = np.where(both, plain - scores, 0.0)
+    apart[np.isnan(apart)] = 0.0
+    off = int((np.abs(apart) > _CLOSE).sum())
+    if off and penalties is not None:
+        known = np.allclose(_lowered(plain, penalties, rule)[both], scores[both], rtol=0.0, atol=_CLOSE)
+        true = _lowered(true, penalties if known else apart, rule)
+        warnings.append(f"{off} scores carry a length penalty; the true scores were lowered by as much")
+        hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
+        if hidden:
+            warnings.append(f"{hidden} of the scores are 0 and may have lost more than their true scores did")
+    elif off:
+        warnings.append(f"{off} scores are not what their verdicts make them under any known rule")
+    rows = np.flatnonzero(both)
+    return ScorePairs(rows, scores[rows], true[rows], rule, tuple(warnings))
+
+
+def _lowered(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
+    return np.maximum(scores - penalties, 0.0) if rule.normalize else scores - penalties
+
+
+def _rule(
+    scores: Floats, settings: Mapping[str, Any] | None, scored: Callable[[ScoreRule], Floats]
+) -> tuple[ScoreRule, Floats]:
+    """The run's rule, and the scores that it makes of the run's verdicts."""
+    recorded = recorded_rule(settings)
+    if recorded is not None:
+        return recorded, scored(recorded)
+    default = ScoreRule()
+    made = scored(default)
+    for normalize in (True, False):
+        for strategy in CannotAssessStrategy:
+            rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
+            by_rule = scored(rule)
+            if np.allclose(by_rule[~np.isnan(scores)], scores[~np.isnan(scores)], rtol=0.0, atol=_CLOSE):
+                return rule, by_rule
+    return default, made
+
+
+_PLACES = 12
+
+
+def score_agreement(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:
+    """The fields of a result that are about scores, by name."""
+    judged, true = pairs.judged, pairs.true
+    # Sums in another order differ in their last digits: scores that are equal on paper are ties.
+    ranked = np.round(judged, _PLACES), np.round(true, _PLACES)
+    return {
+        "score_rmse": rmse(judged, true),
+        "score_mae": mae(judged, true),
+        "score_spearman": correlation(*ranked, "spearman", confidence),
+        "score_kendall": correlation(*ranked, "kendall", confidence),
+        "score_pearson": correlation(judged, true, "pearson", confidence),
+        "bias": systematic_bias(judged, true, confidence=confidence),
+    }

@@ -1,0 +1,169 @@
+"""The drafts of a record: reference, responses, the pool of those that can be graded, and candidate rubrics."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from autorubric.llm.reading.structured import read_text
+from autorubric.llm.request import Answer, Failure, Reply, Unreadable
+from autorubric.llm.room import MOST_CRITERIA, room_for
+from autorubric.prompts import PromptSet
+from autorubric.synthesis.items import Item, read_additions, read_rubric
+from autorubric.synthesis.stages import (
+    Call,
+    Fields,
+    Models,
+    Outcome,
+    Stage,
+    has_items,
+    has_text,
+    is_list,
+    missing,
+    query_in,
+)
+from autorubric.synthesis.templates import build_request
+from autorubric.synthesis.thresholds import Filters
+
+_FENCE = re.compile(r"^\s*(```|~~~)", re.MULTILINE)
+_LEAST_LOOP = 12  # characters: shorter lines, such as table rules and braces, are often repeated in sound texts
+
+
+def answer_stage(prompts: PromptSet, name: str, role: str, *, step: int, draw: int) -> Stage:
+    """The stage that writes an answer to the query: the reference, a response, or a rubric model's own answer."""
+    mark = name.rpartition("_")[2] if "_" in name else ""
+
+    def build(fields: Fields, models: Models) -> list[Call]:
+        request = build_request(prompts.reference, role, {"query": query_in(fields)}, draw=draw)
+        return [Call(name, request, read_answer)]
+
+    def example(fields: Fields, tokens: float) -> str:
+        return f"{mark} " + "word " * int(tokens * 4 / 5)
+
+    return Stage(
+        name,
+        step,
+        ("question",),
+        build,
+        slots=(name,),
+        role=role,
+        reply_tokens=750,
+        example=example,
+        finished=has_text,
+        empty="",
+    )
+
+
+def read_answer(reply: Reply) -> Answer[str] | Unreadable:
+    """The text of an answer."""
+    # Versions that recorded no limit accepted a text that was cut off; what was made from it stays valid.
+    return read_text(reply, whole=reply.limit is not None)
+
+
+def rubric_stage(prompts: PromptSet, letter: str, ground: str, *, draw: int, lowest: int) -> Stage:
+    """The stage that writes `rubrics_<letter>`, a list of {title, description, weight}, from a grounding answer."""
+    return _criteria_stage(prompts, f"rubrics_{letter}", ground, draw, lambda reply: read_rubric(reply, lowest))
+
+
+def pitfall_stage(prompts: PromptSet, letter: str, ground: str, *, draw: int) -> Stage:
+    """The stage that writes `pitfalls_<letter>`: faults with weights from -10 to -1, possibly none."""
+    return _criteria_stage(prompts, f"pitfalls_{letter}", ground, draw, read_pitfalls)
+
+
+def _criteria_stage(
+    prompts: PromptSet,
+    name: str,
+    ground: str,
+    draw: int,
+    read: Callable[[Reply], Answer[list[Item]] | Unreadable],
+) -> Stage:
+    pitfalls = name.startswith("pitfalls")
+    slot = f"rubric_{name.rpartition('_')[2]}"
+    template, role, schema = (
+        (prompts.pitfalls, "pitfall", "pitfall_items") if pitfalls else (prompts.rubric, "rubric", "rubric_items")
+    )
+
+    def build(fields: Fields, models: Models) -> list[Call] | Outcome:
+        if not has_text(fields.get(ground)):
+            return missing(ground)
+        inputs = {"query": query_in(fields), "reference": fields[ground]}
+        room = room_for(entries=MOST_CRITERIA)
+        return [Call(slot, build_request(template, role, inputs, schema, draw=draw, room=room), read)]
+
+    return Stage(
+        name,
+        2,
+        ("question", ground),
+        build,
+        slots=(slot,),
+        role=role,
+        reply_tokens=500 if pitfalls else 1050,
+        example=lambda fields, tokens: example_items(tokens, -5 if pitfalls else 5),
+        finished=is_list if pitfalls else has_items,
+        empty=[],
+    )
+
+
+def example_items(tokens: float, weight: int = 5) -> list[dict[str, Any]]:
+    """Made-up criteria of about so many tokens, for estimates."""
+    count = max(1, int(tokens / 50))
+    return [{"title": "Title of it", "description": f"{n} " + "word " * 30, "weight": weight} for n in range(count)]
+
+
+def read_pitfalls(reply: Reply) -> Answer[list[Item]] | Unreadable:
+    """The faults that a reply names; one without a sign is a fault all the same."""
+    answer = read_additions(reply, -10)
+    if isinstance(answer, Unreadable):
+        return answer
+    unsigned = sum(item["weight"] > 0 for item in answer.value)
+    items: list[Item] = [{**item, "weight": -abs(item["weight"])} for item in answer.value]
+    notes = ("pitfalls came without their sign",) if unsigned else ()
+    return Answer(items, reply, (*answer.notes, *notes))
+
+
+def pool_stage(letters: Sequence[str], filters: Filters) -> Stage:
+    """The stage that writes `pool`: the slots of the responses that stay, and of those left out with reasons."""
+
+    def build(fields: Fields, models: Models) -> Outcome:
+        texts = {letter: str(fields.get(f"response_{letter}") or "") for letter in letters}
+        faults = {letter: find_response_fault(text, filters) for letter, text in texts.items() if has_text(text)}
+        slots = [letter for letter, fault in faults.items() if fault is None]
+        left_out = [{"slot": letter, "reason": fault} for letter, fault in faults.items() if fault]
+        if not slots:
+            return Outcome(failure=Failure("missing_input", "missing responses: none can be graded"))
+        notes = tuple(f"a response left the pool: {one['reason']}" for one in left_out)
+        return Outcome({"slots": slots, "left_out": left_out}, "filters", notes=notes)
+
+    reads = tuple(f"response_{letter}" for letter in letters)
+    return Stage("pool", 1, reads, build, finished=lambda value: isinstance(value, dict) and bool(value.get("slots")))
+
+
+def find_response_fault(text: str, filters: Filters) -> str | None:
+    """What is abnormal about a response; None if it may stay."""
+    length = len(text.strip())
+    if length < filters.response_least_characters:
+        return f"shorter than {filters.response_least_characters} characters"
+    if length > filters.response_most_characters:
+        return f"longer than {filters.response_most_characters} characters"
+    if filters.response_closed_fences and len(_FENCE.findall(text)) % 2:
+        return "a code fence is never closed"
+    lines = Counter(line.strip() for line in text.splitlines() if len(line.strip()) >= _LEAST_LOOP)
+    if lines and max(lines.values()) > filters.response_most_repeats:
+        return f"one line comes more than {filters.response_most_repeats} times"
+    return None
+
+
+def find_criterion_fault(description: str, weight: int, filters: Filters) -> str | None:
+    """What is abnormal about a criterion; None if it may stay."""
+    text = description.strip()
+    if not weight:
+        return "weight 0"
+    if len(text) < filters.criterion_least_characters:
+        return f"shorter than {filters.criterion_least_characters} characters"
+    if len(text) > filters.criterion_most_characters:
+        return f"longer than {filters.criterion_most_characters} characters"
+    if filters.criterion_plain_text and ("```" in text or text.startswith(('{"', "[{"))):
+        return "not plain text"
+    return None

@@ -1,0 +1,210 @@
+"""Evolution: harder criteria from what separates the two best responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from autorubric.llm.request import Answer, Reply, Unreadable
+from autorubric.llm.room import MOST_CRITERIA, room_for
+from autorubric.prompts import Prompt
+from autorubric.synthesis.accounting import sameness_key
+from autorubric.synthesis.candidate import (
+    Candidate,
+    consensus,
+    criterion_row,
+    example_criteria,
+    find_best_pair,
+    holds_criteria,
+    read_responses,
+)
+from autorubric.synthesis.drafts import find_criterion_fault
+from autorubric.synthesis.items import Item, read_additions
+from autorubric.synthesis.method import FullSettings
+from autorubric.synthesis.stages import (
+    NO_RESPONSES,
+    Call,
+    Fields,
+    Models,
+    Outcome,
+    Stage,
+    has_items,
+    has_text,
+    is_list,
+    missing,
+    query_in,
+)
+from autorubric.synthesis.templates import build_request
+
+if TYPE_CHECKING:
+    from autorubric.synthesis.gated import Evidence
+
+EXAMPLE_CRITERIA = 3
+"""How many evolved criteria an estimate assumes in each round."""
+
+_REPLY_TOKENS = 350
+
+
+def plain_evolution_stage(template: Prompt, letters: Sequence[str]) -> Stage:
+    """The stage that writes `augmented_rubrics` in the basic profile: new criteria only, possibly none.
+
+    With fewer than two responses there is nothing to compare: an empty list, and the model is called
+    `skipped(no responses)`.
+    """
+    names = tuple(f"response_{letter}" for letter in letters)
+
+    def build(fields: Fields, models: Models) -> list[Call] | Outcome:
+        if not has_items(fields.get("merged_rubrics")):
+            return missing("merged_rubrics")
+        responses = [fields[name] for name in names if has_text(fields.get(name))]
+        if len(responses) < 2:
+            return Outcome([], NO_RESPONSES)
+        return [_build_call(template, fields, fields["merged_rubrics"], responses)]
+
+    return Stage(
+        "augmented_rubrics",
+        4,
+        ("question", "merged_rubrics", *names),
+        build,
+        slots=("augment",),
+        role="augment",
+        reply_tokens=_REPLY_TOKENS,
+        finished=is_list,
+        empty=[],
+    )
+
+
+def _build_call(
+    template: Prompt, fields: Fields, rubric: Sequence[Any], responses: Sequence[str], draw: int = 0
+) -> Call:
+    inputs = {"query": query_in(fields), "rubrics": rubric, "responses": responses}
+    room = room_for(entries=MOST_CRITERIA)
+    request = build_request(template, "augment", inputs, "rubric_items", draw=draw, room=room)
+    return Call("augment", request, read_additions)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round of evolution.
+
+    Attributes:
+        number: from 1.
+        before: the evidence when it starts.
+        settings: the gates and filters.
+        template: asks for the new criteria.
+    """
+
+    number: int
+    before: Evidence
+    settings: FullSettings
+    template: Prompt
+
+    def build(self, fields: Fields, models: Models) -> list[Call] | Outcome:
+        """The call for criteria that separate the two best responses, or why there is none."""
+        pair = self._choose_pair(fields)
+        if isinstance(pair, Outcome):
+            return pair
+        texts = read_responses(fields)
+        rubric = [
+            {"title": one.title, "description": one.description, "weight": one.weight} for one in self._rubric(fields)
+        ]
+        # The same pair under the same rubric is another draw in another round.
+        call = _build_call(self.template, fields, rubric, [texts[slot] for slot in pair], self.number - 1)
+        model = models["augment"].name if "augment" in models else ""
+
+        def read(reply: Reply) -> Answer[dict[str, Any]] | Unreadable:
+            answer = read_additions(reply)
+            if isinstance(answer, Unreadable):
+                return answer
+            value = self._collect(fields, pair, answer.value, model)
+            dropped = (f"an evolved criterion was dropped: {one['reason']}" for one in value["dropped"])
+            return Answer(value, reply, (*answer.notes, *dropped))
+
+        return [call._replace(read=read)]
+
+    def _choose_pair(self, fields: Fields) -> tuple[str, str] | Outcome:
+        """The slots of the responses that it compares, or why it compares none."""
+        if not fields.get("pool") or any(not fields.get(name) for name in self.before.verdicts):
+            return missing("verdicts on the pool")
+        if self.number > 1 and not self._last_added(fields):
+            return _skip("skipped(the round before added nothing that passed the gates)")
+        pool = self.before.context(fields).pool
+        scores = consensus(self._rubric(fields), pool).scores
+        if all(score is None for score in scores):
+            return missing("consensus: no judge has verdicts on every response")
+        slots = list(read_responses(fields))
+        used = [fields[name]["pair"] for name in self.before.criteria if "pair" in fields[name]]
+        places = [(slots.index(one), slots.index(other)) for one, other in filter(None, used)]
+        pair = find_best_pair(scores, pool.responses, places)
+        if pair is None:
+            return _skip("skipped(no two responses left to compare)")
+        return slots[pair[0]], slots[pair[1]]
+
+    def _collect(self, fields: Fields, pair: tuple[str, str], items: Sequence[Item], model: str) -> dict[str, Any]:
+        """The value of the round: what was compared, what is new, and what was dropped of it."""
+        known = {sameness_key(one.description) for one in self.before.context(fields).candidates}
+        criteria, dropped = list[Candidate](), list[dict[str, str]]()
+        for number, item in enumerate(items, 1):
+            one = Candidate(f"e{self.number}.{number}", **item, origin="evolved", round=self.number, models=(model,))
+            key = sameness_key(one.description)
+            fault = find_criterion_fault(one.description, one.weight, self.settings.filters)
+            fault = fault or ("the rubric has it already" if key in known else None)
+            if fault:
+                dropped.append({"id": one.id, "description": one.description, "reason": fault})
+            else:
+                known.add(key)
+                criteria.append(one)
+        return {"pair": list(pair), "criteria": list(map(criterion_row, criteria)), "dropped": dropped}
+
+    def _rubric(self, fields: Fields) -> tuple[Candidate, ...]:
+        if self.number == 1:
+            return self.before.context(fields).candidates
+        return self.before.find_kept(fields, self.settings.gates)
+
+    def _last_added(self, fields: Fields) -> bool:
+        kept = self.before.find_kept(fields, self.settings.gates)
+        return any(one.round == self.number - 1 for one in kept)
+
+
+def round_stage(turn: Round, texts: Sequence[str]) -> Stage:
+    """The stage that writes `round_<n>`: the `pair` compared, the new `criteria`, and those `dropped`."""
+    needed = turn.before.reads if turn.number > 1 else (*turn.before.criteria, *turn.before.verdicts)
+
+    def example(fields: Fields, tokens: float) -> dict[str, Any]:
+        criteria = example_criteria(f"e{turn.number}.", EXAMPLE_CRITERIA, turn.number)
+        return {"pair": list(read_responses(fields))[:2], "criteria": criteria, "dropped": []}
+
+    return Stage(
+        f"round_{turn.number}",
+        4,
+        ("question", "pool", *texts, *needed),
+        turn.build,
+        slots=("augment",),
+        role="augment",
+        reply_tokens=_REPLY_TOKENS,
+        example=example,
+        finished=_is_round,
+        only_if="" if turn.number == 1 else f"round {turn.number - 1} adds a criterion that passes the gates",
+    )
+
+
+def augmented_stage(rounds: Sequence[str]) -> Stage:
+    """The stage that writes `augmented_rubrics`, the seed's field: the new criteria of all rounds."""
+
+    def build(fields: Fields, models: Models) -> Outcome:
+        absent = [name for name in rounds if not _is_round(fields.get(name))]
+        if absent:
+            return missing(absent[0])
+        new = [row for name in rounds for row in fields[name]["criteria"]]
+        return Outcome(new, str(fields[f"{rounds[0]}_model"]) if rounds else "skipped(no rounds)")
+
+    return Stage("augmented_rubrics", 4, tuple(rounds), build, finished=holds_criteria, empty=[])
+
+
+def _skip(model: str) -> Outcome:
+    return Outcome({"pair": None, "criteria": [], "dropped": []}, model)
+
+
+def _is_round(value: Any) -> bool:
+    return isinstance(value, dict) and "pair" in value and holds_criteria(value.get("criteria"))

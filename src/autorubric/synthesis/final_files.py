@@ -1,0 +1,300 @@
+"""The final files: `final`, the seed's rows, and in the full profile `final_full` with provenance and evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.files import atomic_writer, parquet_writer
+from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
+from autorubric.synthesis.stages import STEP_FILES
+from autorubric.synthesis.steps import read_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from autorubric.formats.record import Record
+
+FINAL_FILES = ("final.jsonl", "final.parquet")
+FULL_FILES = ("final_full.jsonl", "final_full.parquet")
+RELEASE_FOLDER = "rubrichub"
+
+# What `final_full` holds of a criterion, besides its check and gates.
+_CRITERION = ("id", "title", "description", "weight", "origin", "round", "models", "parents")
+# The lists of criteria in `final_full`, and the fields of `gated` that they come from.
+_LISTS = {
+    "criteria": "criteria",
+    "rejected": "rejected",
+    "rewritten": "rewritten",
+    "pitfalls_left_out": "left_out",
+}
+_ABILITIES = {
+    "medical": "Medical",
+    "science": "Science",
+    "writing": "Writing",
+    "instruction_following": "Instruction_Following",
+}
+
+_MOST_NAMED = 3
+_IN_ANOTHER = "rubric is not in the language of its query"
+_IN_OTHERS = "rubrics are not in the language of their queries"
+_POINTLESS = "no criterion with positive points; left out of the final files"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What the export wrote.
+
+    Attributes:
+        rows: rows in the final files.
+        criteria: criteria in them.
+        without_rubric: rows that had no rubric to export.
+        remarks: conspicuous properties of the rubrics, a sentence each.
+    """
+
+    rows: int
+    criteria: int
+    without_rubric: int
+    remarks: tuple[str, ...] = ()
+
+
+def export_final(directory: Path, max_criteria: int = 0, *, full: bool = False, domain: str = "") -> Exported:
+    """Write the final files from the last step file, each whole or not at all."""
+    rows = criteria = without = 0
+    remarks = Remarks()
+    with ExitStack() as stack:
+        stems = {"final": final_schema(), **({"final_full": full_schema()} if full else {})}
+        lines = {stem: stack.enter_context(atomic_writer(directory / f"{stem}.jsonl")) for stem in stems}
+        tables = {
+            stem: stack.enter_context(parquet_writer(directory / f"{stem}.parquet", schema))
+            for stem, schema in stems.items()
+        }
+        for row in read_rows(directory / STEP_FILES[5 if full else 4]):
+            final = final_row(row, max_criteria) if row.get("gated") or not full else None
+            if final is None:
+                without += 1
+                if row.get("merged_rubrics") and not full:
+                    remarks.leave_out(name_row(row))
+                continue
+            remarks.look(name_row(row), row.get("question"), final["rubrics"])
+            made = {"final": final, **({"final_full": full_row(row, domain)} if full else {})}
+            for stem, value in made.items():
+                lines[stem].write(json.dumps(value, ensure_ascii=False) + "\n")
+                tables[stem](value)
+            rows += 1
+            criteria += len(final["rubrics"])
+    return Exported(rows, criteria, without, tuple(remarks.sentences()))
+
+
+def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
+    """The exported form of a row of the last step file, or None if it holds no rubric.
+
+    Merged and evolved criteria, or those that passed the gates, without pitfalls. Of duplicates (same words,
+    whatever the case and spacing) the one with more points is kept, and `max_criteria` > 0 keeps those with the most
+    points, ties in order.
+
+    Example:
+        >>> final_row({"question": " Why? ", "id": "q1", "augmented_rubrics": [],
+        ...     "merged_rubrics": [{"title": "Cause", "description": "Names the cause.", "weight": 7}]})
+        {'question': 'Why?', 'id': 'q1', 'rubrics': [{'criterion': 'Names the cause.', 'points': 7}]}
+    """
+    question = show_question(row.get("question"))
+    if row.get("gated"):
+        items = [item for item in row["gated"]["criteria"] if item["weight"] > 0]
+    else:
+        merged = row.get("merged_rubrics")
+        items = [*merged, *(row.get("augmented_rubrics") or [])] if merged else []
+    rubrics = cap_criteria(dedup_final_rubrics(rubrics_to_final_format(items)), max_criteria)
+    if not question or not any(item["points"] > 0 for item in rubrics):
+        return None
+    return {"question": question, "id": _show_id(row), "rubrics": rubrics}
+
+
+def show_question(question: Any) -> str:
+    """A query as the final files hold it: its text, or a conversation's messages as JSON."""
+    return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
+
+
+def _show_id(row: Mapping[str, Any]) -> str:
+    return "" if row.get("id") is None else str(row["id"])
+
+
+def name_row(row: Mapping[str, Any]) -> str:
+    """What to call a row in a message: its id, or the key that it was recorded under."""
+    return str(row.get("id") or row.get("__record_id__") or "")
+
+
+def full_row(row: Mapping[str, Any], domain: str = "") -> dict[str, Any]:
+    """A row of `final_full`: the rubric with the provenance and evidence of every criterion.
+
+    Pitfalls are among the criteria only if they are kept, else under `pitfalls_left_out`.
+    """
+    gated, question, slots = row["gated"], row["question"], row["pool"]["slots"]
+    return {
+        "question": show_question(question),
+        "prompt": question if isinstance(question, list) else [{"role": "user", "content": question.strip()}],
+        "id": _show_id(row),
+        "domain": str(row.get("domain") or domain),
+        **{name: [_show_criterion(one) for one in gated[field]] for name, field in _LISTS.items()},
+        "merge_fates": row["merge"]["fates"],
+        "evolved_dropped": gated["evolved_dropped"],
+        "checks": [
+            one | {name: _to_json(one[name]) for name in ("check", "disagreements")} for one in gated["checks"]
+        ],
+        "responses": [
+            {"slot": slot, "model": row.get(f"response_{slot}_model", ""), "score": gated["scores"][slot]}
+            for slot in slots
+        ],
+        "responses_left_out": row["pool"]["left_out"],
+        "rank_agreement": gated["rank_agreement"],
+        "compared_pairs": gated["pairs"],
+        "evolved_share": gated["evolved_share"],
+        "quality": gated["quality"],
+    }
+
+
+def _show_criterion(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: one[name] for name in _CRITERION},
+        "check": _to_json(one["check"]) if one.get("check") else None,
+        "gates": [said | {"figures": _to_json(said["figures"])} for said in one["gates"]],
+        "gate": one.get("gate"),
+        "reason": one.get("reason"),
+    }
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def final_schema() -> pa.Schema:
+    """The seed's schema: question, id, and a list of {criterion, points} structs."""
+    import pyarrow as pa
+
+    criterion = pa.struct([("criterion", pa.string()), ("points", pa.int32())])
+    return pa.schema([("question", pa.string()), ("id", pa.string()), ("rubrics", pa.list_(criterion))])
+
+
+def full_schema() -> pa.Schema:
+    """The Arrow schema of `final_full.parquet`; figures of gates and parameters of checks are JSON texts."""
+    import pyarrow as pa
+
+    from autorubric.synthesis.quality import MEASURES
+
+    def texts(*names: str) -> list[tuple[str, pa.DataType]]:
+        return [(name, pa.string()) for name in names]
+
+    def rows(fields: Sequence[tuple[str, pa.DataType]]) -> pa.DataType:
+        return pa.list_(pa.struct(list(fields)))
+
+    kinds = {
+        "weight": pa.int32(),
+        "round": pa.int32(),
+        "models": pa.list_(pa.string()),
+        "parents": pa.list_(pa.string()),
+    }
+    gates = rows(texts("gate", "outcome", "figures", "reason"))
+    criterion = [(name, kinds.get(name, pa.string())) for name in _CRITERION]
+    criteria = rows([*criterion, *texts("check"), ("gates", gates), *texts("gate", "reason")])
+    counts = [("accepted", pa.bool_()), ("decided", pa.int32())]
+    checks = rows([*texts("criterion", "check", "kind", "decision"), *counts, *texts("disagreements")])
+    return pa.schema(
+        [
+            *texts("question"),
+            ("prompt", rows(texts("role", "content"))),
+            *texts("id", "domain"),
+            *((name, criteria) for name in _LISTS),
+            ("merge_fates", rows(texts("id", "outcome", "into", "reason"))),
+            ("evolved_dropped", rows(texts("id", "description", "reason"))),
+            ("checks", checks),
+            ("responses", rows([*texts("slot", "model"), ("score", pa.float64())])),
+            ("responses_left_out", rows(texts("slot", "reason"))),
+            ("rank_agreement", pa.float64()),
+            ("compared_pairs", pa.list_(pa.list_(pa.string()))),
+            ("evolved_share", pa.float64()),
+            ("quality", pa.struct([(name, pa.float64()) for name in MEASURES])),
+        ]
+    )
+
+
+def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
+    """Write what goes with `final_full`: the layout of the RubricHub release, and the dataset card with its plots."""
+    from autorubric.formats.release_folder import write_release
+    from autorubric.synthesis.card import write_card
+    from autorubric.synthesis.card_facts import count_facts, run_facts
+
+    path = directory / FULL_FILES[0]
+    released = write_release(directory / RELEASE_FOLDER, map(release_record, read_rows(path)))
+    files = {"default": FULL_FILES[1]}
+    if released:
+        files["rubrichub"] = f"{RELEASE_FOLDER}/RuRL/*.parquet"
+    write_card(directory, count_facts(read_rows(path), run_facts(manifest, directory.resolve().name, license, files)))
+
+
+def release_record(row: Mapping[str, Any]) -> Record:
+    """The rubric of a `final_full` row, under the release's name of its domain."""
+    from autorubric.core.criterion import Criterion
+    from autorubric.formats.record import Record
+
+    criteria = tuple(
+        Criterion(
+            weight=one["weight"],
+            requirement=one["description"],
+            check=json.loads(one["check"]) if one["check"] else None,
+        )
+        for one in row["criteria"]
+    )
+    domain = _ABILITIES.get(row["domain"], row["domain"])
+    return Record(criteria, list(row["prompt"]), row["id"], domain=domain)
+
+
+class Remarks:
+    """Collects conspicuous properties of the rubrics of an export, with the ids of their rows."""
+
+    __slots__ = ("_languages", "_long", "_without_points")
+
+    def __init__(self) -> None:
+        self._languages: list[str] = []
+        self._long: list[str] = []
+        self._without_points: list[str] = []
+
+    def look(self, name: str, question: Any, rubric: Sequence[Mapping[str, Any]]) -> None:
+        """Take a rubric in, as the final files hold it."""
+        if not rubric:
+            return
+        # The linter is needed at the end of a run only.
+        from autorubric.linting.records import drafts, query_of
+        from autorubric.linting.rules.counts import MOST
+        from autorubric.linting.rules.languages import LANGUAGE
+        from autorubric.linting.sheet import Sheet
+
+        sheet = Sheet(drafts(rubric), query_of({"question": question}))
+        if next(LANGUAGE.find(sheet), None) is not None:
+            self._languages.append(name)
+        if len(rubric) > MOST:
+            self._long.append(name)
+
+    def leave_out(self, name: str) -> None:
+        """Take in that a rubric was left out because none of its criteria has positive points."""
+        self._without_points.append(name)
+
+    def sentences(self) -> Iterator[str]:
+        """What was found, a sentence each."""
+        from autorubric.linting.rules.counts import MOST
+
+        for names, one, several in (
+            (self._languages, _IN_ANOTHER, _IN_OTHERS),
+            (self._long, f"rubric has more than {MOST} criteria", f"rubrics have more than {MOST} criteria"),
+            (self._without_points, f"rubric has {_POINTLESS}", f"rubrics have {_POINTLESS}"),
+        ):
+            if names:
+                yield f"{len(names)} {one if len(names) == 1 else several} ({_list_names(names)})"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(map(repr, names[:_MOST_NAMED])) + more

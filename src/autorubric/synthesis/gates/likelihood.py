@@ -1,0 +1,240 @@
+"""What noisy verdicts say about the truth behind them.
+
+Every judge is assumed to be wrong about one response with the same small probability, independently. The
+probabilities that the gates use follow by Bayes' rule, without any threshold on counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import comb, exp, prod, sqrt
+from typing import NamedTuple
+
+from autorubric.synthesis.candidate import Candidate, Pool, Votes
+
+_MOST_ROUNDS = 30
+_CLOSE = 1e-5
+_PRIOR_VERDICTS = 20.0
+_PRIOR_SPLIT = 0.1
+_LEAST_ERROR, _MOST_ERROR = 0.01, 0.3
+
+
+class Tally(NamedTuple):
+    """How many judges said of one response that it meets a criterion, and that it does not."""
+
+    met: int
+    unmet: int
+
+
+def tallies(votes: Votes) -> list[Tally]:
+    """The tally of each response."""
+    return [Tally(column.count(True), column.count(False)) for column in zip(*votes, strict=True)]
+
+
+def opposite(votes: Votes) -> Votes:
+    """The verdicts on the absence of what a criterion describes."""
+    return tuple(tuple(None if vote is None else not vote for vote in row) for row in votes)
+
+
+def likelihoods(tally: Tally, error: float) -> tuple[float, float]:
+    """The chance of a tally if the response meets the criterion, and if it does not."""
+    right = 1 - error
+    return right**tally.met * error**tally.unmet, error**tally.met * right**tally.unmet
+
+
+def separating_chance(votes: Votes, error: float) -> float:
+    """The chance that in truth some responses meet the criterion and others do not.
+
+    Before the verdicts, any number of responses that meet it is as likely as any other, and with a number given,
+    any choice of them. Responses without a verdict are left out.
+
+    Example:
+        >>> all_met = ((True,) * 6, (True,) * 6)
+        >>> one_doubt = ((True,) * 6, (False, *(True,) * 5))
+        >>> one_miss = ((False, *(True,) * 5),) * 2
+        >>> [round(separating_chance(votes, 0.1), 2) for votes in (all_met, one_doubt, one_miss)]
+        [0.01, 0.15, 0.93]
+    """
+    judged = [likelihoods(tally, error) for tally in tallies(votes) if sum(tally)]
+    size = len(judged)
+    sums = sums_by_count((unmet, met) for met, unmet in judged)
+    by_count = [total / comb(size, count) for count, total in enumerate(sums)]
+    return sum(by_count[1:-1]) / sum(by_count) if size > 1 else 0.0
+
+
+def sums_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
+    """For every way to take one of each pair, the product; summed by how often the second was taken."""
+    sums = [1.0]
+    for first, second in pairs:
+        sums = [first * stay + second * step for stay, step in zip([*sums, 0.0], [0.0, *sums], strict=True)]
+    return sums
+
+
+def split_chance(votes: Votes, error: float, prior: float = 0.5) -> float | None:
+    """The chance that judges split on a criterion, every verdict a coin's; None where no two judged the same.
+
+    Example:
+        >>> agree, split = ((True, False, True, False),) * 2, ((True,) * 4, (False,) * 4)
+        >>> [round(split_chance(votes, 0.1), 2) for votes in (agree, split)]
+        [0.12, 0.98]
+        >>> split_chance(((True, False),), 0.1) is None
+        True
+    """
+    compared = Counter(tally for tally in tallies(votes) if sum(tally) > 1)
+    return _split_given(compared, error, prior) if compared else None
+
+
+def same_factor(left: Votes, right: Votes, error: float, alike: float) -> float:
+    """How much more likely two rows of verdicts are if the truth behind them is one and the same.
+
+    The other case is two criteria that agree on a response with the chance `alike`, as any two of the pool do.
+
+    Example:
+        >>> votes, other = ((True, False, True),), ((False, True, True),)
+        >>> round(same_factor(votes, votes, 0.1, 0.5), 2), round(same_factor(votes, other, 0.1, 0.5), 2)
+        (4.41, 0.21)
+    """
+    factor = 1.0
+    for mine, others in zip(tallies(left), tallies(right), strict=True):
+        met, unmet = likelihoods(mine, error)
+        other_met, other_unmet = likelihoods(others, error)
+        same, cross = met * other_met + unmet * other_unmet, met * other_unmet + unmet * other_met
+        factor *= same / (alike * same + (1 - alike) * cross)
+    return factor
+
+
+def judge_error(pool: Pool, prior: float) -> float:
+    """How often a verdict is wrong, from the judges' disagreements on all criteria of a pool.
+
+    The disagreements are shared out between criteria that judges split on and plain errors, by expectation and
+    maximisation; `prior` weighs as much as twenty verdicts. Without two judges it stands as it is.
+
+    Example:
+        >>> clean = ((True, False, True, True),) * 2
+        >>> pool = Pool(("",) * 4, ("j1", "j2"), {f"m{n}": clean for n in range(10)})
+        >>> judge_error(pool, 0.1) < 0.05
+        True
+        >>> judge_error(Pool(("",) * 4, ("j1",), {"m1": (clean[0],)}), 0.1)
+        0.1
+    """
+    rows = [Counter(tally for tally in tallies(votes) if sum(tally) > 1) for votes in pool.votes.values()]
+    rows = [row for row in rows if row]
+    if not rows:
+        return prior
+    seen = [sum(sum(tally) * count for tally, count in row.items()) for row in rows]
+    wrong = [sum(min(tally) * count for tally, count in row.items()) for row in rows]
+    error, split, before = prior, _PRIOR_SPLIT, 0.0
+    for _ in range(_MOST_ROUNDS):
+        if abs(error - before) < _CLOSE:
+            break
+        before, clear = error, [1 - _split_given(row, error, split) for row in rows]
+        errors = sum(chance * count for chance, count in zip(clear, wrong, strict=True))
+        verdicts = sum(chance * count for chance, count in zip(clear, seen, strict=True))
+        error = (errors + prior * _PRIOR_VERDICTS) / (verdicts + _PRIOR_VERDICTS)
+        split = (len(rows) - sum(clear) + 1) / (len(rows) + 10)
+    return min(max(error, _LEAST_ERROR), _MOST_ERROR)
+
+
+def agreement_rate(all_votes: Sequence[Votes]) -> float:
+    """How often two criteria of a pool have the same verdict on a response, by pairs of single verdicts.
+
+    Ten pairs at 0.7 are added, so that a few criteria do not settle it; the rate stays within 0.5 and 0.95.
+
+    Example:
+        >>> agreement_rate([])
+        0.7
+    """
+    agreeing, pairs = 7.0, 10.0
+    for tallied in zip(*map(tallies, all_votes), strict=True):
+        met, judged = sum(t.met > t.unmet for t in tallied), sum(t.met != t.unmet for t in tallied)
+        pairs += comb(judged, 2)
+        agreeing += comb(met, 2) + comb(judged - met, 2)
+    return min(max(agreeing / pairs, 0.5), 0.95)
+
+
+def _split_given(row: Mapping[Tally, int], error: float, prior: float) -> float:
+    """The chance that judges split on a criterion, from how often each tally occurs."""
+    clear = prod((sum(likelihoods(tally, error)) / 2) ** count for tally, count in row.items()) * (1 - prior)
+    split = prod(0.5 ** (sum(tally) * count) for tally, count in row.items()) * prior
+    return split / (clear + split)
+
+
+# Per standard deviation of the score; the scale that Gelman et al. 2008 recommend for logistic regression.
+_SCALE = 1.25
+_GRID = [step / 2 for step in range(-16, 17)]
+_PRIOR = [1 / (1 + (slope / _SCALE) ** 2) for slope in _GRID]
+_PRIOR_SIDE = sum(_PRIOR[: len(_GRID) // 2])
+_UNRELATED = 0.5
+
+
+def reversed_chance(votes: Votes, scores: Sequence[float | None], error: float) -> float | None:
+    """The chance that better responses meet the criterion less; None where nothing can be said.
+
+    Before the verdicts, a criterion has nothing to do with the score with a chance of one half; else it points
+    either way as likely as the other. The verdicts move this by a conditional logistic regression of the truth
+    behind them on the score: if k of the responses meet the criterion, the chance that it is just these is
+    e^(b * their scores) over the sum of the same for every choice of k (at b = 0: the exact permutation
+    distribution). No intercept has to be estimated, so it holds for a pool of four as for one of forty. Which
+    responses meet it is not known but judged; all possible truths are summed, each as likely as the verdicts make
+    it. The slope b, where it is not 0, has a Cauchy prior of scale 1.25 a standard deviation of the score. Some
+    responses are taken to meet the criterion, and some not.
+
+    Args:
+        votes: the verdicts on the criterion.
+        scores: of each response by the other criteria; None where there is none.
+        error: how often a verdict is wrong.
+
+    Example:
+        >>> met_by_the_best = ((False, False, False, True, True, True),)
+        >>> met_by_the_worst = ((True, True, True, False, False, False),)
+        >>> met_by_the_worst_alone = ((True, False, False, False, False, False),)
+        >>> rows = met_by_the_best, met_by_the_worst, met_by_the_worst_alone
+        >>> [round(reversed_chance(row, [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], 0.05), 2) for row in rows]
+        [0.01, 0.8, 0.57]
+    """
+    judged = [
+        (likelihoods(tally, error), score)
+        for tally, score in zip(tallies(votes), scores, strict=True)
+        if sum(tally) and score is not None
+    ]
+    standard = _standardised([score for _, score in judged])
+    if not standard:
+        return None
+    weights = []
+    for prior, slope in zip(_PRIOR, _GRID, strict=True):
+        factors = [exp(slope * score) for score in standard]
+        said = sums_by_count((unmet, met * f) for ((met, unmet), _), f in zip(judged, factors, strict=True))
+        possible = sums_by_count((1.0, factor) for factor in factors)
+        inner = zip(said[1:-1], possible[1:-1], strict=True)
+        weights.append(prior * sum(mine / every for mine, every in inner))
+    middle = len(_GRID) // 2
+    unrelated = weights[middle] / _PRIOR[middle]
+    wrong, right = (sum(side) / _PRIOR_SIDE for side in (weights[:middle], weights[middle + 1 :]))
+    related = (1 - _UNRELATED) / 2
+    return related * wrong / (related * (wrong + right) + _UNRELATED * unrelated)
+
+
+def scores_without(
+    candidate: Candidate, others: Sequence[Candidate], votes: Mapping[str, Votes], responses: int
+) -> list[float | None]:
+    """The score of each response by the other criteria: the weighted share of verdicts that they are met."""
+    points, totals = [0.0] * responses, [0.0] * responses
+    for other in others:
+        if other.id == candidate.id:
+            continue
+        for number, column in enumerate(zip(*votes.get(other.id, ()), strict=True)):
+            met, unmet = column.count(True), column.count(False)
+            if met + unmet:
+                points[number] += other.weight * met / (met + unmet)
+                totals[number] += abs(other.weight)
+    return [point / total if total else None for point, total in zip(points, totals, strict=True)]
+
+
+def _standardised(scores: Sequence[float]) -> list[float]:
+    """The scores with mean 0 and deviation 1; empty where they do not differ."""
+    if len(scores) < 2:
+        return []
+    mean = sum(scores) / len(scores)
+    deviation = sqrt(sum((score - mean) ** 2 for score in scores) / len(scores))
+    return [(score - mean) / deviation for score in scores] if deviation > 1e-9 else []

@@ -1,0 +1,167 @@
+"""What the words of a criterion and a query show: similarity, quotes, and demanded forms; English and Chinese."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import NamedTuple
+
+from autorubric.synthesis.thresholds import SurfaceKind
+from autorubric.wording import NUMBER_WORDS, negations_in, numbers_in
+
+_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|[\u3400-\u9fff]+")
+_STOP = frozenset(
+    re.findall(
+        "[a-z]+",
+        "a an and any are as at be by does each every for from has have in include includes including into is it "
+        "its mention mentions must of on or should state states such than that the their this to which with "
+        "response answer",
+    )
+)
+_ENDINGS = re.compile(r"(?:ies|ing|ed|es|s|ly)$")
+
+
+def alikeness(left: str, right: str) -> float:
+    """How much of the words of the shorter of two criteria the other has, from 0 to 1.
+
+    Chinese counts by pairs of characters. Two criteria with different numbers, or of which one alone is worded as
+    a negation, are not alike at all: "every 3 months" is not "every 6 months".
+    """
+    if numbers_in(left) != numbers_in(right) or bool(negations_in(left)) != bool(negations_in(right)):
+        return 0.0
+    mine, others = _parts(left), _parts(right)
+    return len(mine & others) / min(len(mine), len(others)) if mine and others else 0.0
+
+
+def holds(text: str, quote: str) -> bool:
+    """Whether a text has the quoted words, whatever the case, spaces and punctuation."""
+    bare = _bare(quote)
+    return bool(bare) and bare in _bare(text)
+
+
+def _bare(text: str) -> str:
+    return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
+
+
+@lru_cache(4096)
+def _parts(text: str) -> frozenset[str]:
+    parts = set[str]()
+    for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
+        if token[0] >= "\u3400":
+            parts.update(token[at : at + 2] for at in range(max(1, len(token) - 1)))
+        elif token not in _STOP and token not in NUMBER_WORDS and not token[0].isdigit():
+            parts.add(_ENDINGS.sub("", token) if len(token) > 4 else token)
+    return frozenset(parts)
+
+
+_QUOTED = re.compile("[\"“「『]([^\"”」』]{1,120})[\"”」』]|(?<!\\w)['‘]([^'’]{2,120})['’](?!\\w)")
+_UNITS = (
+    "words?|sentences?|paragraphs?|bullets?|bullet points?|items?|examples?|sections?|headings?|lines?|tips?|"
+    "characters?|questions?|entries|rows?|columns?"
+)
+_NUMBER = r"(?:\d+|two|three|four|five|six|seven|eight|nine|ten|twelve)"
+_ZH_NUMBER = r"[\d一二两三四五六七八九十百]+"
+_ZH_EXACTLY = "(?:恰好|正好|刚好|不多不少|整整)"
+_ZH_GIVE = "(?:列出|给出|举出|写出|提供|介绍|分成|分为)"
+
+# What a criterion says when it demands a form for its own sake. These words alone can reject a criterion, so they
+# stay clear of what substance may say: a hash table, a bold claim, exactly two solutions, the book titled so.
+_FORMS: dict[SurfaceKind, re.Pattern[str]] = {
+    "phrase": re.compile(
+        r"\b(?:exact|literal|verbatim)(?:ly)? (?:the )?"
+        r"(?:phrase|phrasing|words|wording|term|sentence|expression|line)\b"
+        r"|\bverbatim\b|\bword for word\b"
+        r"|\b(?:contains?|includes?|uses?|says|has|features?|writes?) "
+        r"the (?:phrase|sentence|words?|line|wording) [\"“'‘]"
+        r"|\b(?:ends?|begins?|starts?|opens?|closes?|concludes?|signs? off) with (?:the |a )?(?:\w+ )?"
+        r"(?:line|sentence|phrase|words|statement|disclaimer|remark|[\"“'‘])"
+        r"|逐字|一字不差|原封不动|(?:字样|原话|固定(?:语句|句子|短语|表述))"
+        r"|[”」』]\s*(?:这|一)(?:一|句|个|四个字)*(?:句话|话|短语|词组|字|句式|表述|说法)"
+        r"|(?:以|用)\s*[“「『][^”」』]+[”」』]\s*(?:开头|结尾|收尾|结束|作结)",
+        re.IGNORECASE,
+    ),
+    "heading": re.compile(
+        r"\b(?:sub)?headings?\b|\b(?:section|paragraph|part|block) (?:titled|called|named|labell?ed|headed)\b"
+        r"|\b(?:under|with|has|have|bears?|carries) (?:a |the )?(?:separate |own )?titles?\b"
+        r"|(?:小|副|大|二级|一级)?标题|(?:题为|标为)\s*[“「『《]",
+        re.IGNORECASE,
+    ),
+    "count": re.compile(
+        rf"\b(?:exactly|precisely|no more and no fewer than) \w+ (?:\w+ ){{0,2}}(?:{_UNITS})\b"
+        rf"|\b(?:at least|at most|no more than|no fewer than|between \w+ and) "
+        r"\w+ (?:words|sentences|paragraphs|bullets)\b"
+        rf"|\b(?:names|lists|gives|provides|includes|describes|mentions) (?:exactly|precisely) {_NUMBER}\b"
+        rf"|{_ZH_EXACTLY}[^，。；,;]{{0,6}}{_ZH_NUMBER}\s*(?:[条句段字行]|点(?!钟))"
+        rf"|(?:{_ZH_GIVE}{_ZH_EXACTLY}|{_ZH_EXACTLY}{_ZH_GIVE}){_ZH_NUMBER}\s*[个步种项]"
+        rf"|(?:不少于|不多于|不超过|至少|至多|最多)[^，。；,;]{{0,4}}{_ZH_NUMBER}\s*[句段字行]",
+        re.IGNORECASE,
+    ),
+    "layout": re.compile(
+        r"\b(?:bulleted|numbered|unordered|bullet)[- ](?:list|points?|items?|steps?)\b"
+        r"|\b(?:in|as|with|uses?) bullets\b"
+        r"|\b(?:in|as|uses?|with|contains?|presents?|draws?|provides?|includes?|adds?) an? "
+        r"(?!(?:hash|lookup|truth|routing|symbol|database|temporary|page|periodic)\b)(?:[\w-]+ )?"
+        r"(?:table|tabular form)\b"
+        r"|\b(?:in|uses?|using|of) bold\b|\bbold(?:ed|face)\b"
+        r"|\bbold (?:text|font|type|letters|heads?|(?:sub)?headings?)\b"
+        r"|\b(?:italics?|italici[sz]ed|underlined|markdown|latex|boxed|code blocks?|emojis?)\b"
+        r"|\b(?:on|in) (?:a|its|their) (?:separate|own|single|new) (?:line|paragraph)s?\b|\bline breaks?\b"
+        r"|(?:编号|有序|无序)列表|项目符号|分点(?:列出|呈现|作答)|表格|加粗|粗体|斜体|下划线|代码块|单独(?:一|成)(?:行|段)|表情符号",
+        re.IGNORECASE,
+    ),
+}
+
+# What a query says when it asks for such a form.
+_ASKED: dict[SurfaceKind, re.Pattern[str]] = {
+    "phrase": re.compile(
+        r"\b(?:phrase|wording|verbatim|word for word|exact words|say|include|use|mention|contain|end|begin|start)\b"
+        r"|包含|使用|写上|出现|逐字|原话|开头|结尾",
+        re.IGNORECASE,
+    ),
+    "heading": re.compile(
+        r"\b(?:sub)?(?:headings?|titles?|titled|sections?|headed)\b|标题|题目|小节|章节", re.IGNORECASE
+    ),
+    "count": re.compile(
+        r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b|[一二两三四五六七八九十]"
+    ),
+    "layout": re.compile(
+        r"\b(?:lists?|bullets?|bullet points?|numbered|table|tabular|bold|italics?|markdown|latex|format(?:ted)?|"
+        r"layout|columns?|code block|line by line|separate lines?|paragraphs?|emojis?)\b"
+        r"|列表|列出|表格|加粗|粗体|格式|排版|分点|编号|分行|表情|代码块|段",
+        re.IGNORECASE,
+    ),
+}
+
+
+class Form(NamedTuple):
+    """A form that a criterion demands.
+
+    Attributes:
+        kind: phrase, heading, count or layout.
+        words: the words of the criterion that demand it.
+        asked: whether the query asks for such a form too.
+    """
+
+    kind: SurfaceKind
+    words: str
+    asked: bool
+
+
+def find_forms(criterion: str, query: str) -> list[Form]:
+    """The forms that a criterion demands, each with whether the query asks for it."""
+    found = ((kind, pattern.search(criterion)) for kind, pattern in _FORMS.items())
+    return [Form(kind, match.group(), _asked(kind, criterion, query)) for kind, match in found if match]
+
+
+def _asked(kind: SurfaceKind, criterion: str, query: str) -> bool:
+    """Whether the query asks for the form: for a phrase these very words, for a count this very number."""
+    if kind == "phrase":
+        quoted = [first or second for first, second in _QUOTED.findall(criterion)]
+        if quoted:
+            return any(holds(query, words) for words in quoted)
+    if kind == "count":
+        numbers = numbers_in(criterion)
+        if numbers:
+            return bool(numbers & numbers_in(query))
+    return bool(_ASKED[kind].search(query))

@@ -1,0 +1,163 @@
+"""The calls, tokens and cost of a run before anything is spent, from the plan itself."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from typing import Any
+
+from autorubric.llm.call_estimate import ModelEstimate
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stage_runner import Row, StageRunner, run_plan
+from autorubric.synthesis.stages import Models, Outcome, Plan, Stage
+
+SAMPLED_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NeededCalls:
+    """The calls that a run still has to make.
+
+    Attributes:
+        fixed: calls that are made in any case, by (stage, slot).
+        conditional: calls that are made under a condition only, by (condition, stage, slot).
+    """
+
+    fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    conditional: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def by_condition(self) -> dict[str, int]:
+        """How many calls each condition adds, in the order of the stages."""
+        found: Counter[str] = Counter()
+        for (condition, _, _), calls in self.conditional.items():
+            found[condition] += calls
+        return dict(found)
+
+    def add_example(self, stage: Stage, fields: Mapping[str, Any], models: Models) -> None:
+        """Count the calls of a stage for an example row."""
+        for call in stage.calls(fields, models):
+            if stage.only_if:
+                self.conditional[stage.only_if, stage.name, call.slot] += 1
+            else:
+                self.fixed[stage.name, call.slot] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run would send and cost.
+
+    Attributes:
+        queries: usable input rows.
+        slots: calls, tokens and cost of every slot.
+        per_query: the calls of one query when nothing is recorded.
+        needed: the calls that the run still has to make.
+        judging: `rubric` or `criterion`: what one judge call grades; empty in the basic profile.
+    """
+
+    queries: int
+    slots: Mapping[str, ModelEstimate]
+    per_query: NeededCalls
+    needed: NeededCalls
+    judging: str = ""
+
+    @property
+    def calls(self) -> int:
+        """Calls to make, those under a condition left out."""
+        return sum(slot.calls for slot in self.slots.values())
+
+    @property
+    def cost(self) -> float | None:
+        """Expected dollars; None if a model's price is unknown."""
+        costs = [slot.cost for slot in self.slots.values()]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
+async def count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunner) -> NeededCalls:
+    """How many calls each stage still needs: those without a recorded reply.
+
+    `runner` must ask through an executor that was stopped, so that it finds replies but never calls.
+    """
+    needed, seen = NeededCalls(), set[bytes]()
+
+    def count(row: Row) -> None:
+        mark = _fingerprint(plan, row)
+        if mark in seen:  # rows with the same requests share their calls
+            return
+        seen.add(mark)
+        example: dict[str, Any] = {}
+        for stage in plan.stages:
+            if row.outcomes[stage.name].failure is None or not stage.slots:
+                continue
+            calls = stage.calls(row.fields, runner.models) if row.stopped(stage) is None else ()
+            if calls:
+                asked = [call for call in calls if not runner.is_recorded(call.slot, call.request)]
+                needed.fixed.update((stage.name, call.slot) for call in asked or calls[:1])
+            else:
+                example = example or make_example(row.query, plan, runner.models)
+                needed.add_example(stage, example, runner.models)
+
+    await run_plan(plan, queries, runner, window=64, finished=count)
+    return needed
+
+
+def count_calls(plan: Plan, models: Models, query: Query) -> NeededCalls:
+    """The calls of one query when nothing is recorded."""
+    needed, example = NeededCalls(), make_example(query, plan, models)
+    for stage in plan.stages:
+        needed.add_example(stage, example, models)
+    return needed
+
+
+def make_example(
+    query: Query, plan: Plan, models: Models, measured: Callable[[str], float | None] = lambda role: None
+) -> dict[str, Any]:
+    """A query's row with made-up values of the expected lengths, in which every condition of the plan holds."""
+    fields: dict[str, Any] = dict(query.fields)
+    read = {name for stage in plan.stages for name in stage.reads}
+    for stage in plan.stages:
+        if stage.name not in read or (stage.name in fields and stage.finished(fields[stage.name])):
+            continue
+        fields[f"{stage.name}_model"] = ""
+        if stage.example is not None:
+            fields[stage.name] = stage.example(fields, measured(stage.role) or stage.reply_tokens)
+        elif not stage.slots:
+            made = stage.build(fields, models)
+            fields[stage.name] = made.value if isinstance(made, Outcome) else None
+    return fields
+
+
+def estimate_slots(
+    plan: Plan,
+    queries: Iterable[Query],
+    models: Models,
+    needed: NeededCalls,
+    measured: Callable[[str], float | None] = lambda role: None,
+) -> dict[str, ModelEstimate]:
+    """Calls, tokens and cost of every slot, scaled up from the first rows of the input."""
+    # The full profile has so many requests that a few rows are enough.
+    sample = islice(queries, 8 if any(stage.work for stage in plan.stages) else SAMPLED_ROWS)
+    examples = [make_example(query, plan, models, measured) for query in sample]
+    found: dict[str, ModelEstimate] = {}
+    for stage in plan.stages:
+        asked = [call for fields in examples for call in stage.calls(fields, models)]
+        tokens = measured(stage.role) or stage.reply_tokens
+        for slot in stage.slots:
+            sample_of_slot = ModelEstimate(models[slot])
+            for call in asked:
+                if call.slot == slot:
+                    sample_of_slot.add(call.request, tokens)
+            made = sample_of_slot.scale(needed.fixed[stage.name, slot])
+            found[slot] = found[slot] + made if slot in found else made
+    return found
+
+
+def _fingerprint(plan: Plan, row: Row) -> bytes:
+    """What decides which calls a row needs, and which replies answer them."""
+    unfinished = [stage.name for stage in plan.stages if row.outcomes[stage.name].failure is not None]
+    names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)})
+    read = [row.query.fields.get(name) for name in names]
+    return blake2b(json.dumps([unfinished, read], default=str).encode(), digest_size=16).digest()

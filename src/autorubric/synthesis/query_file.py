@@ -1,0 +1,268 @@
+"""The input of a synthesis run: rows with a query each, checked whole before anything is spent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from autorubric.errors import InputError
+from autorubric.files import nearest
+from autorubric.rows import Guess, Record, listed, read_rows
+from autorubric.rows.columns import ANSWERS, DOMAIN, ID, QUERY, folded
+from autorubric.synthesis.stages import letters
+
+_LIKELY = {"question": QUERY, "id": ID, "responses": ANSWERS, "domain": DOMAIN}
+_SPEAKERS = ("user", "assistant", "system")
+FROM_INPUT = "input"
+"""Who made a value that came with the input row and names no model."""
+_WHAT = "Input file"
+_ROWS_SEEN = 100
+_LACKING = "; the row has "  # in what is told of a row that lacks a column
+_PATH_PART = re.compile(r"[^.\[\]]+|\[\d{1,9}\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One input row.
+
+    Attributes:
+        index: its line in the file, from 0.
+        record_id: the key under which its work is found again.
+        fields: the input columns, and `question`, `id`, `__source_index__`, `__record_id__`.
+    """
+
+    index: int
+    record_id: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InputReport:
+    """What a file of queries holds: rows that can be used, why others cannot, and finished responses a row."""
+
+    rows: int
+    skipped: tuple[str, ...]
+    responses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """A file of queries and the columns to read from it.
+
+    Attributes:
+        path: the file: of any kind that `autorubric.rows` reads.
+        question_column: where the query stands: a column, or a path such as `turns[0]` or `meta.query`.
+        id_column: the column that identifies a row; without one (or where it is blank) the line does.
+        limit: read only the first so many rows; None for all.
+        skip_bad_rows: leave out rows that cannot be used, instead of refusing the file.
+        responses_column: where finished responses stand: a list of texts, or a mapping from model to text.
+        domain_column: where the domain of a row stands.
+        shown_id: the column whose value finished rows carry as `id` where they have none; it identifies nothing.
+    """
+
+    path: Path
+    question_column: str = "question"
+    id_column: str | None = None
+    limit: int | None = None
+    skip_bad_rows: bool = False
+    responses_column: str | None = None
+    domain_column: str | None = None
+    shown_id: str | None = None
+
+    def with_guesses(self, notes: list[str], *, named: bool = False) -> QueryFile:
+        """This file with the column of the query guessed from the usual names where there is no `question`.
+
+        Args:
+            notes: takes a sentence for each guess.
+            named: the user named the column of the query, so that it is not guessed.
+
+        Raises:
+            InputError: several columns may hold the query.
+        """
+        columns: dict[str, None] = {}
+        for record in islice(read_rows(self.path, [], what=_WHAT), _ROWS_SEEN):
+            columns.update(dict.fromkeys(record.fields))
+        guess = Guess(str(self.path), "--question-column NAME (in Python: question_column)", notes=notes)
+        asked, shown = self.question_column, None
+        if asked == "question" and not named:
+            asked = guess.column("question", QUERY, columns, only=True) or asked
+        ids = [name for name in columns if folded(name) in ID[:-1]]
+        if self.id_column is None and "id" not in columns and len(ids) == 1:
+            shown = ids[0]
+            notes.append(
+                f"{self.path}: column {shown!r} is written as the id; --id-column {shown} resumes rows by it"
+            )
+        return replace(self, question_column=asked, shown_id=shown)
+
+    def queries(self) -> Iterator[Query]:
+        """The usable rows in file order, read one at a time."""
+        for record in self._records([]):
+            query = self._query(record.number - 1, record.fields)
+            if isinstance(query, Query):
+                yield query
+
+    def check(self) -> InputReport:
+        """Read the whole file once and say what is in it.
+
+        Raises:
+            InputError: rows that cannot be used (unless `skip_bad_rows`), ids that occur twice, no such column,
+                or nothing usable at all; all offenders at once.
+        """
+        problems: list[str] = []
+        repeated: list[str] = []
+        first_line: dict[str, int] = {}
+        columns: dict[str, None] = {}
+        usable = responses = 0
+        for where, line, row in self._records(problems):
+            columns.update(dict.fromkeys(islice(row, 50)) if len(columns) < 200 else {})
+            query = self._query(line - 1, row)
+            if isinstance(query, str):
+                problems.append(f"{where}: {query}")
+                continue
+            usable += 1
+            given = _responses_in(query) if self.responses_column else 0
+            if given != responses and responses:
+                problems.append(f"{where}: {given} responses; the rows before it have {responses}")
+            responses = responses or given
+            own = query.record_id if self.id_column or "__record_id__" in row else str(query.fields["id"]).strip()
+            if own and first_line.setdefault(own, line) != line:
+                repeated.append(f"{where}: id {own!r} is used on line {first_line[own]} already; ids must be unique")
+        self._refuse(usable, problems, repeated, columns)
+        return InputReport(usable, tuple(problems), responses)
+
+    def _records(self, problems: list[str]) -> Iterator[Record]:
+        return islice(read_rows(self.path, problems, what=_WHAT), self.limit)
+
+    def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
+        if not columns and not problems:
+            raise InputError(f"{self.path}: the file holds no rows; expected one for each query")
+        asked = {"question": "" if usable else self.question_column, "id": self.id_column}
+        asked |= {"responses": self.responses_column, "domain": self.domain_column}
+        missing = [
+            _no_column(self.path, purpose, column, columns)
+            for purpose, column in asked.items()
+            if column and columns and _head(column) not in columns
+        ]
+        if missing:
+            # Each row lacks the column; only what is wrong besides is told row by row.
+            raise InputError([*missing, *(p for p in problems if _LACKING not in p)])
+        if problems and not self.skip_bad_rows:
+            raise InputError([*problems, *repeated], "fix these rows, or pass --skip-bad-rows to go on without them")
+        if repeated:
+            raise InputError(repeated)
+        if usable == 0:
+            raise InputError([f"{self.path}: no row can be used", *problems])
+
+    def _question_problem(self, row: Mapping[str, Any]) -> str:
+        """Why a row has no query; empty where it has one."""
+        column, question = self.question_column, _lookup(row, self.question_column)
+        if question is None:
+            return f"nothing at {column!r}{_LACKING}{listed(row)}"
+        turns = read_turns(question)
+        if isinstance(turns, str):
+            return f"{column!r}: {turns}"
+        if turns is None and isinstance(question, bool | list | dict):
+            return _not_text(column, question)
+        return "" if str(question).strip() else f"{column!r} is blank"
+
+    def _query(self, index: int, row: Mapping[str, Any]) -> Query | str:
+        own_id = _lookup(row, self.id_column) if self.id_column else None
+        held = row.get("__record_id__") or ""
+        responses = _responses(row, self.responses_column) if self.responses_column else {}
+        domain = _lookup(row, self.domain_column) if self.domain_column else None
+        keys = {self.id_column: own_id, "__record_id__": held, self.domain_column or "": domain}
+        problem = self._question_problem(row) or _id_problem(keys)
+        if problem or isinstance(responses, str):
+            return problem or str(responses)
+        question = _lookup(row, self.question_column)
+        own_id = None if own_id is None or not str(own_id).strip() else own_id
+        held = str(held).strip()
+        record_id = held or (str(own_id).strip() if own_id is not None else f"idx:{index}")
+        fields = {**row, "question": read_turns(question) or str(question), **responses}
+        shown = own_id if own_id is not None else row.get(self.shown_id or "")
+        fields.setdefault("id", "" if shown is None else shown)
+        if self.domain_column:
+            fields["domain"] = "" if domain is None else str(domain).strip()
+        fields["__source_index__"] = index
+        fields["__record_id__"] = record_id
+        return Query(index, record_id, fields)
+
+
+def _id_problem(keys: Mapping[str | None, Any]) -> str:
+    for column, key in keys.items():
+        if isinstance(key, bool | list | dict):
+            return _not_text(str(column), key)
+    return ""
+
+
+def _lookup(row: Mapping[str, Any], path: str) -> Any:
+    """The value of a column, or at a path into it; None where there is nothing."""
+    if path in row:
+        return row[path]
+    value: Any = row
+    for part in _PATH_PART.findall(path):
+        key = int(part[1:-1]) if part.startswith("[") else part
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def read_turns(value: Any) -> list[dict[str, str]] | str | None:
+    """A conversation's turns, what is wrong with them, or None where the value is no list of messages."""
+    if not isinstance(value, list) or not value or not all(isinstance(turn, Mapping) for turn in value):
+        return None
+    turns = []
+    for number, turn in enumerate(value, 1):
+        role, content = turn.get("role"), turn.get("content")
+        if role not in _SPEAKERS or not isinstance(content, str) or not content.strip():
+            return f"message {number} is {turn!r:.80}; expected a role (user, assistant, system) and content in text"
+        turns.append({"role": role, "content": content})
+    if turns[-1]["role"] != "user":
+        return f"the last of {len(turns)} messages is the {turns[-1]['role']}'s; expected the user's"
+    return turns
+
+
+def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
+    """The finished responses of a row as the fields of response slots, or what is wrong with them."""
+    given = _lookup(row, column)
+    if given is None:
+        return f"nothing at {column!r}{_LACKING}{listed(row)}"
+    named = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else None
+    if named is None:
+        return f"{column!r} holds {type(given).__name__}; expected a list of responses, or a mapping from models"
+    texts = [(str(name) if isinstance(name, str) else FROM_INPUT, text) for name, text in named]
+    if len(texts) < 2 or len(texts) > 26:
+        return f"{column!r} holds {len(texts)} responses; expected 2 to 26"
+    fields: dict[str, Any] = {}
+    for letter, (model, text) in zip(letters(len(texts)), texts, strict=True):
+        if not isinstance(text, str) or not text.strip():
+            return f"response {letter!r} of {column!r} is {text!r:.60}; expected text"
+        fields |= {f"response_{letter}": text, f"response_{letter}_model": model}
+    return fields
+
+
+def _responses_in(query: Query) -> int:
+    return sum(f"response_{letter}" in query.fields for letter in letters(26))
+
+
+def _head(path: str) -> str:
+    return next(iter(_PATH_PART.findall(path)), path)
+
+
+def _not_text(column: str, value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return f"{column!r} is a list of {len(value)}; to take its first entry pass {column + '[0]'!r}"
+    return f"{column!r} holds {type(value).__name__}, expected text"
+
+
+def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None]) -> str:
+    candidates = [name for name in columns if purpose == "id" or not name.endswith("id")]
+    near = nearest(column, candidates) or next((name for name in _LIKELY[purpose] if name in columns), None)
+    guess = f"; did you mean --{purpose}-column {near}?" if near else ""
+    return f"{path}: no column {column!r}; the rows have {listed(columns)}{guess}"

@@ -1,0 +1,336 @@
+"""The merge: candidate rubrics become one; in the full profile every criterion is accounted for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from random import Random
+from typing import Any, TypeAlias
+
+from autorubric.llm.limits import most_room
+from autorubric.llm.reading.structured import read_json
+from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+from autorubric.llm.room import room_for
+from autorubric.prompts import Prompt
+from autorubric.synthesis.accounting import Account, DroppedSource, Fate, Merged, account, pre_deduplicate
+from autorubric.synthesis.candidate import Candidate, criterion_row, example_criteria, holds_criteria
+from autorubric.synthesis.drafts import example_items, find_criterion_fault
+from autorubric.synthesis.items import read_rubric, weight_in
+from autorubric.synthesis.method import FullSettings
+from autorubric.synthesis.stages import (
+    PASSTHROUGH,
+    Call,
+    Fields,
+    ModelAccess,
+    Models,
+    Outcome,
+    Stage,
+    has_items,
+    missing,
+    query_in,
+)
+from autorubric.synthesis.templates import build_request
+
+Sets: TypeAlias = Sequence[Sequence[Candidate]]
+EXAMPLE_CRITERIA = 12
+"""How many merged criteria an estimate assumes."""
+
+_REPLY_TOKENS = 1500
+_FRAME = 60  # characters of keys, quotes and weight around a criterion as JSON
+
+
+def plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
+    """The stage that writes `merged_rubrics` in the basic profile.
+
+    The first candidate rubric is required. If it is the only one, it is the merged one, and the model is called
+    `passthrough`.
+    """
+    names = tuple(f"rubrics_{letter}" for letter in letters)
+
+    def build(fields: Fields, models: Models) -> list[Call] | Outcome:
+        sets = [fields[name] for name in names if has_items(fields.get(name))]
+        if not has_items(fields.get(names[0])):
+            return missing(names[0])
+        if len(sets) == 1:
+            return Outcome(sets[0], PASSTHROUGH)
+        room = room_for(copied=[str(item.get("description")) for items in sets for item in items])
+        inputs = {"query": query_in(fields), "sets": sets}
+        return [Call("merge", build_request(template, "merge", inputs, "rubric_items", room=room), read_rubric)]
+
+    return Stage(
+        "merged_rubrics",
+        3,
+        ("question", *names),
+        build,
+        slots=("merge",),
+        role="merge",
+        reply_tokens=_REPLY_TOKENS,
+        example=lambda fields, tokens: example_items(tokens),
+        finished=has_items,
+        empty=[],
+    )
+
+
+def merge_stage(template: Prompt, names: Mapping[str, str], settings: FullSettings) -> Stage:
+    """The stage that writes `merge`: the merged `criteria`, and the `fates` of all that went in.
+
+    Exact repetitions are removed first, without a call. The rest is merged in one call if the reply fits the merge
+    model and the criteria fit `merge_characters`, else two sets at a time; a single set stays as it is.
+    """
+
+    def build(fields: Fields, models: Models) -> list[Call]:
+        sets = [one for one in pre_deduplicate(filter_drafts(fields, names, settings)[0]).sets if one]
+        if len(sets) < 2:
+            return []
+        whole = fits(sets, settings.merge_characters) and merge_room(sets) <= most_room(models["merge"])
+        groups: list[Sets] = [sets] if whole else list(pairwise(sets))
+        return [Call("merge", merge_request(template, query_in(fields), group), read_merge) for group in groups]
+
+    async def work(fields: Fields, access: ModelAccess) -> Outcome:
+        drafts, dropped = filter_drafts(fields, names, settings)
+        found = pre_deduplicate(drafts)
+        sets = [one for one in found.sets if one]
+        if not sets:
+            return missing("candidate rubrics")
+        made = await _Merging(template, query_in(fields), access).merge(sets, settings)
+        if isinstance(made, Failure):
+            return Outcome(failure=made)
+        fates = _trace([*dropped, *found.fates], made.fates)
+        notes = tuple(f"a criterion was dropped: {fate.reason}" for fate in dropped)
+        value = {"criteria": list(map(criterion_row, made.criteria)), "fates": [asdict(fate) for fate in fates]}
+        return Outcome(value, "" if len(sets) > 1 else PASSTHROUGH, notes=(*notes, *made.notes))
+
+    return Stage(
+        "merge",
+        3,
+        ("question", *names),
+        build,
+        slots=("merge",),
+        role="merge",
+        reply_tokens=_REPLY_TOKENS,
+        example=lambda fields, tokens: {"criteria": example_criteria("m", EXAMPLE_CRITERIA), "fates": []},
+        finished=_is_merge,
+        work=work,
+    )
+
+
+def merged_stage() -> Stage:
+    """The stage that writes `merged_rubrics`, the seed's field, from `merge`."""
+
+    def build(fields: Fields, models: Models) -> Outcome:
+        if not _is_merge(fields.get("merge")):
+            return missing("merge")
+        return Outcome(fields["merge"]["criteria"], fields.get("merge_model", ""))
+
+    return Stage("merged_rubrics", 3, ("merge",), build, finished=holds_criteria, empty=[])
+
+
+def _is_merge(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value.get("criteria")) and holds_criteria(value["criteria"])
+
+
+def filter_drafts(
+    fields: Fields, names: Mapping[str, str], settings: FullSettings
+) -> tuple[list[list[Candidate]], list[Fate]]:
+    """The criteria of the draft fields as sets, and those that are abnormal or not wanted with the reason."""
+    sets, dropped = list[list[Candidate]](), list[Fate]()
+    for name, prefix in names.items():
+        model = str(fields.get(f"{name}_model") or "")
+        sets.append([])
+        for number, item in enumerate(fields.get(name) or (), 1):
+            told = {key: item[key] for key in ("title", "description", "weight")}
+            one = Candidate(f"{prefix}{number}", **told, models=(model,))
+            fault = find_criterion_fault(one.description, one.weight, settings.filters)
+            if one.pitfall and settings.pitfalls == "off":
+                fault = fault or "pitfalls are off"
+            if fault:
+                dropped.append(Fate(one.id, "dropped", "", fault))
+            else:
+                sets[-1].append(one)
+    return sets, dropped
+
+
+@dataclass(frozen=True, slots=True)
+class _Merging:
+    """What all merge calls of a record share."""
+
+    template: Prompt
+    query: Any
+    access: ModelAccess
+
+    async def merge(self, sets: Sets, settings: FullSettings) -> Account | Failure:
+        """All sets as one, in as many calls as it takes."""
+        if len(sets) == 1:
+            return account(sets[0], [Merged(one.title, one.description, one.weight, (one.id,)) for one in sets[0]])
+        if self._fits_one_call(sets, settings.merge_characters):
+            return await self._merge_once(sets, "m")
+        fold = fold_order(len(sets), f"{settings.seed}|{self.access.item}")
+        return await self._merge_slot(fold, sets, len(sets) + len(fold.merges) - 1)
+
+    def _fits_one_call(self, sets: Sets, most_characters: int) -> bool:
+        """Whether one call merges all sets: the reply fits, or an earlier version asked for it and has it."""
+        if not fits(sets, most_characters):
+            return False
+        request = merge_request(self.template, self.query, sets)
+        room = most_room(self.access.models["merge"])
+        return merge_room(sets) <= room or self.access.is_recorded("merge", request)
+
+    async def _merge_once(self, sets: Sets, prefix: str) -> Account | Failure:
+        request = merge_request(self.template, self.query, sets)
+        answer = await self.access.ask(Call("merge", request, read_merge))
+        if isinstance(answer, Failure):
+            return answer
+        inputs = [one for some in sets for one in some]
+        made = account(inputs, answer.value.merged, answer.value.dropped, prefix=prefix)
+        return Account(made.criteria, made.fates, (*answer.notes, *made.notes))
+
+    async def _merge_slot(self, fold: Fold, sets: Sets, place: int) -> Account | Failure:
+        """What a slot of the fold holds: a set, or the merge of two slots."""
+        if place < len(sets):
+            return Account(tuple(sets[fold.order[place]]), ())
+        inner = fold.merges[place - len(sets)]
+        parts = await asyncio.gather(*(self._merge_slot(fold, sets, one) for one in inner))
+        whole = [part for part in parts if isinstance(part, Account)]
+        if len(whole) < len(parts):
+            return next(part for part in parts if isinstance(part, Failure))
+        last = place == len(sets) + len(fold.merges) - 1
+        made = await self._merge_once([part.criteria for part in whole], "m" if last else f"f{place}.")
+        if isinstance(made, Failure):
+            return made
+        fates = [fate for part in whole for fate in part.fates]
+        notes = [note for part in whole for note in part.notes]
+        return Account(made.criteria, (*fates, *made.fates), (*notes, *made.notes))
+
+
+def _trace(first: Sequence[Fate], later: Sequence[Fate]) -> list[Fate]:
+    """What became of each criterion in the end, however many merges there were."""
+    known = {fate.id: fate for fate in later}
+
+    def follow(fate: Fate) -> Fate:
+        while (then := known.get(fate.into)) is not None:
+            outcome = then.outcome if fate.outcome == "kept" or then.outcome == "dropped" else fate.outcome
+            fate = Fate(fate.id, outcome, then.into, fate.reason or then.reason)
+        return fate
+
+    return [follow(fate) for fate in first]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A balanced tree of merges.
+
+    Attributes:
+        order: which set is in which slot: slot `i` holds set `order[i]`.
+        merges: pairs of slots; the result of merge `k` of `n` sets is slot `n + k`.
+    """
+
+    order: tuple[int, ...]
+    merges: tuple[tuple[int, int], ...]
+
+    @property
+    def rounds(self) -> int:
+        """The maximum number of merges between a set and the result."""
+        return max(len(self.order) - 1, 0).bit_length()
+
+
+def fold_order(n: int, seed: int | str) -> Fold:
+    """How `n` sets are merged two at a time, in the fewest rounds and a random order."""
+    if n < 1:
+        raise ValueError(f"a fold needs at least one set, got {n}")
+    order = list(range(n))
+    Random(f"fold|{seed}").shuffle(order)
+    merges: list[tuple[int, int]] = []
+    level = list(range(n))
+    while len(level) > 1:
+        # The odd one goes first next time, or it would be merged once where others are merged three times.
+        odd = [level.pop()] if len(level) % 2 else []
+        merged = []
+        for left, right in zip(level[::2], level[1::2], strict=True):
+            merged.append(n + len(merges))
+            merges.append((left, right))
+        level = [*odd, *merged]
+    return Fold(tuple(order), tuple(merges))
+
+
+def fits(sets: Sets, most_characters: int) -> bool:
+    """Whether the criteria of all sets fit one merge request of so many characters."""
+    lengths = (len(one.id) + len(one.title) + len(one.description) + _FRAME for some in sets for one in some)
+    return sum(lengths) <= most_characters
+
+
+def merge_room(sets: Sets) -> int:
+    """The completion tokens that a merge of these sets can take: every criterion may stay as it is."""
+    return room_for(copied=[criterion.description for one in sets for criterion in one])
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReply:
+    """What a merge reply holds: the merged criteria, and those it leaves out."""
+
+    merged: tuple[Merged, ...]
+    dropped: tuple[DroppedSource, ...]
+
+
+def merge_request(template: Prompt, query: Any, sets: Sets, *, draw: int = 0) -> Request:
+    """The request that merges all sets at once; each criterion goes with its id."""
+    names = ("id", "title", "description", "weight")
+    inputs = {
+        "query": query,
+        "sets": [[{name: getattr(criterion, name) for name in names} for criterion in one] for one in sets],
+        "pitfalls": any(criterion.pitfall for one in sets for criterion in one),
+    }
+    return build_request(template, "merge", inputs, "merge_sets", draw=draw, room=merge_room(sets))
+
+
+def read_merge(reply: Reply) -> Answer[MergeReply] | Unreadable:
+    """The merged criteria of a reply and what it dropped; unusable entries are noted."""
+    answer = read_json(reply, "object", ("criteria",))
+    if isinstance(answer, Unreadable) or not isinstance(answer.value.get("criteria"), list):
+        # A bare list names nothing as dropped; what its entries do not name is found by its words or restored.
+        bare = read_json(reply, "array", ("criteria",), named="title")
+        if isinstance(bare, Unreadable):
+            return answer if isinstance(answer, Unreadable) else bare
+        answer = Answer({"criteria": bare.value}, reply, bare.notes)
+    notes = list(answer.notes)
+    merged = tuple(_read_each(answer.value.get("criteria"), _read_merged, "criterion", notes))
+    if not merged:
+        return Unreadable("unreadable", "the reply holds no criterion")
+    dropped = tuple(_read_each(answer.value.get("dropped"), _read_dropped, "dropped", notes))
+    return Answer(MergeReply(merged, dropped), reply, tuple(notes))
+
+
+def _read_each(entries: Any, read: Any, noun: str, notes: list[str]) -> list[Any]:
+    found = []
+    for number, entry in enumerate(entries if isinstance(entries, list) else [], 1):
+        value = read(entry) if isinstance(entry, Mapping) else None
+        if value is None:
+            notes.append(f"{noun} {number} was passed over: {entry!r:.60}")
+        else:
+            found.append(value)
+    return found
+
+
+def _read_merged(entry: Mapping[str, Any]) -> Merged | None:
+    description, weight = entry.get("description"), weight_in(entry.get("weight"))
+    if not isinstance(description, str) or not description.strip():
+        return None
+    title = entry.get("title")
+    return Merged(
+        title.strip() if isinstance(title, str) else "",
+        description.strip(),
+        -1 if weight is not None and weight < 0 else 1,  # the size comes from the sources
+        _read_ids(entry.get("sources")),
+    )
+
+
+def _read_dropped(entry: Mapping[str, Any]) -> DroppedSource | None:
+    ids = _read_ids(entry.get("id"))
+    reason = entry.get("reason")
+    return DroppedSource(ids[0], reason if isinstance(reason, str) else "") if ids else None
+
+
+def _read_ids(value: Any) -> tuple[str, ...]:
+    listed = value if isinstance(value, list) else [value]
+    return tuple(str(one).strip() for one in listed if isinstance(one, str | int) and str(one).strip())

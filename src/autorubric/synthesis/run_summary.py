@@ -1,0 +1,200 @@
+"""The result of a synthesis run: rows, criteria, calls, cost, and everything that is not finished."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.files import atomic_writer
+from autorubric.llm.failure_groups import FailureGroups
+from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.view import LedgerView
+from autorubric.runs.status import Standing, counted
+from autorubric.synthesis.final_files import Exported
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stages import Plan, Tally
+from autorubric.synthesis.steps import Replaced, RowStore
+
+if TYPE_CHECKING:
+    from autorubric.synthesis.plan_estimate import Estimate
+
+UNFINISHED_FILE = "unfinished.jsonl"
+
+
+@dataclass(slots=True)
+class Summary:
+    """The counts of a run.
+
+    Attributes:
+        rows: usable input rows.
+        finished: rows that went through every stage without a failure.
+        failed: rows with at least one failed stage; `unfinished.jsonl` lists them with reasons.
+        not_reached: rows that were not started or not completed, because the run was stopped.
+        skipped: input rows left out, with reasons.
+        failures: failed stages, grouped by stage and cause.
+        notes: what was ignored or corrected when replies were read, counted.
+        reused: values that came from the input or another pipeline's files, by stage.
+        stale: imported values that were not used because what they were made from had changed, by stage.
+        overwritten: unusable input values in a stage's field, by stage.
+        replaced: rows of the step files that were replaced by rows with another question, or under another key.
+        totals: calls, tokens and cost by role and model, earlier sessions included.
+        calls: calls this session paid for.
+        exported: what the final files hold; None if the run ended before the export.
+        tallies: the counts of stages that have any, by name.
+        stopped: why the run was stopped early; empty if it was not.
+        seconds: wall time.
+    """
+
+    rows: int
+    finished: int = 0
+    failed: int = 0
+    skipped: tuple[str, ...] = ()
+    failures: FailureGroups = field(default_factory=FailureGroups)
+    notes: Counter[str] = field(default_factory=Counter)
+    reused: Counter[str] = field(default_factory=Counter)
+    stale: Counter[str] = field(default_factory=Counter)
+    overwritten: Counter[str] = field(default_factory=Counter)
+    replaced: Replaced = field(default_factory=lambda: Replaced(0, 0))
+    totals: list[Totals] = field(default_factory=list)
+    calls: int = 0
+    exported: Exported | None = None
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
+    stopped: str = ""
+    seconds: float = 0.0
+
+    @property
+    def not_reached(self) -> int:
+        """Rows that did not come to their end."""
+        return self.rows - self.finished - self.failed
+
+    @property
+    def complete(self) -> bool:
+        """True when every input row is finished."""
+        return self.finished == self.rows and not self.skipped
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values, for the manifest."""
+        return {
+            "rows": self.rows,
+            "finished": self.finished,
+            "failed": self.failed,
+            "not_reached": self.not_reached,
+            "skipped": len(self.skipped),
+            "failures": self.failures.counts(),
+            "failure_groups": self.failures.to_list(),
+            "notes": dict(self.notes.most_common()),
+            "reused": dict(self.reused),
+            "asked_anew": dict(self.stale),
+            "overwritten": dict(self.overwritten),
+            "replaced": self.replaced._asdict(),
+            "calls_this_session": self.calls,
+            "exported_rows": self.exported.rows if self.exported else 0,
+            "exported_criteria": self.exported.criteria if self.exported else 0,
+            "remarks": list(self.exported.remarks) if self.exported else [],
+            "stopped": self.stopped,
+            "seconds": round(self.seconds, 3),
+            **{name: tally.as_dict() for name, tally in self.tallies.items()},
+        }
+
+
+def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], store: RowStore) -> None:
+    """List every row with a failed stage: its id, its line, and each failure with its reason."""
+    path = directory / UNFINISHED_FILE
+    if not store.failed:
+        path.unlink(missing_ok=True)
+        return
+    with atomic_writer(path) as file:
+        for query in queries:
+            if query.index not in store.failed:
+                continue
+            fields = json.loads("{" + ", ".join(p for p in store.pieces(query.index) or [] if p) + "}")
+            failures = {s.name: fields[f"{s.name}_error"] for s in plan.stages if f"{s.name}_error" in fields}
+            row = {"record_id": query.record_id, "line": query.index + 1, "failures": failures}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> Standing:
+    """The progress of a run, seen from outside: rows that went through every step, and rows with a failed one.
+
+    The manifest counts both, but is not written all the time; in between the ledger shows for how many rows the
+    model of the last step has answered.
+    """
+    held = counted(directory, manifest, view)
+    models, steps = manifest.get("models"), manifest.get("steps")
+    role = str(steps[-1]).removesuffix("s") if isinstance(steps, list) and steps else ""
+    slots = [str(slot).split("_")[0] for slot in models] if isinstance(models, Mapping) else []
+    taken = {str(step).removesuffix("s") for step in steps} if isinstance(steps, list) else set(slots)
+    calls = sum(slot in taken for slot in slots)
+    done = held.done
+    if view is not None and manifest.get("status") == "running" and role:
+        done = max(done, view.answered(role) - held.failed)
+    counts = manifest.get("counts")
+    groups = FailureGroups.from_list(counts.get("failure_groups") if isinstance(counts, Mapping) else None)
+    return Standing(held.rows, done, held.failed, float(calls) or None, tuple(groups))
+
+
+@dataclass(frozen=True)
+class SynthesisResult:
+    """The result of `autorubric.synthesize`.
+
+    Attributes:
+        out: the run directory, with the final files, the step files and the manifest.
+        summary: counts of rows, failures and calls; None for a dry run.
+        estimate: requests, tokens and cost; None unless it was a dry run.
+        negotiated: parameters that endpoints turned out not to accept.
+        interrupted: whether a person stopped the run.
+    """
+
+    out: Path
+    summary: Summary | None = None
+    estimate: Estimate | None = None
+    negotiated: Sequence[str] = field(default_factory=list)
+    interrupted: bool = False
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of `final.jsonl`: question, id, rubrics as criterion and points."""
+        return self._read("final.jsonl")
+
+    @cached_property
+    def full_rows(self) -> list[dict[str, Any]]:
+        """The rows of `final_full.jsonl`, with provenance and evidence; empty in the basic profile."""
+        return self._read("final_full.jsonl")
+
+    @property
+    def complete(self) -> bool:
+        """Whether every query is finished."""
+        return self.summary is not None and self.summary.complete
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars spent in this directory, all sessions; None if a price is unknown."""
+        totals = self.summary.totals if self.summary else []
+        return None if any(total.unpriced for total in totals) else sum(total.cost for total in totals)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Failed stages by kind of failure."""
+        return self.summary.failures.counts() if self.summary else {}
+
+    def __repr__(self) -> str:
+        if self.summary is None:
+            calls = self.estimate.calls if self.estimate else 0
+            return f"SynthesisResult(dry run, {calls} calls to make)"
+        summary, cost = self.summary, self.cost
+        criteria = summary.exported.criteria if summary.exported else 0
+        parts = [f"{summary.finished} of {summary.rows} queries finished", f"{criteria} criteria"]
+        parts.append("unknown cost" if cost is None else f"${cost:.2f}")
+        parts += [f"failures {self.failures}"] if self.failures else []
+        return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
+
+    def _read(self, name: str) -> list[dict[str, Any]]:
+        path = self.out / name
+        if self.summary is None or not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]

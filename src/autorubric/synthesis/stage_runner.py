@@ -1,0 +1,289 @@
+"""Runs a plan over many records: pipelined within each record, with bounded memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Protocol
+
+from autorubric.llm.executor import Executor, FollowUp
+from autorubric.llm.model import Model
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+from autorubric.synthesis.query_file import FROM_INPUT, Query
+from autorubric.synthesis.stages import DERIVED, NO_CALL_MADE, Call, Fields, Models, Outcome, Plan, Stage
+
+if TYPE_CHECKING:
+    from autorubric.graders.judge import Ask
+
+DRAWS_PER_REFRESH = 1000
+"""Distance between the draws before and after a refresh; above the number of stages that can share a prompt."""
+
+
+@dataclass(slots=True)
+class Row:
+    """A record being worked on: the fields so far, and how each stage ended."""
+
+    query: Query
+    fields: dict[str, Any]
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    def settle(self, stage: Stage, outcome: Outcome) -> None:
+        """Write a stage's three fields."""
+        self.outcomes[stage.name] = outcome
+        name, model, error = stage.keys
+        for key in stage.keys:
+            self.fields.pop(key, None)
+        if outcome.failure is None:
+            self.fields |= {name: outcome.value, model: outcome.model}
+            if outcome.lost:
+                # A value with an error next to it is not finished: the next run asks for what is missing.
+                told = f"{len(outcome.lost)} calls failed, the first with {outcome.lost[0]}"
+                self.fields[error] = told[:500]
+        elif outcome.failure.kind not in NO_CALL_MADE:
+            self.fields |= {name: stage.empty, error: str(outcome.failure)[:500]}
+
+    def stopped(self, stage: Stage) -> Outcome | None:
+        """The end of a stage that reads what was not asked for yet: it was not reached either."""
+        for name in stage.reads:
+            failure = self.outcomes[name].failure if name in self.outcomes else None
+            if failure is not None and failure.kind in NO_CALL_MADE:
+                return Outcome(failure=failure)
+        return None
+
+    def failures(self) -> dict[str, Failure]:
+        """The stages that failed, or lost a call, by name, in the order they ended."""
+        ended = {name: o.failure or next(iter(o.lost), None) for name, o in self.outcomes.items()}
+        return {name: failure for name, failure in ended.items() if failure is not None}
+
+
+class Answerer(Protocol):
+    """Whatever can bring one stage of one record to its end."""
+
+    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome: ...  # noqa: D102
+
+
+async def run_plan(
+    plan: Plan,
+    queries: Iterable[Query],
+    answer: Answerer,
+    *,
+    window: int,
+    finished: Callable[[Row], Awaitable[None] | None],
+    stopping: Callable[[], bool] = lambda: False,
+) -> None:
+    """Bring every query through every stage of the plan.
+
+    A stage starts as soon as the fields it reads are there, so that a slow reply delays its own record only.
+    At most `window` records are open at a time; `queries` is read no faster than that.
+
+    Args:
+        plan: the stages.
+        queries: the records, in input order.
+        answer: brings a stage to its end.
+        window: maximum number of open records.
+        finished: called with each row when its last stage has ended, in the order of finishing.
+        stopping: polled before a record is opened; True leaves the rest of the input unopened.
+    """
+    room = asyncio.Semaphore(window)
+
+    async def run_one(query: Query) -> None:
+        try:
+            row = Row(query, dict(query.fields))
+            await _run_record(plan, row, answer)
+            taken = finished(row)
+            if taken is not None:
+                await taken
+        finally:
+            room.release()
+
+    async with asyncio.TaskGroup() as group:
+        for query in queries:
+            await room.acquire()
+            if stopping():
+                break
+            group.create_task(run_one(query))
+
+
+async def _run_record(plan: Plan, row: Row, answer: Answerer) -> None:
+    async def run(stage: Stage, needs: list[asyncio.Task[None]]) -> None:
+        for need in needs:
+            await need
+        stopped = row.stopped(stage)
+        row.settle(stage, stopped or await answer(stage, row.query.record_id, row.fields))
+
+    tasks: dict[str, asyncio.Task[None]] = {}
+    async with asyncio.TaskGroup() as group:
+        for stage in plan.stages:
+            needs = [tasks[name] for name in stage.reads if name in tasks]
+            tasks[stage.name] = group.create_task(run(stage, needs))
+
+
+@dataclass(slots=True)
+class StageRunner:
+    """Brings stages to their end: from the input row, from another pipeline's files, or with their models.
+
+    Attributes:
+        executor: asks models, ledger first.
+        models: the model of each slot.
+        imports: the ledger that holds values of an earlier pipeline, if any; each is used only while what it
+            was made from is unchanged.
+        refreshes: how often each slot was refreshed; from 1 on, only its own draws count.
+        follow_up: what is sent after an unusable reply.
+        on_end: called at once with a failure after which no further call can succeed.
+        reused: values that came from elsewhere, by stage.
+        stale: imported values that were not used because their inputs changed, by stage.
+        overwritten: input rows that held something else in a stage's field, by stage.
+        done: stages that ended with a value; `failed`: without one, except those that were not asked yet; `open`:
+            stages that have begun and not ended.
+    """
+
+    executor: Executor
+    models: Models
+    imports: Ledger | None = None
+    refreshes: Mapping[str, int] = field(default_factory=dict)
+    follow_up: FollowUp = lambda request, reply, problem: request
+    on_end: Callable[[Failure], None] = lambda failure: None
+    reused: Counter[str] = field(default_factory=Counter)
+    stale: Counter[str] = field(default_factory=Counter)
+    overwritten: Counter[str] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    open: Counter[str] = field(default_factory=Counter)
+
+    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+        """Bring one stage of one record to its end."""
+        self.open[stage.name] += 1
+        try:
+            outcome = self._find_held(stage, record_id, fields) or await self._make(stage, record_id, fields)
+        finally:
+            self.open[stage.name] -= 1
+        if outcome.failure is None:
+            self.done[stage.name] += 1
+            return outcome
+        if outcome.failure.ends_run:
+            self.on_end(outcome.failure)
+        self.failed[stage.name] += outcome.failure.kind not in NO_CALL_MADE
+        return outcome
+
+    async def _make(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+        access = _RecordAccess(self, record_id)
+        if stage.work is not None:
+            outcome = await stage.work(fields, access)
+        else:
+            built = stage.build(fields, self.models)
+            if isinstance(built, Outcome):
+                outcome = built
+            elif len(built) == 1:
+                outcome = stage.fold(fields, [await access.ask(built[0])])
+            else:
+                outcome = stage.fold(fields, await asyncio.gather(*map(access.ask, built)))
+        if access.ended is not None:
+            # Some calls were not made: the stage was not reached, and a later run finds the others in the ledger.
+            return Outcome(failure=access.ended)
+        if outcome.failure is None and not outcome.model:
+            names = dict.fromkeys(self.models[slot].name for slot in stage.slots)
+            return replace(outcome, model=", ".join(names))
+        return outcome
+
+    def is_recorded(self, slot: str, request: Request) -> bool:
+        """Whether the complete reply to a request is in the ledger, so that asking makes no call."""
+        found = self.executor.find(self.models[slot], self._shift_draw(slot, request))
+        return found is not None and found.finish_reason != "length"
+
+    def _shift_draw(self, slot: str, request: Request) -> Request:
+        return replace(request, draw=request.draw + self.refreshes.get(slot, 0) * DRAWS_PER_REFRESH)
+
+    def _find_held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
+        """The value that the input row or an earlier pipeline's files hold, unless a slot was refreshed."""
+        name, model, error = stage.keys
+        if any(self.refreshes.get(slot, 0) for slot in stage.slots):
+            return None
+        outcome = None
+        made_by = str(fields.get(model) or FROM_INPUT)
+        if name in fields and not fields.get(error) and made_by not in DERIVED:
+            if stage.finished(fields[name]):
+                outcome = Outcome(fields[name], made_by)
+            else:
+                self.overwritten[name] += bool(fields[name])
+        if outcome is None:
+            found = self.imports.find_import(record_id, name) if self.imports else None
+            if found is None or found[1]["model"] in DERIVED:
+                return None
+            if found[0] != digest_inputs(stage, fields):
+                self.stale[name] += 1
+                return None
+            outcome = Outcome(found[1]["value"], found[1]["model"])
+        self.reused[name] += 1
+        return outcome
+
+
+@dataclass(slots=True)
+class _RecordAccess:
+    """How the stages of one record reach the models."""
+
+    runner: StageRunner
+    item: str
+    ended: Failure | None = None
+
+    @property
+    def models(self) -> Models:
+        return self.runner.models
+
+    def is_recorded(self, slot: str, request: Request) -> bool:
+        return self.runner.is_recorded(slot, request)
+
+    async def ask(self, call: Call) -> Answer[Any] | Failure:
+        model = self.runner.models[call.slot]
+        return await self._ask(call.slot, model, call.request, call.read, self.runner.follow_up)
+
+    def ask_as(self, slot: str) -> Ask:
+        async def ask(
+            model: Model,
+            request: Request,
+            read: Callable[[Reply], Answer[Any] | Unreadable],
+            follow_up: FollowUp,
+        ) -> Answer[Any] | Failure:
+            return await self._ask(slot, model, request, read, follow_up)
+
+        return ask
+
+    async def _ask(
+        self,
+        slot: str,
+        model: Model,
+        request: Request,
+        read: Callable[[Reply], Answer[Any] | Unreadable],
+        follow_up: FollowUp,
+    ) -> Answer[Any] | Failure:
+        request = replace(self.runner._shift_draw(slot, request), item=self.item)
+        answer = await self.runner.executor.ask_for(model, request, read, follow_up)
+        if isinstance(answer, Failure) and answer.ends_run and self.ended is None:
+            self.ended = answer
+        return answer
+
+
+def count_refreshes(
+    ledger: Ledger, slots: Collection[str], refresh: Collection[str], *, keep: bool = True
+) -> dict[str, int]:
+    """How often each slot was refreshed, those of `refresh` once more; recorded unless `keep` is False.
+
+    A run that is interrupted and started again without `--refresh` uses the same counts, so that nothing is paid for
+    twice.
+    """
+    held: dict[str, int] = ledger.find_note("generations") or {}
+    now = {slot: held.get(slot, 0) + (slot in refresh) for slot in slots}
+    if refresh and keep:
+        ledger.keep_note("generations", {**held, **now})
+    return now
+
+
+def digest_inputs(stage: Stage, fields: Fields) -> bytes:
+    """A fingerprint of what a stage reads, equal exactly when the values are."""
+    values = (fields.get(name) for name in stage.reads)
+    read = [value.strip() if isinstance(value, str) else (value or None) for value in values]
+    return blake2b(json.dumps(read, sort_keys=True).encode(), digest_size=16).digest()

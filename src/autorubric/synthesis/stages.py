@@ -1,0 +1,240 @@
+"""What a synthesis run does to one query, as data: a tuple of stages.
+
+A stage owns three fields of the row: `<name>` holds its value, `<name>_model` who made it, `<name>_error` why there
+is none. Everything else about a stage follows from its entry in the plan: its step file, its place in the cost
+estimate, its entry in the manifest and its lines in the summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from autorubric.errors import ConfigError
+from autorubric.llm.model import Model
+from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+
+if TYPE_CHECKING:
+    from autorubric.graders.judge import Ask
+
+Fields: TypeAlias = Mapping[str, Any]
+Models: TypeAlias = Mapping[str, Model]
+Answers: TypeAlias = Sequence[Answer[Any] | Failure]
+
+STEPS = ("reference", "responses", "rubrics", "merge", "augment", "gates")
+"""The names of steps 0 to 5, as `--until` takes them; only the full profile has the last."""
+
+STEP_FILES = (
+    "step0_reference.jsonl",
+    "step1_responses.jsonl",
+    "step2_rubrics.jsonl",
+    "step3_merged.jsonl",
+    "step4_augmented.jsonl",
+    "step5_gated.jsonl",
+)
+
+PASSTHROUGH, NO_RESPONSES = "passthrough", "skipped(no responses)"
+DERIVED = frozenset({PASSTHROUGH, NO_RESPONSES})
+"""Values made without a model: they are recomputed from the current row, at no cost."""
+
+NO_CALL_MADE = frozenset({"stopped", "budget"})
+"""Failures that mean the request has not been sent yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one stage of one record ended.
+
+    Attributes:
+        value: what goes into the row; None when the stage failed.
+        model: who made the value; empty for the models that were called.
+        failure: why there is no value.
+        notes: what was ignored or corrected when the replies were read.
+        lost: failed calls that the value does without; the row then counts as unfinished.
+    """
+
+    value: Any = None
+    model: str = ""
+    failure: Failure | None = None
+    notes: tuple[str, ...] = ()
+    lost: tuple[Failure, ...] = ()
+
+
+class Call(NamedTuple):
+    """One request to the model of a slot, and how its reply is read."""
+
+    slot: str
+    request: Request
+    read: Callable[[Reply], Answer[Any] | Unreadable]
+
+
+class ModelAccess(Protocol):
+    """How a stage whose calls depend on earlier replies reaches its models."""
+
+    @property
+    def item(self) -> str:
+        """The id of the record."""
+        ...
+
+    @property
+    def models(self) -> Models:
+        """The model of every slot."""
+        ...
+
+    def is_recorded(self, slot: str, request: Request) -> bool:
+        """Whether the complete reply to a request is in the ledger."""
+        ...
+
+    def ask_as(self, slot: str) -> Ask:
+        """`Executor.ask_for` for this record and slot."""
+        ...
+
+    async def ask(self, call: Call) -> Answer[Any] | Failure:
+        """Send one call; an unreadable reply is asked for again."""
+        ...
+
+
+class Tally(Protocol):
+    """Counts over all rows of a run, for the manifest and the summary."""
+
+    def add(self, value: Any) -> None:
+        """Count the value of one row."""
+        ...
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values."""
+        ...
+
+    def lines(self) -> Iterator[str]:
+        """The lines of the summary."""
+        ...
+
+
+def take_answer(fields: Fields, answers: Answers) -> Outcome:
+    """The value of the only call of a stage."""
+    (answer,) = answers
+    if isinstance(answer, Failure):
+        return Outcome(failure=answer)
+    return Outcome(answer.value, notes=answer.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One field of the row, and how it is made.
+
+    Attributes:
+        name: the field it writes; `<name>_model` and `<name>_error` go with it.
+        step: the step file in which the field first appears, 0 to 5.
+        reads: the fields it needs; it starts as soon as the last of them is there.
+        build: the calls for a row, or the outcome that makes calls unnecessary. Pure.
+        fold: the outcome of the calls' answers, in order. Pure.
+        slots: every slot it may call; empty for a stage that needs no model.
+        role: the part its models play: the role of its requests.
+        reply_tokens: assumed length of a reply, where the ledger has none to measure.
+        example: a plausible value for a row, given the assumed reply length; for estimates.
+        finished: whether a value found on disk counts as finished.
+        empty: what the row shows when the stage failed.
+        only_if: the condition under which it makes calls; empty if it always does.
+        work: replaces build and fold where later calls depend on earlier replies; `build` then names the calls
+            as far as they are known beforehand.
+        tally: makes the counter of its values; the manifest has the counts under the name of the pair.
+    """
+
+    name: str
+    step: int
+    reads: tuple[str, ...]
+    build: Callable[[Fields, Models], Sequence[Call] | Outcome]
+    fold: Callable[[Fields, Answers], Outcome] = take_answer
+    slots: tuple[str, ...] = ()
+    role: str = ""
+    reply_tokens: int = 0
+    example: Callable[[Fields, float], Any] | None = None
+    finished: Callable[[Any], bool] = bool
+    empty: Any = None
+    only_if: str = ""
+    work: Callable[[Fields, ModelAccess], Awaitable[Outcome]] | None = None
+    tally: tuple[str, Callable[[], Tally]] | None = None
+
+    @property
+    def keys(self) -> tuple[str, str, str]:
+        """The three fields it owns."""
+        return self.name, f"{self.name}_model", f"{self.name}_error"
+
+    def calls(self, fields: Fields, models: Models) -> Sequence[Call]:
+        """The distinct calls for a row, as far as they are known beforehand: equal requests are sent once."""
+        built = self.build(fields, models)
+        calls = () if isinstance(built, Outcome) else built
+        return list({(call.slot, call.request.messages, call.request.draw): call for call in calls}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Stages in an order in which each finds what it reads.
+
+    Raises:
+        ConfigError: a stage reads a field that neither the input nor an earlier stage writes, or two stages
+            write the same field.
+    """
+
+    stages: tuple[Stage, ...]
+    given: tuple[str, ...] = ("question",)
+
+    def __post_init__(self) -> None:
+        known, problems = set(self.given), list[str]()
+        for stage in self.stages:
+            if stage.name in known:
+                problems.append(f"two stages write {stage.name!r}")
+            problems += [
+                f"stage {stage.name!r} reads {field!r}, which nothing before it writes"
+                for field in stage.reads
+                if field not in known
+            ]
+            known.add(stage.name)
+        if problems:
+            raise ConfigError(problems)
+
+    @property
+    def last_step(self) -> int:
+        """The highest step any stage belongs to."""
+        return max(stage.step for stage in self.stages)
+
+    def until(self, step: str) -> Plan:
+        """The plan cut off after `step` (one of `STEPS` that it has)."""
+        steps = STEPS[: self.last_step + 1]
+        if step not in steps:
+            raise ConfigError(f"no step is called {step!r}; the steps are {', '.join(steps)}")
+        return Plan(tuple(s for s in self.stages if s.step <= STEPS.index(step)), self.given)
+
+
+def letters(count: int) -> tuple[str, ...]:
+    """The slot letters of `count` parallel models."""
+    if not 0 <= count <= 26:
+        raise ConfigError(f"{count} models for one step; the maximum is 26")
+    return tuple(chr(ord("a") + i) for i in range(count))
+
+
+def query_in(fields: Fields) -> Any:
+    """The query of a row: its text without surrounding space, or the turns of a conversation."""
+    question = fields["question"]
+    return question.strip() if isinstance(question, str) else question
+
+
+def missing(field: str) -> Outcome:
+    """The outcome of a stage whose input an earlier stage could not deliver."""
+    return Outcome(failure=Failure("missing_input", f"missing {field}"))
+
+
+def has_text(value: Any) -> bool:
+    """True for a string that is not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def has_items(value: Any) -> bool:
+    """True for a list with at least one entry."""
+    return isinstance(value, list) and bool(value)
+
+
+def is_list(value: Any) -> bool:
+    """True for any list, also an empty one."""
+    return isinstance(value, list)

@@ -1,0 +1,99 @@
+"""The prompts of a synthesis run, and how a stage makes a request from one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from autorubric.errors import ConfigError
+from autorubric.llm.asking import ask_again
+from autorubric.llm.request import Message, Reply, ReplySchema, Request, Unreadable
+from autorubric.prompts import Prompt, PromptSet, load_prompts, load_schema, package_prompts
+from autorubric.prompts.gating import GatePrompts, load_gate_prompts, package_gate_prompts
+from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package_judge_prompts
+from autorubric.prompts.template import PACKAGED
+from autorubric.synthesis.domain import add_domain
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisPrompts:
+    """The prompts of one run.
+
+    Attributes:
+        drafts: of responses, rubrics, pitfalls, merge and evolution.
+        judges: of the judges that grade the pool; None in the basic profile.
+        gates: of relevance and rewrites; None in the basic profile.
+    """
+
+    drafts: PromptSet
+    judges: JudgePrompts | None = None
+    gates: GatePrompts | None = None
+
+    def fingerprints(self) -> dict[str, str]:
+        """The fingerprint of every prompt by its name, for manifests."""
+        judges = self.judges.fingerprints() if self.judges else {}
+        gates = self.gates.fingerprints() if self.gates else {}
+        return {**self.drafts.fingerprints(), **{f"judge_{name}": mark for name, mark in judges.items()}, **gates}
+
+    def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
+        """What is sent after an unusable reply."""
+        turns = self.drafts.reask.render(problem=problem.message)
+        return ask_again(request, reply, problem, (Message("user", text) for _, text in turns))
+
+
+def load_synthesis_prompts(directory: Path | None, *, full: bool, domain: str | None = None) -> SynthesisPrompts:
+    """The package's prompts, with those of a folder and the additions of a domain.
+
+    The folder holds the drafts' templates; for the full profile, those of the judges are in its subfolder `judges`,
+    those of relevance and rewrites in `gates`. Each of the three may be missing.
+
+    Raises:
+        InputError: none of the three is there, or files in them are unknown or wrong.
+        ConfigError: there is a template for the basic profile's merge, which the full one does not use.
+    """
+    judges, gates = (directory / name if directory else None for name in ("judges", "gates"))
+    partial = full and directory is not None and not _has_files(directory) and _is_dir(judges) | _is_dir(gates)
+    drafts = package_prompts() if directory is None or partial else load_prompts(directory)
+    if full and drafts.merge.origin != PACKAGED:
+        raise ConfigError(
+            f"{drafts.merge.origin}: the full profile merges with merge_sets.jinja; use that name instead"
+        )
+    drafts = add_domain(drafts, domain) if domain else drafts
+    if not full:
+        return SynthesisPrompts(drafts)
+    return SynthesisPrompts(
+        drafts,
+        load_judge_prompts(judges) if judges and judges.is_dir() else package_judge_prompts(),
+        load_gate_prompts(gates) if gates and gates.is_dir() else package_gate_prompts(),
+    )
+
+
+def _has_files(directory: Path) -> bool:
+    return any(path.is_file() and not path.name.startswith(".") for path in directory.glob("*"))
+
+
+def _is_dir(path: Path | None) -> bool:
+    return path is not None and path.is_dir()
+
+
+def build_request(
+    template: Prompt, role: str, inputs: Mapping[str, Any], schema: str = "", *, draw: int = 0, room: int = 0
+) -> Request:
+    """The request of a filled-in template; `schema` names the shape of a structured reply, `room` is its length."""
+    messages = tuple(Message(speaker, text) for speaker, text in template.render(**inputs))
+    shape = load_reply_schema(schema) if schema else None
+    constrained = not template.wants_list
+    return Request(messages, role, shape, draw, room=room, constrained=constrained)
+
+
+# The names that endpoints are shown and that ledger keys contain.
+_NAMES = {"licence": "licences", "rewrite": "rewrites"}
+
+
+@cache
+def load_reply_schema(name: str) -> ReplySchema:
+    """The shape of a structured reply that comes with the package."""
+    return ReplySchema(_NAMES.get(name, name), load_schema(name))

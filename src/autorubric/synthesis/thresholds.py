@@ -1,0 +1,159 @@
+"""Thresholds of the full profile: gates, filters, compiled checks."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+GateName: TypeAlias = Literal["answerable", "licensed", "surface", "agreement", "separates", "redundant", "share"]
+SurfaceKind = Literal["phrase", "heading", "count", "layout"]
+
+
+class Strict(BaseModel):
+    """Frozen settings that refuse unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_bool_as_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """`concurrency: yes` in YAML does not mean one concurrent request."""
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and {kind, *get_args(kind)} & {int, float}:
+            raise ValueError("expected a number, got a boolean")
+        return value
+
+
+class SeparatesSettings(Strict):
+    """Whether a criterion tells responses apart, and in the right direction.
+
+    Attributes:
+        merged: whether merged criteria have to as well.
+        least_responses: with fewer graded responses nothing is decided.
+        least_for_direction: with fewer the direction is not; three in the wrong order are so by chance once in three.
+        least_separating: reject where the chance that the responses differ at all is below this.
+        least_reversed: reject where the chance that better responses meet it less is this or more. Less than one
+            half, since to keep such a criterion does more harm than to lose one that has nothing to do with quality.
+    """
+
+    merged: bool = False
+    least_responses: int = Field(3, ge=2)
+    least_for_direction: int = Field(4, ge=2)
+    least_separating: float = Field(0.5, ge=0, le=1)
+    least_reversed: float = Field(0.4, gt=0, le=1)
+
+
+class SurfaceSettings(Strict):
+    """Which surface forms a criterion may not demand unasked.
+
+    Attributes:
+        kinds: the forms that count.
+    """
+
+    kinds: tuple[SurfaceKind, ...] = get_args(SurfaceKind)
+
+
+class AgreementSettings(Strict):
+    """Whether judges agree on a criterion.
+
+    Attributes:
+        least_split: rewrite, then reject, where the chance that judges split on it is this or more.
+    """
+
+    least_split: float = Field(0.5, ge=0, le=1)
+
+
+class RedundantSettings(Strict):
+    """When two criteria are one.
+
+    Attributes:
+        least_same: reject the lesser of two where the chance that they demand the same is this or more.
+        prior_said_same: that chance before any verdict, where the licence judges call them the same.
+        prior_alike: likewise where their words are alike.
+        prior_other: likewise for any two criteria of one rubric.
+        least_alike: how alike words have to be, from 0 to 1.
+    """
+
+    least_same: float = Field(0.5, ge=0, le=1)
+    prior_said_same: float = Field(0.8, gt=0, lt=1)
+    prior_alike: float = Field(0.5, gt=0, lt=1)
+    prior_other: float = Field(0.01, gt=0, lt=1)
+    least_alike: float = Field(0.6, ge=0, le=1)
+
+
+class ShareSettings(Strict):
+    """How much of a rubric evolution may hold.
+
+    Attributes:
+        most: the largest share of points of evolved criteria; None for no cap.
+    """
+
+    most: float | None = Field(None, ge=0, le=1)
+
+
+class GateSettings(Strict):
+    """The gates of a run.
+
+    Attributes:
+        order: the gates in the order in which they look; one that is not named is off.
+        licence_draws: how many licence judgments of a query are asked and put together.
+        judge_error: how often one verdict of a judge is wrong, before the pool's own disagreements are seen.
+        separates: see `SeparatesSettings`; the next ones likewise.
+    """
+
+    order: tuple[GateName, ...] = get_args(GateName)
+    licence_draws: int = Field(5, ge=1, le=15)
+    judge_error: float = Field(0.1, gt=0, lt=0.5)
+    separates: SeparatesSettings = SeparatesSettings()
+    surface: SurfaceSettings = SurfaceSettings()
+    agreement: AgreementSettings = AgreementSettings()
+    redundant: RedundantSettings = RedundantSettings()
+    share: ShareSettings = ShareSettings()
+
+    @field_validator("order")
+    @classmethod
+    def _each_once(cls, order: tuple[GateName, ...]) -> tuple[GateName, ...]:
+        twice = sorted({gate for gate in order if order.count(gate) > 1})
+        if twice:
+            raise ValueError(f"names {', '.join(twice)} twice")
+        return order
+
+
+class Filters(Strict):
+    """What is abnormal in length or broken in form; each drop is counted and kept with its reason.
+
+    Attributes:
+        response_least_characters: shorter responses leave the pool.
+        response_most_characters: longer ones do.
+        response_most_repeats: a response that says one line of its text more often is stuck in a loop.
+        response_closed_fences: a response with a code fence that is never closed was cut off.
+        criterion_least_characters: shorter criteria are dropped.
+        criterion_most_characters: longer ones are.
+        criterion_plain_text: drop criteria that hold a code fence or are JSON themselves.
+    """
+
+    response_least_characters: int = Field(1, ge=1)
+    response_most_characters: int = Field(60_000, ge=1)
+    response_most_repeats: int = Field(20, ge=1)
+    response_closed_fences: bool = True
+    criterion_least_characters: int = Field(4, ge=1)
+    criterion_most_characters: int = Field(600, ge=1)
+    criterion_plain_text: bool = True
+
+
+class CompileSettings(Strict):
+    """When a check replaces the judges for a criterion.
+
+    Attributes:
+        on: whether any check is proposed.
+        min_decided: minimum number of responses that both the judges and the check have decided.
+        min_agreement: share of those on which they must agree; 1 is all of them.
+        both_verdicts: whether the judges must have seen both a response that meets it and one that does not: a check
+            that never had to say no has shown nothing.
+    """
+
+    on: bool = True
+    min_decided: int = Field(4, ge=1)
+    min_agreement: float = Field(1.0, gt=0, le=1)
+    both_verdicts: bool = True
