@@ -136,7 +136,7 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
     """Grade submissions criterion by criterion: by judges, by checks, or both.
 
     Calling it again with the same run directory resumes the run: saved replies are never paid for twice, and failed
-    requests are sent again. `help(autorubric.grade)` lists the settings; `GradeSettings` documents each.
+    requests are sent again. The keyword arguments are the fields of `GradeSettings`.
 
     Args:
         data: a dataset, the path of one or of rows, or submissions as texts; with `rubric=` for rows without one.

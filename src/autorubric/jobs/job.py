@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec, Protocol, TypeVar
+from types import UnionType
+from typing import Annotated, Any, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -71,6 +73,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
         wrapped.__signature__ = _signature(fields, function)
+        wrapped.__doc__ = _documented(function, fields)
         public: Job[D, S, P, R] = wrapped
         return public
 
@@ -121,9 +124,25 @@ def _signature(fields: dict[str, FieldInfo], function: Any) -> inspect.Signature
             if flag_for(name, field).argument
             else inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if field.is_required() else field.default,
-            annotation=field.annotation,
+            annotation=_shown_type(field.annotation),
         )
         for name, field in fields.items()
     ]
     returned = inspect.signature(function).return_annotation
     return inspect.Signature(parameters, return_annotation=returned)
+
+
+def _shown_type(annotation: Any) -> Any:
+    """A type without the validators that pydantic attaches to it."""
+    origin, members = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _shown_type(members[0])
+    if origin in (Union, UnionType):
+        return functools.reduce(operator.or_, map(_shown_type, members))
+    return annotation
+
+
+def _documented(function: Any, fields: dict[str, FieldInfo]) -> str:
+    """The docstring of a function with a line for each of its keyword arguments."""
+    lines = [f"    {name}: {field.description}" for name, field in fields.items() if not flag_for(name, field).hidden]
+    return "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *lines])

@@ -189,7 +189,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
     """Turn queries into rubrics: reference, responses, candidate rubrics, merge, harder criteria, export.
 
     Calling it again with the same run directory resumes the run: saved replies are never paid for twice, and failed
-    requests are sent again. `help(autorubric.synthesize)` lists the settings; `SynthesizeSettings` documents each.
+    requests are sent again. The keyword arguments are the fields of `SynthesizeSettings`.
 
     Args:
         queries: the path of a file of rows, or queries as texts, conversations or rows.
