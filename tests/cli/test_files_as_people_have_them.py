@@ -46,6 +46,15 @@ def test_rows_of_a_table_are_graded_and_blank_answers_count(folder: Path, capsys
     assert "note: answers.csv: column 'ID' is read as the id" in told
 
 
+def test_rows_of_json_lines_with_a_submission_each_take_a_rubric(folder: Path) -> None:
+    rows = [{"key": name, "submission": f"{name}, thanks."} for name in "ab"]
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert graded("rows.jsonl", "--rubric", "rubric.json", "--column", "id=key") == [
+        ("a", "a, thanks.", None, {}),
+        ("b", "b, thanks.", None, {}),
+    ]
+
+
 def test_rows_bring_rubrics_and_labels_by_name(folder: Path) -> None:
     rows = [
         {"response": "Yes.", "prompt": "Well?", "rubrics": RUBRIC, "ground_truth": {"kind": "UNMET", "Short": "met"}}

@@ -36,6 +36,18 @@ def spent(out: Path) -> tuple[int, float]:
         return view.spent().tokens, view.spent().cost
 
 
+def test_judgments_that_a_budget_leaves_out_are_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LoopbackEndpoint(faults=lambda body: answer(None)).in_thread() as endpoint:
+        judge = f"m@{endpoint.base_url}"
+        words = ["grade", essays(tmp_path, 12), "--judge", judge, "-o", str(tmp_path / "run"), "-j", "2"]
+        assert run([*words, "--budget-tokens", "30000"]) == 1
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "not asked" in line]
+    assert " judgments were not asked: budget of 30,000 tokens reached after " in line
+    assert line.endswith("raise --budget-usd or --budget-tokens (in Python: budget_usd, budget_tokens)")
+
+
 @pytest.mark.parametrize(
     "usage",
     [

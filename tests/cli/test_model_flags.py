@@ -174,6 +174,18 @@ def test_python_takes_the_address_in_the_name_wherever_a_model_is_named(endpoint
     assert models(endpoint) == {"m": 6}
 
 
+def test_one_model_at_two_addresses_is_two_judges(
+    endpoint: LoopbackEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LoopbackEndpoint(key=KEY, models=("m",)).in_thread() as other:
+        second = f"m@{other.base_url}"
+        words = ["grade", "answers.csv", "--rubric", "rubric.json", "--judge", f"m@{endpoint.base_url}"]
+        Path("answers.csv").write_text("submission\nBecause.\n", encoding="utf-8")
+        assert run([*words, "--judge", second, *KEYED, "-o", "run", "-f", "csv"]) == 0
+        assert (models(endpoint), models(other)) == ({"m": 1}, {"m": 1})
+    assert Path("run/results.csv").read_text(encoding="utf-8").splitlines()[0].endswith(f"verdict_m,verdict_{second}")
+
+
 def test_two_addresses_of_one_model_contradict_each_other() -> None:
     with pytest.raises(ConfigError, match=r"model 'm' has two addresses, in its name and in api_base"):
         LLMConfig("m@http://localhost:1/v1", api_base="http://localhost:2/v1")

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from autorubric import Criterion, CriterionVerdict, EscalationConfig, LengthPenalty, LLMConfig, Rubric, RubricDataset
+from autorubric import (
+    ConfigError,
+    Criterion,
+    CriterionVerdict,
+    EscalationConfig,
+    LengthPenalty,
+    LLMConfig,
+    Rubric,
+    RubricDataset,
+    evaluate_sync,
+)
 from autorubric.graders import CriterionGrader, Grader, JudgeSpec
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.few_shot import FewShotConfig
@@ -211,6 +221,16 @@ async def test_nothing_secret_is_in_what_a_grader_says_of_itself() -> None:
     said = repr(CriterionGrader(judge_model_config=config).describe())
     assert "sk-planted" not in said
     assert "gpt-5.1" in said
+
+
+def test_a_budget_for_replies_of_any_length_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        dataset = RubricDataset("Hi?", KIND)
+        dataset.add_item("Hello.", "")
+        grader = CriterionGrader(judge_model_config=LLMConfig("m", api_base=endpoint.base_url), budget_tokens=9000)
+        with pytest.raises(ConfigError, match=r"a budget needs one, so set its max_tokens: LLMConfig\(max_tokens="):
+            evaluate_sync(dataset, grader, experiments_dir=tmp_path, show_progress=False)
+        assert endpoint.counts.requests == 0
 
 
 def test_no_warning_is_raised_when_a_loop_ends_with_open_connections() -> None:

@@ -148,6 +148,16 @@ def test_the_curve_is_the_mean_over_all_subsets(scores: list[float], threshold: 
     assert expected_kept(scores, threshold, k) == pytest.approx(kept_share)
 
 
+def test_the_curve_of_a_query_with_thousands_of_candidates_is_computed() -> None:
+    # Scores 1/n to n/n: the largest of k of the numbers 1 to n is (n + 1) * k / (k + 1) on average.
+    n = 3000
+    curve = best_of_k([[score / n for score in range(1, n + 1)]], 0.0)
+    assert [point.k for point in curve][62:] == [63, 64, 128, 256, 512, 1024, 2048, 3000]
+    for point in curve:
+        assert point.score == pytest.approx((n + 1) / n * point.k / (point.k + 1))
+        assert point.kept == 1.0
+
+
 def test_queries_with_too_few_candidates_leave_the_curve() -> None:
     curve = best_of_k([[0.2, 0.4], [1.0], []], 0.5)
     # k=1: means 0.3 and 1.0; k=2: only the first query, whose best of two is 0.4.

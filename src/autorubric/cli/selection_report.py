@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from autorubric.training.selection_files import Written
     from autorubric.training.selection_summary import SelectionSummary
 
+_EVERY_K = 8  # further points of the curve are printed for powers of two and the last one
+
 
 def print_selection(written: Written, totals: Iterable[Totals], failures: FailureGroups) -> None:
     """Print what was kept, the curve of K, shares by domain, lengths, failures and cost."""
@@ -71,6 +73,8 @@ def _curve_lines(summary: SelectionSummary) -> Iterable[str]:
         return
     yield "candidates, expected best score, queries with one above the threshold:"
     for point in summary.curve:
+        if point.k > _EVERY_K and point.k & (point.k - 1) and point is not summary.curve[-1]:
+            continue  # selection.json has them all
         fewer = "" if point.queries == summary.curve[0].queries else f" (over {point.queries} queries)"
         yield f"  {point.k}: {point.score:.3f}, {point.kept:.1%}{fewer}"
 

@@ -13,6 +13,7 @@ from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.grading_report import print_failures
 from autorubric.cli.printable import escaped, raw
 from autorubric.cli.progress import dollars, lasting, short
+from autorubric.core.counted import counted
 from autorubric.synthesis import evolution, rubric_merge
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary
 
@@ -49,7 +50,8 @@ def print_summary(summary: Summary, out: Path) -> None:
 
 def _print_exported(exported: Exported, out: Path) -> None:
     files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
-    print(f"  {exported.rows} rubrics with {exported.criteria} criteria in {files}")
+    criteria = "1 criterion" if exported.criteria == 1 else f"{exported.criteria:,} criteria"
+    print(f"  {counted(exported.rows, 'rubric')} with {criteria} in {files}")
     for remark in exported.remarks:
         print(f"  {remark}")
     if exported.remarks:

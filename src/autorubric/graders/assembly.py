@@ -104,7 +104,11 @@ class Recipe:
             advice = f"; did you mean {right!r}?" if right else ""
             problems.append(f"llm_calls={self.llm_calls!r} is not one of {', '.join(_LLM_CALLS)}{advice}")
         ids = [spec.judge_id for spec in self._all_specs()]
-        problems += [f"two judges have the id {name!r}" for name in dict.fromkeys(ids) if ids.count(name) > 1]
+        problems += [
+            f"two judges have the id {name!r}; in Python give each an id of its own: JudgeSpec(config, id)"
+            for name in dict.fromkeys(ids)
+            if ids.count(name) > 1
+        ]
         if self.escalation is not None and not self.specs:
             problems.append("escalation needs judges to escalate from")
         if self.llm_calls == "per_item" and (self.options.binary_schema or self.options.choice_schema):

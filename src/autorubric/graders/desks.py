@@ -18,6 +18,7 @@ from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.stores import NoRecords, Records, shared_ledger
+from autorubric.llm.request import Message, Request
 
 MAX_IN_FLIGHT = 256
 """Calls in flight where nobody says, in Python as on the command line."""
@@ -56,6 +57,18 @@ class Limits:
         """
         if self.usd is not None:
             check_priced(models)
+
+    def check_bounds(self, models: Mapping[str, Model]) -> None:
+        """Refuse a budget for models whose replies may be of any length.
+
+        Raises:
+            ConfigError: a model has no `max_tokens`.
+        """
+        budget = self.budget(None)
+        if budget is None:
+            return
+        for model in models.values():
+            budget.worst_case(model, Request((Message("user", ""),), "judge"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +125,8 @@ class Desks:
             opened = open_models(self._recipe.configs(), self.limits.in_flight)
             models = await opened.__aenter__()
             self.limits.check_prices(models)
+            if self._recipe.llm_calls == "per_criterion":  # whole rubrics are asked for with limits of their own
+                self.limits.check_bounds(models)
             desk = Desk(models, self._recipe.made(models), self._executor(), opened)
             desk = self._desks.setdefault(loop, desk)
         return desk

@@ -36,7 +36,8 @@ def dataset_of(
         autorubric.errors.InputError: nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE
     """
     source: Any = data
-    if isinstance(data, str | Path) and submissions is None and is_rows(Path(data)):
+    told = rubric is not None or bool(columns)
+    if isinstance(data, str | Path) and submissions is None and is_rows(Path(data), rubric_given=told):
         source, submissions = None, data
     elif data is not None and not isinstance(data, str | Path | RubricDataset):
         source, submissions = None, data  # type: ignore[assignment]

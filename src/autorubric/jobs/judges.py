@@ -279,6 +279,9 @@ def judge_specs(
 ) -> list[JudgeSpec]:
     """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
 
+    Where several addresses serve one model, the first judge has the model's name for its id, and the others have
+    `MODEL@BASE_URL`.
+
     Args:
         names: as they were given.
         common: fields of `LLMConfig` that hold for all of them; `api_base` for those without an address.
@@ -294,12 +297,13 @@ def judge_specs(
         ('qwen', LLMConfig(model='qwen', temperature=0.0, api_base='http://localhost:8000/v1'))
     """
     table = prices_by_model(None if prices is None else Path(prices))
-    specs = []
+    specs: list[JudgeSpec] = []
     for name in names:
         model, url = addressed(name, common.get("api_base"))
         try:
             config = LLMConfig(model, **{**common, "api_base": url, "prices": table.get(model)})
-            specs.append(JudgeSpec(config, model))
+            is_taken = any(spec.judge_id == model for spec in specs) and names.count(name) == 1
+            specs.append(JudgeSpec(config, name if is_taken else model))
         except ConfigError as error:
             raise ConfigError(_under_its_flag(problem, model, of) for problem in error.problems) from None
     return specs

@@ -160,8 +160,13 @@ def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
     return joined
 
 
-def is_rows(path: Path) -> bool:
+def is_rows(path: Path, *, rubric_given: bool = False) -> bool:
     """Whether a file holds rows rather than a dataset with a rubric and prompt for all of them.
+
+    Args:
+        path: the file.
+        rubric_given: whether a rubric for all rows, or the names of their columns, come with the file. JSON Lines
+            with a `submission` in each line are rows then; otherwise they are items of a dataset.
 
     Raises:
         InputError: it cannot be read.
@@ -169,7 +174,8 @@ def is_rows(path: Path) -> bool:
     found = row_file(path, what="Dataset file")
     if not found.is_document:
         first = next(iter(found.rows([])), None) if not found.is_table else None
-        return found.is_table or (first is not None and not {"dataset", "submission"} & first.fields.keys())
+        of_dataset = {"dataset"} if rubric_given else {"dataset", "submission"}
+        return found.is_table or (first is not None and not of_dataset & first.fields.keys())
     with opened_text(path) as file:
         return file.read(1024).lstrip().startswith((b"[", b"- "))
 

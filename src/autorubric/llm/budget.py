@@ -298,7 +298,7 @@ def _claim(model: Model, request: Request) -> Claim:
     if stated is None:
         raise ConfigError(
             f"model '{model.name}' puts no bound on the length of its replies; "
-            "a budget needs one, so set its max_tokens"
+            "a budget needs one, so set its max_tokens: LLMConfig(max_tokens=2048)"
         )
     return Claim(model, stated)
 

@@ -266,11 +266,7 @@ class Executor:
             try:
                 outcome = await self._complete(model, request, reservation)
             except BaseException as error:
-                ended_by = Failure("stopped", f"ended in flight by {type(error).__name__}")
-                row = self._account(key, model, request, ended_by, reservation)
-                with contextlib.suppress(LedgerError):
-                    self.ledger.record_late(row)
-                    self.ledger.in_flight.remove(key)
+                self._note_ended(key, model, request, reservation, error)
                 raise
             if isinstance(outcome, Failure) and outcome.kind == "budget" and not outcome.sent:
                 self._withdraw(request, reservation)
@@ -279,6 +275,19 @@ class Executor:
         await self.ledger.record(row)
         self.ledger.in_flight.remove(key)
         return outcome
+
+    def _note_ended(
+        self, key: bytes, model: Model, request: Request, reservation: Reservation, error: BaseException
+    ) -> None:
+        """Account for a call that was given up: only an attempt that is on its way may still be billed."""
+        if reservation.waits_to_be_sent:
+            self._withdraw(request, reservation)
+            return
+        ended_by = Failure("stopped", f"ended by {type(error).__name__}", sent=reservation.in_flight)
+        row = self._account(key, model, request, ended_by, reservation)
+        with contextlib.suppress(LedgerError):
+            self.ledger.record_late(row)
+            self.ledger.in_flight.remove(key)
 
     async def _reserve(self, model: Model, request: Request) -> Reservation | Failure:
         if self.budget is None:

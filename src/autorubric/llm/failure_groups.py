@@ -74,7 +74,13 @@ class FailureGroup:
         verb = ("was" if self.count == 1 else "were") + " not asked" if self.kind in _NOT_MADE else "failed"
         status = _STATUS.fullmatch(self.message)
         source = f" from {status[1]}:" if status and status[1] else ""
-        words = f"{status[2]}{source} '{status[3]}'" if status else f"{self.kind}: {self.message}"
+        words = (
+            f"{status[2]}{source} '{status[3]}'"
+            if status
+            else self.message
+            if self.kind in _NOT_MADE
+            else f"{self.kind}: {self.message}"
+        )
         more = ", …" if self.items and self.count > len(self.items) else ""
         items = f" (item{'s' * (self.count > 1)} {', '.join(self.items)}{more})" if self.items else ""
         advice = _ADVICE.get(self.kind, "")
@@ -99,6 +105,8 @@ class FailureGroups:
 
     def add(self, kind: str, message: str, item: str = "", where: str = "") -> None:
         """Take one failure in."""
+        if message.startswith("budget of "):
+            kind = "budget"  # calls that were not begun after the budget had stopped the run
         place = (where, kind, _cause(message))
         if place not in self._groups and len(self._groups) >= _MOST_GROUPS:
             place, message = (where, kind, ""), _VARIOUS

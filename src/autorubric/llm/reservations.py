@@ -39,6 +39,7 @@ class Reservation:
         runs: whether the call is on its way, so that others can wait for what it leaves.
         waits_to_be_sent: whether nothing has been sent yet. Only a transport that awaits
             `cover` before it sends sets this.
+        in_flight: whether an attempt may be on its way; True unless a transport says otherwise.
         must_be_covered: whether the ceiling was raised while it waited, so that it has to be reserved once more.
         settled: whether the call has ended.
         watch: told when an attempt is sent (True) and when one came back that was certainly not billed (False).
@@ -48,6 +49,7 @@ class Reservation:
         "_budget",
         "claim",
         "held",
+        "in_flight",
         "must_be_covered",
         "need",
         "resends",
@@ -65,13 +67,20 @@ class Reservation:
         self.resends = 0
         self.runs = False
         self.waits_to_be_sent = False
+        self.in_flight = True
         self.must_be_covered = False
         self.settled = False
         self.watch: Callable[[bool], None] | None = None
 
+    def note_waiting(self) -> None:
+        """Note that nothing has been sent yet; `note_sent` follows."""
+        self.waits_to_be_sent = True
+        self.in_flight = False
+
     def note_sent(self, sent: bool = True) -> None:
-        """Note that an attempt is on its way, or that it came back and was certainly not billed."""
+        """Note that an attempt is on its way, or that it came back and nothing more of it has to be charged."""
         self.waits_to_be_sent = False
+        self.in_flight = sent
         if self.watch is not None:
             self.watch(sent)
 

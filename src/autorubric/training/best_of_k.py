@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 
+_EVERY_K = 64
+
 
 @dataclass(frozen=True, slots=True)
 class BestOfK:
@@ -27,14 +29,18 @@ class BestOfK:
 def expected_best(scores: Sequence[float], k: int) -> float:
     """The mean, over all subsets of k scores, of the best one: unbiased for fresh samples of k.
 
-    With the scores sorted upwards, the i-th (from 1) is the best of C(i − 1, k − 1) of the C(n, k) subsets.
+    With the scores sorted upwards, the i-th (from 1) is the best of C(i − 1, k − 1) of the C(n, k) subsets. The
+    shares are computed from the largest down, since the binomials of a thousand scores are beyond every float.
 
     Example:
-        >>> expected_best([0.0, 0.5, 1.0], 2)
-        0.8333333333333334
+        >>> round(expected_best([0.0, 0.5, 1.0], 2), 6)
+        0.833333
     """
-    ordered, whole = sorted(scores), comb(len(scores), k)
-    return sum(comb(rank, k - 1) * score for rank, score in enumerate(ordered)) / whole
+    share, mean = k / len(scores), 0.0
+    for below, score in reversed(list(enumerate(sorted(scores)))):
+        mean += share * score
+        share *= (below - k + 1) / below if below else 0.0
+    return mean
 
 
 def expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
@@ -49,7 +55,9 @@ def expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
 
 
 def best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestOfK]:
-    """The curve of K against the best score (RubricHub, figure 9), for every K that some query reaches.
+    """The curve of K against the best score (RubricHub, figure 9), up to the largest K that some query reaches.
+
+    It has every K up to 64, and beyond that the powers of two and the largest.
 
     Args:
         scores: of the judged candidates of each query.
@@ -60,7 +68,8 @@ def best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestO
         [(1, 0.5, 2), (2, 1.0, 1)]
     """
     curve = []
-    for k in range(1, max(map(len, scores), default=0) + 1):
+    most = max(map(len, scores), default=0)
+    for k in (k for k in range(1, most + 1) if k <= _EVERY_K or k & (k - 1) == 0 or k == most):
         enough = [own for own in scores if len(own) >= k]
         best = sum(expected_best(own, k) for own in enough) / len(enough)
         kept = sum(expected_kept(own, threshold, k) for own in enough) / len(enough)

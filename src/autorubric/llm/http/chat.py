@@ -147,7 +147,7 @@ class ChatModel:
         gates = (self._dialect.gates[request.schema is not None], self._gate)
         ahead: list[Gate] = []
         reservation = current_reservation.get() or Reservation()
-        reservation.waits_to_be_sent = True
+        reservation.note_waiting()
         retries, tries = Retries(self._config.max_retries, self._backoff), 0
         asking = request
         before: Fault | None = None
@@ -175,6 +175,7 @@ class ChatModel:
                     raise CallError(self._failure(outcome, tries))
                 if outcome.maybe_billed:
                     await cover_resend()
+                    reservation.note_sent(False)
                 count_retry(rate_limited=outcome.kind == "rate_limit")
                 await asyncio.sleep(wait)
         finally:

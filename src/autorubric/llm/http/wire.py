@@ -206,7 +206,8 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         return error_fault(data["error"], *secrets)
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        return _malformed("the answer has no choices")
+        stated = any(isinstance(data.get(key), str) and data[key] for key in ("message", "detail"))
+        return error_fault(data, *secrets) if stated else _malformed("the answer has no choices")
     choice = choices[0]
     if choice.get("error"):
         return error_fault(choice["error"], *secrets)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autorubric.llm.attempts import Attempt, watched_by
 from autorubric.llm.budget import Budget
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
@@ -71,6 +73,46 @@ async def test_an_attempt_that_was_turned_away_costs_nothing_in_the_budget() -> 
             outcome = await Executor(ledger, Budget(tokens=ceiling.total_tokens)).ask(model, ASK)
             assert not isinstance(outcome, Failure)
             assert outcome.attempts == 3
+        await model.close()
+
+
+async def test_a_call_that_is_given_up_is_charged_for_what_may_be_on_its_way_or_billed(tmp_path: Path) -> None:
+    # The fault of the only attempt, and the worst cases that count when the call is given up after it.
+    charged = {"429-seconds": 0, "503": 0, "truncated-body": 1, "hang": 1}
+    found = {}
+    for fault in charged:
+        told: list[Attempt] = []
+        async with LoopbackEndpoint(faults=[fault]) as endpoint, Endpoints() as endpoints:
+            model = model_at(endpoint, endpoints, retry_min_wait=60.0, retry_max_wait=60.0)
+            with Ledger.open(tmp_path / fault) as ledger, watched_by(told.append):
+                executor = Executor(ledger, Budget(tokens=100 * CEILING))
+                waiting = asyncio.create_task(executor.ask(model, ASK))
+                while not (told or (fault == "hang" and endpoint.counts.requests)):
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)
+                executor.abandon("interrupted")
+                assert isinstance(await waiting, Failure)
+                await executor.drain()
+            with Ledger.open(tmp_path / fault) as ledger:
+                assert ledger.spent().calls == 1
+                found[fault] = ledger.spent().tokens / CEILING
+            await model.close()
+    assert found == charged
+
+
+async def test_a_call_that_was_never_sent_is_not_counted_when_it_is_given_up() -> None:
+    async with LoopbackEndpoint() as endpoint, Endpoints() as endpoints:
+        model = model_at(endpoint, endpoints, requests_per_minute=1)
+        with Ledger.in_memory() as ledger:
+            executor = Executor(ledger, Budget(tokens=100 * CEILING))
+            assert isinstance(await executor.ask(model, ASK), Reply)
+            paid = ledger.spent()
+            waiting = asyncio.create_task(executor.ask(model, Request((Message("user", "How?"),), "response")))
+            await asyncio.sleep(0.05)
+            executor.abandon("interrupted")
+            assert isinstance(await waiting, Failure)
+            await executor.drain()
+            assert (ledger.spent(), endpoint.counts.requests) == (paid, 1)
         await model.close()
 
 

@@ -221,6 +221,26 @@ async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(endpo
     assert (caught.value.failure.kind, len(endpoint.bodies)) == ("server", 2)
 
 
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        ({"code": "InvalidParameter", "message": "Input is too long"}, "server", "Input is too long"),
+        ({"detail": "no worker", "choices": []}, "server", "no worker"),
+        ({"code": "Throttling.RateQuota", "message": "Requests rate limit exceeded"}, "rate_limit", "limit exceeded"),
+    ],
+)
+async def test_an_answer_without_choices_is_reported_in_its_own_words(
+    endpoint: Loopback, answer: Any, kind: str, words: str
+) -> None:
+    from aiohttp import web
+
+    endpoint.answer = lambda n, body: web.json_response(answer)
+    with pytest.raises(CallError) as caught:
+        await endpoint.model(max_retries=0).complete(endpoint.ask())
+    assert caught.value.failure.kind == kind
+    assert words in str(caught.value)
+
+
 def stream(*chunks: str) -> bytes:
     return "".join(f"data: {chunk}\n\n" for chunk in chunks).encode()
 
