@@ -61,7 +61,7 @@ def assert_rubric(
         >>> assert_rubric("Far too many words here.", rubric, judge="builtin/offline")
         Traceback (most recent call last):
         AssertionError: score 0.00, expected at least 0.80
-          short  weight 10  UNMET  Checked '≤ 3 words' by counting or matching: not kept.
+          short  weight 10  UNMET  Checked 'at most 3 words' by counting or matching: not kept.
         >>> assert_rubric("Brief.", rubric, judge="builtin/offline", at_least=80)
         Traceback (most recent call last):
         autorubric.errors.InputError: at_least is 80; expected a score from 0 to 1

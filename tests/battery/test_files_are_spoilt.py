@@ -26,13 +26,13 @@ from tests.offenders import offenders
 
 COLUMNS = [name for name in READS if name.endswith((".parquet", ".arrow"))]
 DATA = [name for name in READS if not name.endswith((".jinja", ".parquet", ".arrow"))]
-# Files of rows may be packed, and saved by a spreadsheet as UTF-16; settings, prompts, prices and rubrics may not.
+# Files of rows may be packed, and saved by a spreadsheet as UTF-16; settings, prompts and prices may not.
 _ROWS = [
     name
     for name in READS
     if name not in COLUMNS
     and not name.startswith(
-        ("synth.", "grade.", "prices.", "rubric.", "prompts/", "judging/", "run/manifest", "run/items")
+        ("synth.", "grade.", "prices.", "prompts/", "judging/", "run/manifest", "run/items")
     )
 ]
 # A run may have no items yet and a table of prices no prices; of a rubric without criteria lint has something to say.

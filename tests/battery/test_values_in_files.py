@@ -36,7 +36,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "limit": (*NO_NUMBER, 0, -1, 1.5, 10**20),
     "budget_usd": (*NO_NUMBER, 0, -1, 1e300),
     "budget_tokens": (*NO_NUMBER, 0, -1, 1.5),
-    "refresh": (True, "merge", {"a": 1}, [None], ["no_such_role"]),
+    "refresh": (True, {"a": 1}, [None], ["no_such_role"]),
     "skip_bad_rows": ("maybe", 7, [], {}),
     "profile": (True, 1, "", "fuller", None, []),
     "domain": (True, 1, "", "no such domain", "../medical", "/etc/passwd", [], {}),

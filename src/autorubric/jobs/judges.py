@@ -28,7 +28,7 @@ from autorubric.settings import FileName, Names, Settings, setting
 
 
 def _variable(value: Any) -> Any:
-    if isinstance(value, str) and not is_variable_name(value):
+    if value is not None and not (isinstance(value, str) and is_variable_name(value)):
         raise ValueError(NO_VARIABLE)
     return value
 

@@ -14,6 +14,7 @@ from pydantic import PlainValidator, PrivateAttr, model_validator
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import write_atomically
 from autorubric.jobs.job import blocking, job
+from autorubric.jobs.judges import VariableName
 from autorubric.jobs.running import RunSettings
 from autorubric.llm.attempt_log import attempt_log
 from autorubric.settings import FileName, Names, setting
@@ -127,7 +128,7 @@ class SynthesizeSettings(RunSettings):
         "max_tokens_ceiling", "Maximum limit for a reply that was cut off.", group="Endpoint"
     )
     base_url: str | None = setting(None, "Endpoint of every model without an address of its own.", group="Endpoint")
-    api_key_env: str | None = setting(
+    api_key_env: VariableName | None = setting(
         None, "Environment variable with the key of every role without one of its own.", group="Endpoint", secret=True
     )
     allow_plain_http: bool = setting(False, "Send keys over plain HTTP beyond private networks.", group="Endpoint")
