@@ -45,7 +45,7 @@ HEADERS = {
     ),
     "seconds since the epoch": (
         {"ratelimit-remaining": "2", "ratelimit-reset": "1700000012"},
-        [Reading("requests", 2, 2, 12.0)],
+        [Reading("requests", None, 2, 12.0)],
     ),
     "milliseconds since the epoch": (
         {"x-ratelimit-limit": "5", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "1700000012500"},
@@ -57,7 +57,7 @@ HEADERS = {
             "anthropic-ratelimit-requests-remaining": "1",
             "anthropic-ratelimit-requests-reset": "2023-11-14T23:13:30Z",
         },
-        [Reading("requests", 1, 1, 10.0)],
+        [Reading("requests", None, 1, 10.0)],
     ),
     "no reset": ({"x-ratelimit-remaining-requests": "0"}, []),
     "nonsense": ({"x-ratelimit-remaining-requests": "many", "x-ratelimit-reset-requests": "1s"}, []),
@@ -152,3 +152,20 @@ def test_a_request_larger_than_the_window_is_late_and_not_stuck() -> None:
     quota.hear(Reading("tokens", 100, 99, 20.0), quota.take(0.1, now=0.0), sent_at=0.0)
     assert quota.delay(500, now=0.0) == pytest.approx(20.42)
     assert quota.delay(500, now=20.42) == 0.0
+
+
+def test_past_a_reset_a_limit_that_was_never_stated_holds_nothing_back() -> None:
+    quota = Quota()
+    quota.hear(Reading("requests", None, 0, 5.0), quota.take(1, now=0.0), sent_at=0.0)
+    assert quota.delay(1, now=1.0) == pytest.approx(4.0, abs=0.2)
+    quota.take(1, now=5.2)
+    assert [quota.delay(1, now=5.2), quota.delay(1, now=5.3)] == [0.0, 0.0]
+
+
+def test_a_shrinking_rest_is_not_taken_for_the_limit() -> None:
+    quota = Quota()
+    for sent, left in enumerate((60, 59, 58)):
+        quota.hear(Reading("requests", None, left, 60.0), quota.take(1, now=sent), sent_at=sent)
+    assert quota.delay(60, now=3.0) > quota.delay(
+        58, now=3.0
+    )  # 60 are a whole window, which 58 that are left do not have

@@ -32,10 +32,10 @@ Unit: TypeAlias = Literal["requests", "tokens"]
 
 
 class Reading(NamedTuple):
-    """One limit: units of the whole window, units left, and seconds until they are all back."""
+    """One limit: units of the whole window (None where not told), units left, and seconds until they are all back."""
 
     unit: Unit
-    limit: float
+    limit: float | None
     left: float
     reset: float
 
@@ -75,7 +75,7 @@ def readings(headers: Mapping[str, str], now: float | None = None) -> Iterator[R
             continue
         found.add(unit)
         limit = _number(headers.get(most))
-        yield Reading(unit, left if limit is None else max(limit, left), left, min(reset, LONGEST_RESET))
+        yield Reading(unit, limit and max(limit, left), left, min(reset, LONGEST_RESET))
 
 
 _SPAN = re.compile(
@@ -134,6 +134,7 @@ class Quota:
         self._first: _Heard | None = None  # about the same window as the newest
         self._charge = 1.0  # the endpoint's units for one of ours
         self._limit = 1.0
+        self._limit_told = False
         self._longest = SOON
 
     def delay(self, units: float, now: float) -> float:
@@ -150,13 +151,17 @@ class Quota:
         """Believe the response to the request with which `taken` units had been taken; an older one is no news."""
         if self._newest is not None and taken <= self._newest.taken:
             return
-        self._limit, self._longest = max(said.limit, 1.0), max(said.reset, self._longest)
+        if said.limit:
+            self._limit, self._limit_told = max(said.limit, 1.0), True
+        else:
+            self._limit = max(said.left, self._limit)
+        self._longest = max(said.reset, self._longest)
         until = sent_at + said.reset * (1 + TOLERANCE) + SOON
         self._newest = newest = _Heard(taken, said.left, until)
         first = self._first
         if first is None or abs(until - first.until) > 2 * TOLERANCE * self._longest + SOON:
             self._first = newest
-        elif said.unit == "tokens" and first.left - said.left > CHARGED * said.limit:
+        elif said.unit == "tokens" and first.left - said.left > CHARGED * self._limit:
             self._charge = (first.left - said.left) / (taken - first.taken)
 
     def _due(self, units: float, now: float) -> float:
@@ -164,6 +169,8 @@ class Quota:
         if newest is None:
             return now
         steadily = self._longest / self._limit  # seconds for a unit
+        if now >= newest.until and not self._limit_told:
+            return now
         if now >= newest.until:
             return self._last + cost * steadily / STEADY
         left = newest.left - (self._taken - newest.taken) * self._charge
