@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.case import Case
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.request import Answer, Unreadable

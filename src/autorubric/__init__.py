@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from autorubric.compat import *  # noqa: F403
     from autorubric.core.criterion import Criterion as Criterion
     from autorubric.core.criterion import CriterionOption as CriterionOption
-    from autorubric.core.length_penalty import LengthPenalty as LengthPenalty
+    from autorubric.core.judgment import CriterionVerdict as CriterionVerdict
     from autorubric.core.report import CriterionReport as CriterionReport
     from autorubric.core.report import EnsembleCriterionReport as EnsembleCriterionReport
     from autorubric.core.report import EnsembleEvaluationReport as EnsembleEvaluationReport
     from autorubric.core.report import EvaluationReport as EvaluationReport
     from autorubric.core.rubric import Rubric as Rubric
-    from autorubric.core.verdict import CriterionVerdict as CriterionVerdict
+    from autorubric.core.scoring import LengthPenalty as LengthPenalty
     from autorubric.dataset import DataItem as DataItem
     from autorubric.dataset import RubricDataset as RubricDataset
     from autorubric.errors import AutorubricError as AutorubricError
@@ -99,10 +99,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "autorubric.core.criterion": "Criterion CriterionOption",
-    "autorubric.core.length_penalty": "LengthPenalty",
+    "autorubric.core.scoring": "LengthPenalty",
     "autorubric.core.report": ("CriterionReport EnsembleCriterionReport EnsembleEvaluationReport EvaluationReport"),
     "autorubric.core.rubric": "Rubric",
-    "autorubric.core.verdict": "CriterionVerdict",
+    "autorubric.core.judgment": "CriterionVerdict",
     "autorubric.dataset": "DataItem RubricDataset",
     "autorubric.errors": "AutorubricError ConfigError InputError",
     "autorubric.runs.result": "EvalResult ItemResult",

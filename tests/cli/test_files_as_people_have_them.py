@@ -12,7 +12,7 @@ import pytest
 
 from autorubric import RubricDataset
 from autorubric.cli.app import run
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.eval import EvalResult
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET

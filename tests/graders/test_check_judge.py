@@ -7,7 +7,7 @@ import pytest
 
 from autorubric.checks import CheckContext
 from autorubric.core.criterion import Criterion, CriterionOption
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.errors import InputError
 from autorubric.graders.case import Case
 from autorubric.graders.check_judge import ChecksFirst

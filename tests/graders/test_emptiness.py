@@ -6,7 +6,7 @@ import json
 import pytest
 
 from autorubric.core.criterion import Criterion, CriterionOption
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.emptiness import EmptyFirst, is_empty

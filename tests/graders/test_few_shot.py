@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.core.criterion import Criterion, CriterionOption
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
-from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset.collection import RubricDataset
 from autorubric.dataset.item import DataItem
 from autorubric.graders.case import Case

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from autorubric import CannotAssessConfig, CannotAssessStrategy, Criterion
 from autorubric.core.judgment import Mistake
-from autorubric.core.report import EnsembleEvaluationReport
-from autorubric.core.report_scoring import score_reports
+from autorubric.core.report import EnsembleEvaluationReport, score_reports
 from autorubric.graders.cascade import Cascade
 from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge

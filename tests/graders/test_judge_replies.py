@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autorubric.core.criterion import Criterion, CriterionOption
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.asking import judgment_of
 from autorubric.graders.options import ShownOptions
 from autorubric.graders.reading import mistake_of, read_binary, read_choice, usage_of

@@ -6,9 +6,8 @@ import pytest
 
 from autorubric import CannotAssessConfig, CannotAssessStrategy, Criterion, CriterionVerdict
 from autorubric.core.judgment import Judgment, Mistake, Opinion, Quote
-from autorubric.core.length_penalty import LengthPenalty
-from autorubric.core.report import EnsembleEvaluationReport
-from autorubric.core.report_scoring import score_reports
+from autorubric.core.report import EnsembleEvaluationReport, score_reports
+from autorubric.core.scoring import LengthPenalty
 from autorubric.core.usage import TokenUsage
 from autorubric.errors import ConfigError
 from autorubric.graders.case import Case

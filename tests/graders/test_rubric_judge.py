@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from autorubric.core.criterion import Criterion, CriterionOption
-from autorubric.core.judgment import Judgment
+from autorubric.core.judgment import CriterionVerdict, Judgment
 from autorubric.core.rubric import Rubric
-from autorubric.core.verdict import CriterionVerdict
 from autorubric.dataset.collection import RubricDataset
 from autorubric.errors import ConfigError
 from autorubric.graders.asking import JudgeOptions

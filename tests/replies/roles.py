@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.case import Case
 from autorubric.graders.options import ShownOptions
 from autorubric.graders.reading import read_binary, read_choice

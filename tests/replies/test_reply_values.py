@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.case import Case
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.request import Answer, Reply, Unreadable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.progress import dollars, short
-from autorubric.core.counted import counted
+from autorubric.core.display import counted
 from autorubric.llm.failure_groups import FailureGroups
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from autorubric.cli.cost_notes import cost_notes
 from autorubric.cli.grading_report import print_failures
 from autorubric.cli.printable import escaped, raw
 from autorubric.cli.progress import dollars, lasting, short
-from autorubric.core.counted import counted
+from autorubric.core.display import counted
 from autorubric.synthesis import evolution, rubric_merge
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary
 

@@ -21,7 +21,7 @@ from autorubric.core.criterion import (
     NominalAggregation,
     OrdinalAggregation,
 )
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.errors import ConfigError
 from autorubric.files.keys import advice
 

@@ -99,7 +99,7 @@ def judgment_of(
     """What a judge said, as its judgment.
 
     Example:
-        >>> from autorubric.core.verdict import CriterionVerdict
+        >>> from autorubric.core.judgment import CriterionVerdict
         >>> judgment_of(Said(CriterionVerdict.MET), None, "default", 1.0).verdict
         <CriterionVerdict.MET: 'MET'>
     """

@@ -115,7 +115,7 @@ def suffices(criterion: Criterion, opinion: Opinion, threshold: float | None) ->
     """Whether the word on a criterion can stand without asking a stronger judge; see `Cascade`.
 
     Example:
-        >>> from autorubric.core.verdict import CriterionVerdict
+        >>> from autorubric.core.judgment import CriterionVerdict
         >>> sure = Opinion(Judgment("a", verdict=CriterionVerdict.MET, confidence=0.9))
         >>> suffices(Criterion(requirement="Is brief"), sure, 0.8)
         True
@@ -132,7 +132,7 @@ def superseded(opinion: Opinion) -> Opinion:
     """The opinion with all judgments in it marked as superseded.
 
     Example:
-        >>> from autorubric.core.verdict import CriterionVerdict
+        >>> from autorubric.core.judgment import CriterionVerdict
         >>> superseded(Opinion(Judgment("a", verdict=CriterionVerdict.MET))).judgment.superseded
         True
     """

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import Judgment, Mistake, Opinion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict, Judgment, Mistake, Opinion
 from autorubric.errors import InputError
 from autorubric.graders.case import Case
 from autorubric.graders.judge import Ask, Judge

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAggregation, OrdinalAggregation
-from autorubric.core.judgment import Opinion
-from autorubric.core.length_penalty import LengthPenalty
+from autorubric.core.judgment import CannotAssessConfig, Opinion
 from autorubric.core.report import EnsembleEvaluationReport
+from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
-from autorubric.core.verdict import CannotAssessConfig
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import Judgment, Opinion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict, Judgment, Opinion
 from autorubric.graders.asking import (
     JudgeOptions,
     failed,

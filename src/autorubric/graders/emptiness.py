@@ -7,8 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autorubric.core.judgment import Judgment, Opinion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict, Judgment, Opinion
 from autorubric.graders.case import Case
 from autorubric.graders.judge import Ask, Judge
 

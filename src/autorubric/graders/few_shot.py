@@ -9,7 +9,7 @@ from random import Random
 from typing import TypeAlias
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.dataset.collection import RubricDataset
 from autorubric.errors import InputError
 from autorubric.graders.case import Case

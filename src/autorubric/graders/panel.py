@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAggregation, OrdinalAggregation
-from autorubric.core.judgment import Judgment, Mistake, Opinion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict, Judgment, Mistake, Opinion
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import (
     OptionVote,

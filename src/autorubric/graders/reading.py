@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autorubric.core.judgment import Mistake
+from autorubric.core.judgment import CriterionVerdict, Mistake
 from autorubric.core.usage import TokenUsage
-from autorubric.core.verdict import CriterionVerdict
 from autorubric.graders.options import ShownOptions
 from autorubric.llm.reading.structured import read_json, unusable
 from autorubric.llm.reading.thinking import without_thinking

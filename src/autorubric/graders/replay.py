@@ -10,9 +10,8 @@ from itertools import accumulate
 from typing import NamedTuple, Self, TypeAlias
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.core.verdict import CriterionVerdict
-from autorubric.core.votes import JudgeVote, MultiChoiceJudgeVote
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import Judgment, Opinion
+from autorubric.core.judgment import (
+    AggregatedMultiChoiceVerdict,
+    CriterionVerdict,
+    JudgeVote,
+    Judgment,
+    MultiChoiceJudgeVote,
+    Opinion,
+)
 from autorubric.core.report import EnsembleCriterionReport
-from autorubric.core.verdict import CriterionVerdict
-from autorubric.core.votes import AggregatedMultiChoiceVerdict, JudgeVote, MultiChoiceJudgeVote
 from autorubric.graders.aggregation import judged_option
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET

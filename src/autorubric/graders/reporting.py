@@ -6,14 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
 
-from autorubric.core.judgment import Judgment, Opinion
-from autorubric.core.length_penalty import LengthPenalty, compute_length_penalty
-from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
-from autorubric.core.report_scoring import worst_value
-from autorubric.core.scoring import Cell, score
+from autorubric.core.judgment import CannotAssessConfig, Judgment, Opinion
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport, worst_value
+from autorubric.core.scoring import Cell, LengthPenalty, compute_length_penalty, score
 from autorubric.core.submission import ToGradeInput
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
-from autorubric.core.verdict import CannotAssessConfig
 from autorubric.errors import ConfigError
 from autorubric.graders.case import Case
 from autorubric.graders.report_entry import criterion_report, vote_value
@@ -71,7 +68,7 @@ def report_on(
 
     Example:
         >>> from autorubric.core.criterion import Criterion
-        >>> from autorubric.core.verdict import CriterionVerdict
+        >>> from autorubric.core.judgment import CriterionVerdict
         >>> case = Case("Yes.", (Criterion(weight=3, requirement="Is brief"),))
         >>> report_on(case, [Opinion(Judgment("a", verdict=CriterionVerdict.MET))]).score
         1.0

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from autorubric.core.judgment import Judgment, Mistake, Opinion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict, Judgment, Mistake, Opinion
 from autorubric.errors import InputError
 from autorubric.graders.case import Case
 

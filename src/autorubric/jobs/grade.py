@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
-from autorubric.core.length_penalty import LengthPenalty
 from autorubric.core.rubric import Rubric
+from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item_rows import ROLES
 from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable

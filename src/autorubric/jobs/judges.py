@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
-from autorubric.core.length_penalty import LengthPenalty
-from autorubric.core.verdict import CannotAssessConfig, CannotAssessStrategy
+from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
+from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
 from autorubric.graders.assembly import EscalationConfig, LLMCalls

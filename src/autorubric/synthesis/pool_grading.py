@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import Judgment, Opinion
-from autorubric.core.verdict import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict, Judgment, Opinion
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from autorubric.core.criterion_names import criterion_names
+from autorubric.core.criterion import criterion_names
 from autorubric.core.report import (
     CriterionReport,
     EnsembleCriterionReport,
