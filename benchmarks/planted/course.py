@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.graders.case import Case
+from autorubric.graders.judge import Case
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.request import Answer, Unreadable
 from autorubric.prompts.gating import package_gate_prompts

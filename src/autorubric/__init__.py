@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from autorubric.errors import AutorubricError as AutorubricError
     from autorubric.errors import ConfigError as ConfigError
     from autorubric.errors import InputError as InputError
+    from autorubric.graders.assembly import JudgeSpec as JudgeSpec
     from autorubric.graders.criterion_grader import CriterionGrader as CriterionGrader
-    from autorubric.graders.judge_spec import JudgeSpec as JudgeSpec
     from autorubric.jobs.agree import AgreeSettings as AgreeSettings
     from autorubric.jobs.agree import CompareSettings as CompareSettings
     from autorubric.jobs.agree import agree as agree
@@ -107,7 +107,7 @@ _HOMES = {
     "autorubric.errors": "AutorubricError ConfigError InputError",
     "autorubric.runs.result": "EvalResult ItemResult",
     "autorubric.graders.criterion_grader": "CriterionGrader",
-    "autorubric.graders.judge_spec": "JudgeSpec",
+    "autorubric.graders.assembly": "JudgeSpec",
     "autorubric.jobs.agree": "AgreeSettings CompareSettings agree compare",
     "autorubric.jobs.convert": "ConvertSettings convert",
     "autorubric.jobs.doctor": "DoctorSettings doctor doctor_async",

@@ -9,10 +9,10 @@ from autorubric.core.judgment import Judgment, Mistake, Opinion
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.errors import InputError
 from autorubric.graders.calibration import calibrate_cascade
-from autorubric.graders.case import Case
+from autorubric.graders.judge import Case
 from autorubric.graders.panel import Panel
 from autorubric.graders.reporting import report_on
-from autorubric.graders.scripted import ScriptedJudge, Word, no_model
+from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 
 LOST = Mistake("parse", "the reply holds no verdict")
 RUBRIC = Rubric([Criterion(name="right", requirement="Is right")])

@@ -6,10 +6,10 @@ from autorubric import Criterion, CriterionVerdict
 from autorubric.core.judgment import Judgment, Mistake
 from autorubric.errors import ConfigError
 from autorubric.graders.cascade import Cascade
-from autorubric.graders.case import Case
+from autorubric.graders.judge import Case
 from autorubric.graders.panel import Panel
 from autorubric.graders.reporting import report_on
-from autorubric.graders.scripted import ScriptedJudge, Word, no_model
+from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 
 LOST = Mistake("parse", "the reply holds no verdict")
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET

@@ -9,9 +9,9 @@ from autorubric.checks import CheckContext
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.errors import InputError
-from autorubric.graders.case import Case
-from autorubric.graders.check_judge import ChecksFirst
 from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.graders.judge import Case
+from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import ScriptedModel

@@ -12,9 +12,9 @@ from autorubric.core.judgment import CriterionVerdict, Judgment
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.collection import RubricDataset
 from autorubric.graders.asking import JudgeOptions
-from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.few_shot import FewShot
+from autorubric.graders.judge import Case
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger

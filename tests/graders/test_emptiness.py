@@ -7,9 +7,9 @@ import pytest
 
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge
-from autorubric.graders.emptiness import EmptyFirst, is_empty
+from autorubric.graders.judge import Case
+from autorubric.graders.without_model import EmptyFirst, is_empty
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import ScriptedModel

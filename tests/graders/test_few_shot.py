@@ -12,8 +12,8 @@ from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.collection import RubricDataset
 from autorubric.dataset.item import DataItem
-from autorubric.graders.case import Case
 from autorubric.graders.few_shot import FewShot, FewShotConfig, FewShotExample
+from autorubric.graders.judge import Case
 
 MET, UNMET, CANNOT = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
 TONE, DATES = Criterion(name="Tone", requirement="Is polite"), Criterion(name="Dates", requirement="Names a date")

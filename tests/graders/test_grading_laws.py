@@ -13,12 +13,11 @@ from autorubric import CannotAssessConfig, CannotAssessStrategy, Criterion
 from autorubric.core.judgment import Mistake
 from autorubric.core.report import EnsembleEvaluationReport, score_reports
 from autorubric.graders.cascade import Cascade
-from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge
-from autorubric.graders.judge import Judge
+from autorubric.graders.judge import Case, Judge
 from autorubric.graders.panel import Panel, draws_of
 from autorubric.graders.reporting import Scoring, report_on
-from autorubric.graders.scripted import ScriptedJudge, Word, no_model
+from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Request

@@ -7,10 +7,10 @@ from autorubric import CannotAssessConfig, Criterion, CriterionVerdict
 from autorubric.core.criterion import AggregationStrategy
 from autorubric.core.judgment import Judgment, Mistake, Opinion
 from autorubric.errors import ConfigError
-from autorubric.graders.case import Case
+from autorubric.graders.judge import Case
 from autorubric.graders.panel import Draw, Panel, draws_of, together
 from autorubric.graders.reporting import Scoring, report_on
-from autorubric.graders.scripted import ScriptedJudge, Word, no_model
+from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Message, Reply, Request

@@ -24,13 +24,11 @@ from autorubric.core.judgment import Mistake
 from autorubric.errors import ConfigError
 from autorubric.graders import CriterionGrader, JudgeSpec
 from autorubric.graders.cascade import Cascade
-from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge
-from autorubric.graders.judge import Judge
-from autorubric.graders.panel import Panel
-from autorubric.graders.repeated import Repeated
+from autorubric.graders.judge import Case, Judge
+from autorubric.graders.panel import Panel, Repeated
 from autorubric.graders.rubric_judge import RubricJudge
-from autorubric.graders.scripted import ScriptedJudge, Word, no_model
+from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Request

@@ -10,10 +10,10 @@ from autorubric.core.report import EnsembleEvaluationReport, score_reports
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.usage import TokenUsage
 from autorubric.errors import ConfigError
-from autorubric.graders.case import Case
+from autorubric.graders.judge import Case
 from autorubric.graders.panel import Panel
 from autorubric.graders.reporting import Scoring, report_on, with_length_penalty
-from autorubric.graders.scripted import ScriptedJudge, Word, no_model
+from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 
 LOST = Mistake("parse", "the reply holds no verdict", "Well, ...")
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1.0}]

@@ -14,8 +14,8 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset.collection import RubricDataset
 from autorubric.errors import ConfigError
 from autorubric.graders.asking import JudgeOptions
-from autorubric.graders.case import Case
 from autorubric.graders.few_shot import FewShot, FewShotConfig
+from autorubric.graders.judge import Case
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger

@@ -8,7 +8,7 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.graders.case import Case
+from autorubric.graders.judge import Case
 from autorubric.graders.options import ShownOptions
 from autorubric.graders.reading import read_binary, read_choice
 from autorubric.graders.rubric_judge import Entries, RubricJudge

@@ -7,7 +7,7 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.graders.case import Case
+from autorubric.graders.judge import Case
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.synthesis.items import read_rubric

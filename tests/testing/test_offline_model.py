@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.core.criterion import Criterion, CriterionOption
-from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge, JudgeOptions
+from autorubric.graders.judge import Case
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.model import Model
 from autorubric.llm.models import stand_ins

@@ -10,9 +10,9 @@ from typing import Any, Literal
 from autorubric.core.judgment import Judgment
 from autorubric.errors import ConfigError
 from autorubric.extras import require
-from autorubric.graders.case import Case
 from autorubric.graders.evidence import Unsupported
 from autorubric.graders.few_shot import FewShot
+from autorubric.graders.judge import Case
 from autorubric.graders.options import ShownOptions, as_judged, shown_order
 from autorubric.graders.reading import Said, mistake_of, usage_of
 from autorubric.llm.asking import ask_again

@@ -9,8 +9,7 @@ from functools import cached_property
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import Judgment, Opinion
 from autorubric.errors import ConfigError
-from autorubric.graders.case import Case
-from autorubric.graders.judge import Ask, Judge
+from autorubric.graders.judge import Ask, Case, Judge
 from autorubric.graders.panel import abstained, distinct_ids
 from autorubric.graders.seats import Seats
 
@@ -43,7 +42,7 @@ class Cascade:
 
     Example:
         >>> import asyncio
-        >>> from autorubric.graders.scripted import ScriptedJudge, no_model
+        >>> from autorubric.graders.without_model import ScriptedJudge, no_model
         >>> cascade = Cascade(ScriptedJudge("small", ["CANNOT_ASSESS", "MET"]), ScriptedJudge("big", ["UNMET"]))
         >>> case = Case("Yes.", (Criterion(requirement="Is right"), Criterion(requirement="Is brief")))
         >>> opinions = asyncio.run(cascade.judge(case, [0, 1], no_model))

@@ -18,18 +18,15 @@ from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
-from autorubric.graders.assembly import EscalationConfig, LLMCalls, Recipe, judge_specs
-from autorubric.graders.case import Case, Query
-from autorubric.graders.check_judge import ChecksFirst
-from autorubric.graders.desks import MAX_IN_FLIGHT, Desk, Desks, Limits
+from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls, Recipe, judge_specs
 from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.grader import Grader
-from autorubric.graders.judge import Ask, Judge
-from autorubric.graders.judge_spec import JudgeSpec
-from autorubric.graders.occurrences import Occurrences
-from autorubric.graders.prefix_first import PrefixFirst
+from autorubric.graders.judge import Ask, Case, Judge, Query
 from autorubric.graders.reporting import OnFailure, Scoring, report_on, with_length_penalty
+from autorubric.graders.seats import Occurrences
+from autorubric.graders.session import MAX_IN_FLIGHT, Desk, Desks, Limits, PrefixFirst
 from autorubric.graders.suspicion import suspicions
+from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins

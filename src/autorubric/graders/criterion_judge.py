@@ -19,9 +19,8 @@ from autorubric.graders.asking import (
     shared_values,
     show_options,
 )
-from autorubric.graders.case import Case
 from autorubric.graders.evidence import Unsupported, find_quote
-from autorubric.graders.judge import Ask
+from autorubric.graders.judge import Ask, Case
 from autorubric.graders.options import ShownOptions
 from autorubric.graders.reading import NO_VERDICT, Said, read_binary, read_choice
 from autorubric.llm.model import Model

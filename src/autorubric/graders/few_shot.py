@@ -12,7 +12,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.dataset.collection import RubricDataset
 from autorubric.errors import InputError
-from autorubric.graders.case import Case
+from autorubric.graders.judge import Case
 
 
 @dataclass(slots=True)

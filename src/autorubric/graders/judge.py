@@ -1,15 +1,57 @@
-"""The shape of every judge, simple or made of others."""
+"""What is judged, and the interface of every judge, simple or made of others."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import Opinion
-from autorubric.graders.case import Case
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+
+Query: TypeAlias = str | Sequence[Mapping[str, str]]
+"""What a submission answers: a text, or the turns of a conversation as `{role, content}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One submission and its rubric.
+
+    Attributes:
+        submission: the text that is graded.
+        criteria: the rubric's criteria, in order.
+        query: what the submission answers: a text, or a conversation whose next turn it is.
+        reference: an exemplary submission.
+        guidelines: advice that holds for every criterion.
+        thinking: the submission's own thinking section, where it has one.
+        item: the id of the dataset row, for the ledger.
+        copies: for each criterion, how many earlier cases put the same question about the same submission; empty
+            where none did, or where equal cases share their replies.
+    """
+
+    submission: str
+    criteria: tuple[Criterion, ...]
+    query: Query | None = None
+    reference: str | None = None
+    guidelines: str | None = None
+    thinking: str | None = None
+    item: str = ""
+    copies: tuple[int, ...] = ()
+
+    def copy_of(self, wanted: Sequence[int]) -> int:
+        """Which copy of its question a request about the wanted criteria is, from 0.
+
+        The least of the criteria's numbers: each later case that puts all of these questions has a greater one.
+
+        Example:
+            >>> Case("Yes.", (), copies=(2, 1, 2)).copy_of([0, 1]), Case("Yes.", ()).copy_of([0])
+            (1, 0)
+        """
+        return min(self.copies[index] for index in wanted) if self.copies and wanted else 0
+
 
 Ask: TypeAlias = Callable[
     [Model, Request, Callable[[Reply], Answer[Any] | Unreadable], FollowUp], Awaitable[Answer[Any] | Failure]

@@ -1,4 +1,4 @@
-"""Several judges as one: they judge side by side, and a rule makes one word of their votes."""
+"""Several judges as one, or one judge asked several times: their votes become one judgment."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAggregation, OrdinalAggregation
 from autorubric.core.judgment import CriterionVerdict, Judgment, Mistake, Opinion
+from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import (
     OptionVote,
@@ -20,8 +21,7 @@ from autorubric.graders.aggregation import (
     combined_verdict,
     judged_option,
 )
-from autorubric.graders.case import Case
-from autorubric.graders.judge import Ask, Judge
+from autorubric.graders.judge import Ask, Case, Judge
 from autorubric.graders.seats import Seats
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Panel:
 
     Example:
         >>> import asyncio
-        >>> from autorubric.graders.scripted import ScriptedJudge, no_model
+        >>> from autorubric.graders.without_model import ScriptedJudge, no_model
         >>> panel = Panel([ScriptedJudge("a", ["MET"]), ScriptedJudge("b", ["MET"]), ScriptedJudge("c", ["UNMET"])])
         >>> case = Case("Yes.", (Criterion(requirement="Is brief"),))
         >>> [opinion] = asyncio.run(panel.judge(case, [0], no_model))
@@ -105,7 +105,7 @@ class Panel:
         Its confidence is the share of the votes that say the same, abstentions and failures aside.
 
         Example:
-            >>> from autorubric.graders.scripted import ScriptedJudge
+            >>> from autorubric.graders.without_model import ScriptedJudge
             >>> panel = Panel([ScriptedJudge("a", []), ScriptedJudge("b", [])], binary="any")
             >>> votes = [Judgment("a", verdict=CriterionVerdict.MET), Judgment("b", verdict=CriterionVerdict.UNMET)]
             >>> panel.word(Criterion(requirement="Is brief"), votes).confidence
@@ -190,7 +190,7 @@ def draws_of(judge: Judge, count: int) -> tuple[Draw, ...]:
         ConfigError: `count` is not a whole number from 1.
 
     Example:
-        >>> from autorubric.graders.scripted import ScriptedJudge
+        >>> from autorubric.graders.without_model import ScriptedJudge
         >>> Panel(draws_of(ScriptedJudge("gpt", []), 3)).judge_ids
         ('gpt#1', 'gpt#2', 'gpt#3')
     """
@@ -267,3 +267,75 @@ def _reasons(votes: Sequence[Judgment]) -> str | None:
         return votes[0].reason
     told = [f"{vote.judge_id}: {vote.reason}" for vote in votes if vote.reason]
     return " | ".join(told) if told else None
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A judge that is asked each question `count` times, each time by a request of its own.
+
+    The repeats come to one vote of the judge: the majority of the verdicts, the mean of ordered options, the most
+    frequent of other options; ties go to what scores least. A criterion's own `aggregation` is a rule for several
+    judges and does not count here. The vote's confidence is the share of repeats that say the same, abstentions
+    aside. A repeat that failed fails the vote, and a later run asks only that repeat again.
+
+    Attributes:
+        inner: a simple judge.
+        count: how often it is asked.
+
+    Raises:
+        ConfigError: `count` is not a whole number from 1, or the judge is made of several.
+
+    Example:
+        >>> import asyncio
+        >>> from autorubric.core.criterion import Criterion
+        >>> from autorubric.graders.without_model import ScriptedJudge, no_model
+        >>> judge = Repeated(ScriptedJudge("a", ["MET"]), 3)
+        >>> [opinion] = asyncio.run(judge.judge(Case("Yes.", (Criterion(requirement="Is brief"),)), [0], no_model))
+        >>> opinion.judgment.judge_id, opinion.judgment.confidence, len(opinion.judgment.repeats), opinion.votes
+        ('a', 1.0, 3, ())
+    """
+
+    inner: Judge
+    count: int
+
+    def __post_init__(self) -> None:
+        if len(self.inner.judge_ids) != 1:
+            raise ConfigError(
+                f"judges {', '.join(self.inner.judge_ids)} cannot be repeated together; repeat each one"
+            )
+        _ = self._panel
+
+    @property
+    def judge_ids(self) -> tuple[str, ...]:
+        """The judge's own id."""
+        return self.inner.judge_ids
+
+    @cached_property
+    def _panel(self) -> Panel:
+        return Panel(draws_of(self.inner, self.count), voters="repeats")
+
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
+        """The judge's vote on each wanted criterion, every repeat inside; see `Judge`."""
+        heard = await together([draw.judge(case, wanted, ask) for draw in self._panel.judges])
+        return [
+            Opinion(self._vote(case.criteria[index], tuple(opinion.judgment for opinion in repeats)))
+            for index, repeats in zip(wanted, zip(*heard, strict=True), strict=True)
+        ]
+
+    def _vote(self, criterion: Criterion, repeats: tuple[Judgment, ...]) -> Judgment:
+        """The repeats as one vote, which carries what the repeats that say the same cite."""
+        if criterion.aggregation is not None:
+            criterion = criterion.model_copy(update={"aggregation": None})
+        word = self._panel.word(criterion, repeats)
+        same = [each for each in repeats if (each.verdict, each.option) == (word.verdict, word.option)] or repeats
+        return replace(
+            word,
+            judge_id=self.inner.judge_ids[0],
+            weight=repeats[0].weight,
+            quotes=tuple(dict.fromkeys(quote for each in same for quote in each.quotes)),
+            flags=tuple(dict.fromkeys(flag for each in same for flag in each.flags)),
+            shuffle_order=repeats[0].shuffle_order,
+            usage=aggregate_token_usage(each.usage for each in repeats),
+            cost=aggregate_completion_cost(each.cost for each in repeats),
+            repeats=repeats,
+        )

@@ -18,8 +18,7 @@ from autorubric.graders.asking import (
     shared_values,
     show_options,
 )
-from autorubric.graders.case import Case
-from autorubric.graders.judge import Ask
+from autorubric.graders.judge import Ask, Case
 from autorubric.graders.options import ShownOptions
 from autorubric.graders.reading import Said, read_entry, usage_of
 from autorubric.llm.model import Model

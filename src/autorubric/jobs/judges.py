@@ -14,10 +14,9 @@ from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
-from autorubric.graders.assembly import EscalationConfig, LLMCalls
+from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
-from autorubric.graders.judge_spec import JudgeSpec
 from autorubric.graders.reporting import OnFailure
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model

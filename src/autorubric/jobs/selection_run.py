@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autorubric.errors import InputError
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.graders.desks import Limits
+from autorubric.graders.session import Limits
 from autorubric.jobs.grading_inputs import check_weighed
 from autorubric.jobs.running import GradingSettings
 from autorubric.llm.call_estimate import ModelEstimate

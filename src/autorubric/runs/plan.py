@@ -17,10 +17,10 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
-from autorubric.graders.case import Case
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
-from autorubric.graders.occurrences import Occurrences
+from autorubric.graders.judge import Case
+from autorubric.graders.seats import Occurrences
 from autorubric.llm.model import Model
 from autorubric.llm.models import negotiated
 from autorubric.llm.records.ledger import Ledger

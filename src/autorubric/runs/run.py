@@ -16,7 +16,7 @@ from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask
-from autorubric.graders.prefix_first import PrefixFirst
+from autorubric.graders.session import PrefixFirst
 from autorubric.llm.ending import no_call_left_behind
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model

@@ -11,9 +11,8 @@ from typing import Any, Literal
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, Opinion
 from autorubric.graders.asking import JudgeOptions
-from autorubric.graders.case import Case
 from autorubric.graders.criterion_judge import CriterionJudge
-from autorubric.graders.judge import Ask
+from autorubric.graders.judge import Ask, Case
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.model import Model

@@ -16,9 +16,9 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
 from autorubric.formats.record import text_of
-from autorubric.graders.case import Query
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
+from autorubric.graders.judge import Query
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.providers import addressed, resolve
 from autorubric.llm.records.ledger import Ledger

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.core.rubric import Rubric
 from autorubric.errors import AutorubricError, InputError, LedgerError
-from autorubric.graders.case import Case
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.graders.judge import Ask
-from autorubric.graders.prefix_first import PrefixFirst
+from autorubric.graders.judge import Ask, Case
+from autorubric.graders.session import PrefixFirst
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.observations import Observer, failed_places

@@ -1,24 +1,26 @@
-"""Where a grader works: models, judge and executor, one set for each event loop."""
+"""Open models, the judge made of them, and the executor: one session for each event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from weakref import finalize
 
 from autorubric.errors import ConfigError
 from autorubric.graders.assembly import Recipe
-from autorubric.graders.check_judge import ChecksFirst
+from autorubric.graders.judge import Ask
+from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.budget import Budget, check_priced
-from autorubric.llm.executor import Executor
+from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.stores import NoRecords, Records, shared_ledger
-from autorubric.llm.request import Message, Request
+from autorubric.llm.request import Answer, Failure, Message, Reply, Request, Unreadable
 
 MAX_IN_FLIGHT = 256
 """Calls in flight where nobody says, in Python as on the command line."""
@@ -144,3 +146,53 @@ class Desks:
             self._budget = self.limits.budget(ledger)
         records: Records = NoRecords() if ledger is None else ledger
         return Executor(records, self._budget)
+
+
+class PrefixFirst:
+    """An `Ask` for one case: calls that share their beginning wait until the first of them is answered.
+
+    Everything but the criterion, which stands last, is the same in all calls of a case. An endpoint that caches
+    prefixes computes it once, but only if it has seen it before: ten calls at once compute it ten times. Other
+    cases fill the places that the waiting calls leave.
+
+    Example:
+        >>> from autorubric.llm.request import Message
+        >>> order = []
+        >>> async def ask(model, request, read, follow_up):
+        ...     order.append(f"asked {request.item}")
+        ...     await asyncio.sleep(0)
+        ...     order.append(f"answered {request.item}")
+        >>> async def main():
+        ...     first = PrefixFirst(ask)
+        ...     asked = [Request((Message("user", "Judge."),), "judge", item=str(n)) for n in (1, 2)]
+        ...     await asyncio.gather(*(first(None, request, None, None) for request in asked))
+        ...     return order
+        >>> asyncio.run(main())
+        ['asked 1', 'answered 1', 'asked 2', 'answered 2']
+    """
+
+    __slots__ = ("_ahead", "_ask")
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._ahead: dict[tuple[int, str], asyncio.Event] = {}
+
+    async def __call__(
+        self,
+        model: Model,
+        request: Request,
+        read: Callable[[Reply], Answer[Any] | Unreadable],
+        follow_up: FollowUp,
+    ) -> Answer[Any] | Failure:
+        """The answer to `request`, asked when the first call of its kind has ended."""
+        # A case has binary and multi-choice criteria: two first messages, and so two beginnings.
+        kind = (id(model), request.messages[0].content)
+        ahead = self._ahead.get(kind)
+        if ahead is not None:
+            await ahead.wait()
+            return await self._ask(model, request, read, follow_up)
+        ahead = self._ahead[kind] = asyncio.Event()
+        try:
+            return await self._ask(model, request, read, follow_up)
+        finally:
+            ahead.set()
