@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric import Criterion, CriterionVerdict, DataItem, Rubric, RubricDataset
-from autorubric.core.judgment import Judgment, Mistake, Opinion
+from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.errors import InputError
 from autorubric.graders.calibration import calibrate_cascade
@@ -14,7 +14,7 @@ from autorubric.graders.panel import Panel
 from autorubric.graders.reporting import report_on
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 
-LOST = Mistake("parse", "the reply holds no verdict")
+LOST = JudgmentFailure("parse", "the reply holds no verdict")
 RUBRIC = Rubric([Criterion(name="right", requirement="Is right")])
 
 
@@ -24,14 +24,14 @@ def labelled(*labels: str, salt: str = "") -> RubricDataset:
 
 
 def report(
-    word: str | Mistake, confidence: float | None = None, cost: float | None = 0.0
+    word: str | JudgmentFailure, confidence: float | None = None, cost: float | None = 0.0
 ) -> EnsembleEvaluationReport:
     made = (
-        Judgment("a", mistake=word, cost=cost)
-        if isinstance(word, Mistake)
+        Judgment("a", failure=word, cost=cost)
+        if isinstance(word, JudgmentFailure)
         else Judgment("a", verdict=CriterionVerdict(word), confidence=confidence, cost=cost)
     )
-    return report_on(Case("x", tuple(RUBRIC)), [Opinion(made)])
+    return report_on(Case("x", tuple(RUBRIC)), [made])
 
 
 # Four items, labels MET MET UNMET UNMET.

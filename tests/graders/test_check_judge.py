@@ -37,26 +37,26 @@ def test_checks_decide_at_no_cost_and_the_judge_gets_the_rest() -> None:
     with Ledger.in_memory() as ledger:
         case = Case("Good day to you.", (SHORT, POLITE))
         first, second = asyncio.run(judge.judge(case, (0, 1), Executor(ledger).ask_for))
-    assert (first.judgment.judge_id, first.judgment.verdict) == ("check", UNMET)
-    assert first.judgment.reason == "4 words; expected at most 3"
-    assert first.judgment.cost is None
-    assert first.judgment.usage is None
-    assert (second.judgment.judge_id, second.judgment.verdict) == ("default", MET)
+    assert (first.judge_id, first.verdict) == ("check", UNMET)
+    assert first.reason == "4 words; expected at most 3"
+    assert first.cost is None
+    assert first.usage is None
+    assert (second.judge_id, second.verdict) == ("default", MET)
     assert len(model.requests) == 1
 
 
 def test_a_check_that_cannot_decide_is_a_mistake_and_not_unmet() -> None:
-    (opinion,) = asyncio.run(ChecksFirst().judge(Case("123", (ENGLISH,)), (0,), never))
-    assert opinion.judgment.verdict is None and opinion.judgment.mistake is not None
-    assert opinion.judgment.mistake.category == "check"
-    assert "has too little text to detect its language" in opinion.judgment.mistake.message
+    (judgment,) = asyncio.run(ChecksFirst().judge(Case("123", (ENGLISH,)), (0,), never))
+    assert judgment.verdict is None and judgment.failure is not None
+    assert judgment.failure.category == "check"
+    assert "has too little text to detect its language" in judgment.failure.message
 
 
 def test_a_rubric_of_checks_needs_no_judge() -> None:
     judge = ChecksFirst()
     judge.check_rubric([SHORT, ENGLISH])
-    opinions = asyncio.run(judge.judge(Case("This is English", (SHORT, ENGLISH)), (1, 0), never))
-    assert [opinion.judgment.verdict for opinion in opinions] == [MET, MET]
+    judgments = asyncio.run(judge.judge(Case("This is English", (SHORT, ENGLISH)), (1, 0), never))
+    assert [judgment.verdict for judgment in judgments] == [MET, MET]
 
 
 def test_what_cannot_be_decided_is_refused_before_anything_runs() -> None:
@@ -76,5 +76,5 @@ def test_what_cannot_be_decided_is_refused_before_anything_runs() -> None:
 def test_checks_get_their_context() -> None:
     tokens = Criterion(requirement="Few", check={"name": "token_count", "parameters": {"at_most": 2}})
     judge = ChecksFirst(context=CheckContext(tokenizer=str.split))
-    (opinion,) = asyncio.run(judge.judge(Case("one two", (tokens,)), (0,), never))
-    assert opinion.judgment.verdict is MET
+    (judgment,) = asyncio.run(judge.judge(Case("one two", (tokens,)), (0,), never))
+    assert judgment.verdict is MET

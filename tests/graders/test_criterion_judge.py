@@ -48,8 +48,8 @@ async def judged(
 ) -> tuple[list[Judgment], ScriptedModel]:
     model = ScriptedModel(script if callable(script) else {"judge": list(script)}, price=(1.0, 1.0))
     with Ledger.in_memory() as ledger:
-        opinions = await judge(model).judge(case, wanted, Executor(ledger, max_reasks=reasks).ask_for)
-    return [opinion.judgment for opinion in opinions], model
+        judgments = await judge(model).judge(case, wanted, Executor(ledger, max_reasks=reasks).ask_for)
+    return judgments, model
 
 
 async def test_judgments_come_in_the_order_they_are_wanted() -> None:
@@ -87,15 +87,15 @@ async def test_a_reply_that_is_cut_off_is_asked_for_again_as_it_was() -> None:
 async def test_replies_without_a_verdict_become_a_mistake_with_the_last_as_evidence() -> None:
     (judgment,), model = await judged(["It is met.", "Met, I say.", "Yes!"])
     assert len(model.requests) == 3
-    assert judgment.verdict is None and judgment.mistake is not None
-    assert judgment.mistake.category == "parse"
-    assert judgment.mistake.evidence == "Yes!"
+    assert judgment.verdict is None and judgment.failure is not None
+    assert judgment.failure.category == "parse"
+    assert judgment.failure.evidence == "Yes!"
 
 
 async def test_a_refusal_is_a_mistake_at_once() -> None:
     (judgment,), model = await judged([Reply("", refusal="I cannot judge medical texts.")])
     assert len(model.requests) == 1
-    assert str(judgment.mistake) == "parse: refusal: the model refused: I cannot judge medical texts."
+    assert str(judgment.failure) == "parse: refusal: the model refused: I cannot judge medical texts."
 
 
 async def test_one_failed_call_fails_its_criterion_alone() -> None:
@@ -106,7 +106,7 @@ async def test_one_failed_call_fails_its_criterion_alone() -> None:
 
     judgments, _ = await judged(script, (0, 1))
     assert judgments[0].verdict is MET
-    assert str(judgments[1].mistake) == "infrastructure: timeout: no reply after 60 s"
+    assert str(judgments[1].failure) == "infrastructure: timeout: no reply after 60 s"
 
 
 def test_the_criteria_of_a_case_share_everything_before_the_criterion() -> None:
@@ -266,7 +266,7 @@ async def test_a_call_that_fails_after_a_poor_quote_is_a_mistake_so_that_to_resu
     options = JudgeOptions(evidence=True)
     script = [said("MET", ["steam engines"]), Failure("server", "503")]
     (judgment,), _ = await judged(script, judge=lambda m: CriterionJudge(m, options=options))
-    assert str(judgment.mistake) == "infrastructure: server: 503"
+    assert str(judgment.failure) == "infrastructure: server: 503"
 
 
 async def test_examples_stand_after_the_submission_and_before_the_criterion() -> None:
@@ -304,6 +304,6 @@ async def test_the_offline_model_plays_a_judge_of_every_kind() -> None:
     )
     for judge in (CriterionJudge(model), RubricJudge(model)):
         with Ledger.in_memory() as ledger:
-            judgments = [opinion.judgment for opinion in await judge.judge(case, (0, 1, 2), Executor(ledger).ask_for)]
+            judgments = await judge.judge(case, (0, 1, 2), Executor(ledger).ask_for)
         assert [judgment.verdict for judgment in judgments] == [MET, UNMET, None]
         assert judgments[2].option == 1

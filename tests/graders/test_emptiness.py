@@ -57,9 +57,9 @@ def test_an_empty_submission_meets_nothing_and_costs_nothing() -> None:
     judge = EmptyFirst(CriterionJudge(model))
     assert judge.judge_ids == ("empty", "default")
     with Ledger.in_memory() as ledger:
-        opinions = asyncio.run(judge.judge(case, (2, 0, 1), Executor(ledger).ask_for))
-    assert [opinion.judgment.verdict for opinion in opinions[1:]] == [CriterionVerdict.UNMET] * 2
-    assert opinions[1].judgment.flags == ("empty",)
+        judgments = asyncio.run(judge.judge(case, (2, 0, 1), Executor(ledger).ask_for))
+    assert [judgment.verdict for judgment in judgments[1:]] == [CriterionVerdict.UNMET] * 2
+    assert judgments[1].flags == ("empty",)
     # The choice is the judge's: one call.
-    assert opinions[0].judgment.option is not None
+    assert judgments[0].option is not None
     assert len(model.requests) == 1

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric import CannotAssessConfig, CannotAssessStrategy, Criterion
-from autorubric.core.judgment import Mistake
+from autorubric.core.judgment import JudgmentFailure
 from autorubric.core.report import EnsembleEvaluationReport, score_reports
 from autorubric.graders.cascade import Cascade
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.judge import Case, Judge
-from autorubric.graders.panel import Panel, draws_of
+from autorubric.graders.panel import Panel, make_draws
 from autorubric.graders.reporting import Scoring, report_on
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
@@ -23,7 +23,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Request
 from autorubric.testing import ScriptedModel
 
-LOST = Mistake("parse", "the reply holds no verdict")
+LOST = JudgmentFailure("parse", "the reply holds no verdict")
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1.0}]
 BINARY_WORDS: list[Word] = ["MET", "UNMET", "CANNOT_ASSESS", LOST]
 OPTION_WORDS: list[Word] = [0, 1, 2, 3, LOST]
@@ -131,7 +131,7 @@ async def graded(judge: Judge, ledger: Ledger) -> EnsembleEvaluationReport:
 
 
 def cascade(first: ScriptedModel, then: ScriptedModel) -> Cascade:
-    draws = Panel(draws_of(CriterionJudge(first, "small"), 3))
+    draws = Panel(make_draws(CriterionJudge(first, "small"), 3))
     return Cascade(draws, CriterionJudge(then, "big"))
 
 

@@ -56,11 +56,11 @@ class CannotAssessConfig(BaseModel):
     partial_credit: float = Field(default=0.5, ge=0.0, le=1.0, allow_inf_nan=False)
 
 
-MistakeCategory: TypeAlias = Literal["infrastructure", "parse", "check", "unknown"]
+FailureCategory: TypeAlias = Literal["infrastructure", "parse", "check", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
+class JudgmentFailure:
     """Why there is no verdict. Never a verdict itself, and never a zero.
 
     Attributes:
@@ -70,7 +70,7 @@ class Mistake:
         evidence: what the model said, where it said anything.
     """
 
-    category: MistakeCategory
+    category: FailureCategory
     message: str
     evidence: str = ""
 
@@ -92,14 +92,14 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """One judge on one criterion. Exactly one of `verdict`, `option` and `mistake` is set.
+    """One judge on one criterion. Exactly one of `verdict`, `option` and `failure` is set.
 
     Attributes:
         judge_id: who judged.
         verdict: MET, UNMET or CANNOT_ASSESS, on a binary criterion.
         option: the index of the chosen option in the criterion as it was judged, on a multi-choice one.
         value: of several judges' options taken together (a mean, say), before the nearest option was taken.
-        mistake: why there is neither.
+        failure: why there is neither.
         reason: the judge's explanation, given before the verdict.
         reasoning: the model's thinking, where the endpoint sends it.
         weight: how much this judge counts in a panel.
@@ -112,13 +112,14 @@ class Judgment:
         usage: tokens of the reply this rests on; where one reply judged several criteria, on the first alone.
         cost: dollars of that reply, or None where it has no known price.
         repeats: what the judge said each time, where it was asked repeatedly; usage and cost are their sums.
+        votes: the judgments of the judges inside, in order, where this one combines several.
     """
 
     judge_id: str
     verdict: CriterionVerdict | None = None
     option: int | None = None
     value: float | None = None
-    mistake: Mistake | None = None
+    failure: JudgmentFailure | None = None
     reason: str | None = None
     reasoning: str | None = None
     weight: float = 1.0
@@ -131,30 +132,16 @@ class Judgment:
     usage: TokenUsage | None = None
     cost: float | None = None
     repeats: tuple[Judgment, ...] = ()
+    votes: tuple[Judgment, ...] = ()
 
     def __post_init__(self) -> None:
-        given = (self.verdict is not None) + (self.option is not None) + (self.mistake is not None)
+        given = (self.verdict is not None) + (self.option is not None) + (self.failure is not None)
         if given != 1:
-            raise ValueError("a judgment holds exactly one of verdict, option and mistake")
-
-
-@dataclass(frozen=True, slots=True)
-class Opinion:
-    """What a judge, simple or made of others, says on one criterion, and the opinions it rests on.
-
-    Attributes:
-        judgment: the word that counts.
-        votes: the opinions of the judges inside, in their order; empty for a simple judge.
-    """
-
-    judgment: Judgment
-    votes: tuple[Opinion, ...] = ()
+            raise ValueError("a judgment holds exactly one of verdict, option and failure")
 
     def leaves(self) -> tuple[Judgment, ...]:
-        """The judgments of all simple judges inside, in order."""
-        if not self.votes:
-            return (self.judgment,)
-        return tuple(leaf for vote in self.votes for leaf in vote.leaves())
+        """The judgments of all single judges inside, in order; the judgment itself where there are none."""
+        return tuple(leaf for vote in self.votes for leaf in vote.leaves()) if self.votes else (self,)
 
 
 class MultiChoiceVerdict(BriefModel):

@@ -14,7 +14,7 @@ from autorubric.graders.evidence import Unsupported
 from autorubric.graders.few_shot import FewShot
 from autorubric.graders.judge import Case
 from autorubric.graders.options import ShownOptions, as_judged, shown_order
-from autorubric.graders.reading import Said, mistake_of, usage_of
+from autorubric.graders.reading import Said, describe_failure, read_usage
 from autorubric.llm.asking import ask_again
 from autorubric.llm.request import Failure, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
@@ -93,14 +93,14 @@ def show_options(case: Case, index: int, judge_id: str, options: JudgeOptions) -
     return ShownOptions(criterion, shown_order(criterion, options.seed, case.submission, index, judge_id))
 
 
-def judgment_of(
+def build_judgment(
     said: Said, reply: Reply | None, judge_id: str, weight: float, shown: ShownOptions | None = None
 ) -> Judgment:
     """What a judge said, as its judgment.
 
     Example:
         >>> from autorubric.core.judgment import CriterionVerdict
-        >>> judgment_of(Said(CriterionVerdict.MET), None, "default", 1.0).verdict
+        >>> build_judgment(Said(CriterionVerdict.MET), None, "default", 1.0).verdict
         <CriterionVerdict.MET: 'MET'>
     """
     return Judgment(
@@ -112,7 +112,7 @@ def judgment_of(
         weight=weight,
         flags=said.flags,
         shuffle_order=shown.order if shown is not None and shown.shuffled else None,
-        usage=usage_of(reply),
+        usage=read_usage(reply),
         cost=reply.cost if reply else None,
     )
 
@@ -121,12 +121,12 @@ def failed(judge_id: str, weight: float, failure: Failure) -> Judgment:
     """The judgment of a call that failed, or whose replies could not be used.
 
     Example:
-        >>> failed("default", 1.0, Failure("timeout", "no reply after 60 s")).mistake.category
+        >>> failed("default", 1.0, Failure("timeout", "no reply after 60 s")).failure.category
         'infrastructure'
     """
     reply = failure.reply
     cost = reply.cost if reply else None
-    return Judgment(judge_id, mistake=mistake_of(failure), weight=weight, usage=usage_of(reply), cost=cost)
+    return Judgment(judge_id, failure=describe_failure(failure), weight=weight, usage=read_usage(reply), cost=cost)
 
 
 def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Unreadable) -> Request:
@@ -140,14 +140,14 @@ def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Un
     """
     unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
     turns = prompts.reask.render(problem=problem.message, unfound=unfound)
-    return ask_again(request, reply, problem, messages_of(turns))
+    return ask_again(request, reply, problem, to_messages(turns))
 
 
-def messages_of(turns: Sequence[Turn]) -> tuple[Message, ...]:
+def to_messages(turns: Sequence[Turn]) -> tuple[Message, ...]:
     """Rendered turns as messages.
 
     Example:
-        >>> messages_of((("user", "Hi"),))
+        >>> to_messages((("user", "Hi"),))
         (Message(role='user', content='Hi'),)
     """
     return tuple(Message(role, text) for role, text in turns)

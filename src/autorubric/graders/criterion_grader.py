@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAggregation, OrdinalAggregation
-from autorubric.core.judgment import CannotAssessConfig, Opinion
+from autorubric.core.judgment import CannotAssessConfig, Judgment
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
@@ -24,7 +24,7 @@ from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask, Case, Judge, Query
 from autorubric.graders.reporting import OnFailure, Scoring, report_on, with_length_penalty
 from autorubric.graders.seats import Occurrences
-from autorubric.graders.session import MAX_IN_FLIGHT, Desk, Desks, Limits, PrefixFirst
+from autorubric.graders.session import MAX_IN_FLIGHT, Limits, PrefixFirst, Session, Sessions
 from autorubric.graders.suspicion import suspicions
 from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.config import LLMConfig
@@ -45,10 +45,10 @@ _MOST_REMEMBERED = 10_000  # questions whose repetitions a grader without record
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A case and the opinions on its criteria."""
+    """A case and the judgments on its criteria."""
 
     case: Case
-    opinions: Sequence[Opinion]
+    judgments: Sequence[Judgment]
 
 
 class CriterionGrader(Grader[EnsembleEvaluationReport]):
@@ -153,7 +153,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         self.scoring = Scoring(cannot_assess_config or CannotAssessConfig(), normalize, on_failure)
         self.prefix_first = prefix_first
         limits = Limits(budget_usd, budget_tokens, max_in_flight)
-        self._desks = Desks(self.recipe, limits, _run_dir(run_dir, specs), ledger)
+        self._sessions = Sessions(self.recipe, limits, _run_dir(run_dir, specs), ledger)
         self._occurrences = Occurrences(most=_MOST_REMEMBERED)
         for note in self.recipe.notes():
             warnings.warn(note, UserWarning, stacklevel=2)
@@ -196,12 +196,12 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     @property
     def max_in_flight(self) -> int:
         """Most calls in flight, all judges together."""
-        return self._desks.limits.in_flight
+        return self._sessions.limits.in_flight
 
     @property
     def has_records(self) -> bool:
         """Whether replies are recorded in a ledger of the grader's own."""
-        return self._desks.records
+        return self._sessions.records
 
     def case(
         self,
@@ -232,8 +232,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """
         if ask is None and not self.has_records:
             case = self._occurrences.numbered(case)
-        opinions = await self._opinions(case, ask)
-        report = report_on(case, opinions, self.scoring, suspicions(case.submission))
+        judgments = await self._judge(case, ask)
+        report = report_on(case, judgments, self.scoring, suspicions(case.submission))
         if self.length_penalty is None:
             return report
         whole: ToGradeInput = case.submission
@@ -262,26 +262,26 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         *,
         guidelines: str | None = None,
     ) -> Judged:
-        """The opinions on each criterion, before they become a report."""
+        """The judgments on each criterion, before they become a report."""
         case = self.case(to_grade, rubric, query, reference_submission, guidelines=guidelines)
-        return Judged(case, await self._opinions(case, None))
+        return Judged(case, await self._judge(case, None))
 
     async def aggregate(self, judge_results: Judged, *, normalize: bool = True) -> EnsembleEvaluationReport:
         """The report of what `judge` returned, without a length penalty."""
         scoring = replace(self.scoring, normalize=normalize)
-        return report_on(judge_results.case, judge_results.opinions, scoring)
+        return report_on(judge_results.case, judge_results.judgments, scoring)
 
-    async def desk(self) -> Desk:
+    async def open_session(self) -> Session:
         """The grader's models, judge and executor in the running event loop."""
-        return await self._desks.here()
+        return await self._sessions.open()
 
     def executor_on(self, ledger: Ledger) -> Executor:
         """An executor that records in `ledger` and keeps to this grader's limits."""
-        return Executor(ledger, self._desks.limits.budget(ledger))
+        return Executor(ledger, self._sessions.limits.budget(ledger))
 
     def ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None where it has none."""
-        return self._desks.ledger()
+        return self._sessions.ledger()
 
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost in the grader's own ledger; empty where it has none."""
@@ -302,13 +302,13 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     def close(self) -> None:
         """Let go of the grader's run directory; the next use takes it again."""
-        self._desks.close()
+        self._sessions.close()
 
-    async def _opinions(self, case: Case, ask: Ask | None) -> Sequence[Opinion]:
-        desk = await self._desks.here()
+    async def _judge(self, case: Case, ask: Ask | None) -> Sequence[Judgment]:
+        session = await self._sessions.open()
         if ask is None:
-            ask = PrefixFirst(desk.executor.ask_for) if self.prefix_first else desk.executor.ask_for
-        return await desk.judge.judge(case, range(len(case.criteria)), ask)
+            ask = PrefixFirst(session.executor.ask_for) if self.prefix_first else session.executor.ask_for
+        return await session.judge.judge(case, range(len(case.criteria)), ask)
 
 
 def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:

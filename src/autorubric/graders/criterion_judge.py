@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import CriterionVerdict, Judgment, Opinion
+from autorubric.core.judgment import CriterionVerdict, Judgment
 from autorubric.graders.asking import (
     JudgeOptions,
+    build_judgment,
     failed,
     follow_up,
-    judgment_of,
     judgment_schema,
-    messages_of,
     shared_values,
     show_options,
+    to_messages,
 )
 from autorubric.graders.evidence import Unsupported, find_quote
 from autorubric.graders.judge import Ask, Case
@@ -70,14 +70,14 @@ class CriterionJudge:
         """The judgment in a reply; `Unsupported` where it cites what the submission does not hold."""
         return _Sheet(self, case).read(index, reply)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
-        """The opinion on each wanted criterion; a call that failed is an opinion with a mistake."""
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The judgment on each wanted criterion; a call that failed is a judgment with a failure."""
         sheet = _Sheet(self, case)
         if len(wanted) == 1:
-            return [await self._opinion(sheet, wanted[0], ask)]
-        return list(await asyncio.gather(*(self._opinion(sheet, index, ask) for index in wanted)))
+            return [await self._judge_criterion(sheet, wanted[0], ask)]
+        return list(await asyncio.gather(*(self._judge_criterion(sheet, index, ask) for index in wanted)))
 
-    async def _opinion(self, sheet: _Sheet, index: int, ask: Ask) -> Opinion:
+    async def _judge_criterion(self, sheet: _Sheet, index: int, ask: Ask) -> Judgment:
         held: Unsupported | None = None
 
         def read(reply: Reply) -> Answer[Judgment] | Unreadable:
@@ -95,7 +95,7 @@ class CriterionJudge:
             judgment = held.answer.value
         else:
             judgment = failed(self.judge_id, self.weight, answer)
-        return Opinion(judgment)
+        return judgment
 
 
 class _Sheet:
@@ -120,7 +120,7 @@ class _Sheet:
             examples.extend(self._examples(index, criterion))
         turns = self._beginning(kind).finish(**values)
         return Request(
-            messages_of(turns),
+            to_messages(turns),
             "judge",
             self._schema(kind),
             judge.draw,
@@ -135,7 +135,7 @@ class _Sheet:
         if isinstance(found, Unreadable):
             return found
         judge = self._judge
-        judgment = judgment_of(found.value, reply, judge.judge_id, judge.weight, shown)
+        judgment = build_judgment(found.value, reply, judge.judge_id, judge.weight, shown)
         if judge.options.evidence:
             return self._supported(judgment, found)
         return Answer(judgment, reply, found.notes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import Opinion
+from autorubric.core.judgment import Judgment
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
@@ -67,9 +67,9 @@ class Judge(Protocol):
         """The ids of the simple judges inside, in order; no id twice."""
         ...
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
-        """The opinion on each wanted criterion (an index into `case.criteria`), in the order of `wanted`.
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The judgment on each wanted criterion (an index into `case.criteria`), in the order of `wanted`.
 
-        A call that failed or could not be read is an opinion with a mistake; nothing is raised for it.
+        A call that failed or could not be read is a judgment with a failure; nothing is raised for it.
         """
         ...

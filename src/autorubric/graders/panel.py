@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAggregation, OrdinalAggregation
-from autorubric.core.judgment import CriterionVerdict, Judgment, Mistake, Opinion
+from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import (
@@ -31,7 +31,7 @@ ALL_ABSTAINED = "All judges could not assess"
 
 @dataclass(frozen=True)
 class Panel:
-    """Judges whose votes on a criterion become one opinion. A panel is a judge, so panels nest.
+    """Judges whose votes on a criterion become one judgment. A panel is a judge, so panels nest.
 
     A judge that failed does not vote, and nothing stands in for its vote. The panel's word counts only where at
     least `quorum` judges did not fail (an abstention is no failure); elsewhere the panel has failed as well.
@@ -53,8 +53,8 @@ class Panel:
         >>> from autorubric.graders.without_model import ScriptedJudge, no_model
         >>> panel = Panel([ScriptedJudge("a", ["MET"]), ScriptedJudge("b", ["MET"]), ScriptedJudge("c", ["UNMET"])])
         >>> case = Case("Yes.", (Criterion(requirement="Is brief"),))
-        >>> [opinion] = asyncio.run(panel.judge(case, [0], no_model))
-        >>> opinion.judgment.verdict.value, len(opinion.votes)
+        >>> [judgment] = asyncio.run(panel.judge(case, [0], no_model))
+        >>> judgment.verdict.value, len(judgment.votes)
         ('MET', 3)
     """
 
@@ -90,12 +90,12 @@ class Panel:
         """What the panel is called where its word is a vote."""
         return "+".join(self.judge_ids)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
-        """The panel's opinion on each wanted criterion, every judge's opinion inside; see `Judge`."""
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The panel's judgment on each wanted criterion, every judge's judgment inside; see `Judge`."""
         seats = Seats(ask)
         heard = await together([judge.judge(case, wanted, seats.of(n)) for n, judge in enumerate(self.judges)])
         return [
-            Opinion(self.word(case.criteria[index], [opinion.judgment for opinion in votes]), votes)
+            replace(self.word(case.criteria[index], votes), votes=votes)
             for index, votes in zip(wanted, zip(*heard, strict=True), strict=True)
         ]
 
@@ -111,10 +111,10 @@ class Panel:
             >>> panel.word(Criterion(requirement="Is brief"), votes).confidence
             0.5
         """
-        cast = [vote for vote in votes if vote.mistake is None]
+        cast = [vote for vote in votes if vote.failure is None]
         needed = self.quorum or len(self.judges)
         if len(cast) < needed:
-            return self._made(mistake=self._failure(votes, needed))
+            return self._made(failure=self._failure(votes, needed))
         scored = [vote for vote in cast if not abstained(criterion, vote)]
         reason = _reasons(cast)
         if not scored:
@@ -135,15 +135,15 @@ class Panel:
             return self._made(option=min(chosen), reason=reason)
         return self._made(verdict=CriterionVerdict.CANNOT_ASSESS, reason=reason)
 
-    def _failure(self, votes: Sequence[Judgment], quorum: int) -> Mistake:
-        found = [(vote.judge_id, vote.mistake) for vote in votes if vote.mistake is not None]
+    def _failure(self, votes: Sequence[Judgment], quorum: int) -> JudgmentFailure:
+        found = [(vote.judge_id, vote.failure) for vote in votes if vote.failure is not None]
         first = found[0][1]
         if len(votes) == 1:
             return first
         needed = "all are needed" if quorum == len(votes) else f"{quorum} are needed"
         failed = f"{len(found)} of {len(votes)} {self.voters} failed where {needed}"
-        told = "; ".join(f"{name}: {mistake}" for name, mistake in found)
-        return Mistake(first.category, f"{failed}: {told}", first.evidence)
+        told = "; ".join(f"{name}: {failure}" for name, failure in found)
+        return JudgmentFailure(first.category, f"{failed}: {told}", first.evidence)
 
     def _made(self, **fields: Any) -> Judgment:
         return Judgment(self.name, weight=self.weight, **fields)
@@ -168,20 +168,20 @@ class Draw:
         """The ids inside, each with the number of the draw, from 1."""
         return tuple(f"{name}#{self.number + 1}" for name in self.inner.judge_ids)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
-        """The opinions of this draw; see `Judge`."""
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The judgments of this draw; see `Judge`."""
 
         async def ask_for_draw(model: Any, request: Any, *others: Any) -> Any:
             return await ask(model, replace(request, draw=request.draw * self.of + self.number), *others)
 
-        return [self._renamed(opinion) for opinion in await self.inner.judge(case, wanted, ask_for_draw)]
+        return [self._renamed(judgment) for judgment in await self.inner.judge(case, wanted, ask_for_draw)]
 
-    def _renamed(self, opinion: Opinion) -> Opinion:
-        judgment = replace(opinion.judgment, judge_id=f"{opinion.judgment.judge_id}#{self.number + 1}")
-        return Opinion(judgment, tuple(self._renamed(vote) for vote in opinion.votes))
+    def _renamed(self, judgment: Judgment) -> Judgment:
+        votes = tuple(self._renamed(vote) for vote in judgment.votes)
+        return replace(judgment, judge_id=f"{judgment.judge_id}#{self.number + 1}", votes=votes)
 
 
-def draws_of(judge: Judge, count: int) -> tuple[Draw, ...]:
+def make_draws(judge: Judge, count: int) -> tuple[Draw, ...]:
     """`count` independent samples of a judge, for a panel (self-consistency).
 
     The first is the judge itself: what it answered before is found in the ledger.
@@ -191,7 +191,7 @@ def draws_of(judge: Judge, count: int) -> tuple[Draw, ...]:
 
     Example:
         >>> from autorubric.graders.without_model import ScriptedJudge
-        >>> Panel(draws_of(ScriptedJudge("gpt", []), 3)).judge_ids
+        >>> Panel(make_draws(ScriptedJudge("gpt", []), 3)).judge_ids
         ('gpt#1', 'gpt#2', 'gpt#3')
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -290,8 +290,8 @@ class Repeated:
         >>> from autorubric.core.criterion import Criterion
         >>> from autorubric.graders.without_model import ScriptedJudge, no_model
         >>> judge = Repeated(ScriptedJudge("a", ["MET"]), 3)
-        >>> [opinion] = asyncio.run(judge.judge(Case("Yes.", (Criterion(requirement="Is brief"),)), [0], no_model))
-        >>> opinion.judgment.judge_id, opinion.judgment.confidence, len(opinion.judgment.repeats), opinion.votes
+        >>> [judgment] = asyncio.run(judge.judge(Case("Yes.", (Criterion(requirement="Is brief"),)), [0], no_model))
+        >>> judgment.judge_id, judgment.confidence, len(judgment.repeats), judgment.votes
         ('a', 1.0, 3, ())
     """
 
@@ -312,13 +312,13 @@ class Repeated:
 
     @cached_property
     def _panel(self) -> Panel:
-        return Panel(draws_of(self.inner, self.count), voters="repeats")
+        return Panel(make_draws(self.inner, self.count), voters="repeats")
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judge's vote on each wanted criterion, every repeat inside; see `Judge`."""
         heard = await together([draw.judge(case, wanted, ask) for draw in self._panel.judges])
         return [
-            Opinion(self._vote(case.criteria[index], tuple(opinion.judgment for opinion in repeats)))
+            self._vote(case.criteria[index], repeats)
             for index, repeats in zip(wanted, zip(*heard, strict=True), strict=True)
         ]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autorubric.core.judgment import CriterionVerdict, Mistake
+from autorubric.core.judgment import CriterionVerdict, JudgmentFailure
 from autorubric.core.usage import TokenUsage
 from autorubric.graders.options import ShownOptions
 from autorubric.llm.reading.structured import read_json, unusable
@@ -46,7 +46,7 @@ _STATED = re.compile(
 _CONCLUDED = re.compile(
     r"\b(?:criterion|requirement|condition)\b[^.\n]{0,30}?\b(?:is|was|are)\s+(not\s+met|unmet|met)\b", re.IGNORECASE
 )
-_MOST_EVIDENCE = 2000  # characters of a reply that are kept with a mistake
+_MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
 """Kinds of failure in which a reply came and held no verdict."""
 
@@ -192,23 +192,23 @@ def option_in(record: Mapping[str, Any], shown: ShownOptions) -> int | Unreadabl
     return index
 
 
-def mistake_of(failure: Failure) -> Mistake:
+def describe_failure(failure: Failure) -> JudgmentFailure:
     """Why there is no judgment, of a call that failed or of replies that could not be used.
 
     Example:
-        >>> str(mistake_of(Failure("timeout", "no reply after 60 s")))
+        >>> str(describe_failure(Failure("timeout", "no reply after 60 s")))
         'infrastructure: timeout: no reply after 60 s'
     """
     reply = failure.reply
     evidence = (reply.text or reply.refusal or "")[:_MOST_EVIDENCE] if reply else ""
-    return Mistake("parse" if failure.kind in NO_VERDICT else "infrastructure", str(failure), evidence)
+    return JudgmentFailure("parse" if failure.kind in NO_VERDICT else "infrastructure", str(failure), evidence)
 
 
-def usage_of(reply: Reply | None) -> TokenUsage | None:
+def read_usage(reply: Reply | None) -> TokenUsage | None:
     """The tokens of a reply as reports count them, or None where the endpoint sent none.
 
     Example:
-        >>> usage_of(Reply("")) is None
+        >>> read_usage(Reply("")) is None
         True
     """
     used = reply.usage if reply else None

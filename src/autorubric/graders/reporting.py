@@ -14,7 +14,6 @@ from autorubric.core.judgment import (
     JudgeVote,
     Judgment,
     MultiChoiceJudgeVote,
-    Opinion,
 )
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport, worst_value
 from autorubric.core.scoring import Cell, LengthPenalty, compute_length_penalty, score
@@ -62,7 +61,7 @@ DEFAULT = Scoring()
 
 
 def report_on(
-    case: Case, opinions: Sequence[Opinion], scoring: Scoring = DEFAULT, flags: Iterable[str] = ()
+    case: Case, judgments: Sequence[Judgment], scoring: Scoring = DEFAULT, flags: Iterable[str] = ()
 ) -> EnsembleEvaluationReport:
     """The report on a case.
 
@@ -71,7 +70,7 @@ def report_on(
 
     Args:
         case: what was graded.
-        opinions: one for each of its criteria, in order.
+        judgments: one for each of its criteria, in order.
         scoring: how they become a score.
         flags: what is suspicious about the submission.
 
@@ -79,11 +78,11 @@ def report_on(
         >>> from autorubric.core.criterion import Criterion
         >>> from autorubric.core.judgment import CriterionVerdict
         >>> case = Case("Yes.", (Criterion(weight=3, requirement="Is brief"),))
-        >>> report_on(case, [Opinion(Judgment("a", verdict=CriterionVerdict.MET))]).score
+        >>> report_on(case, [Judgment("a", verdict=CriterionVerdict.MET)]).score
         1.0
     """
     criteria = [
-        criterion_report(criterion, opinion) for criterion, opinion in zip(case.criteria, opinions, strict=True)
+        criterion_report(criterion, judgment) for criterion, judgment in zip(case.criteria, judgments, strict=True)
     ]
     worst = [worst_value(report.criterion) for report in criteria]
     cells = [
@@ -92,7 +91,7 @@ def report_on(
     ]
     errors = [report.error for report in criteria if report.error is not None]
     agreements = [report.agreement for report in criteria if report.error is None]
-    leaves = [opinion.leaves() for opinion in opinions]
+    leaves = [judgment.leaves() for judgment in judgments]
     raw = _score(cells, scoring, normalize=False)
     return EnsembleEvaluationReport.model_construct(
         score=_score(cells, scoring, normalize=True) if scoring.normalize else raw,
@@ -144,7 +143,7 @@ def _judge_scores(
     cells: dict[str, list[Cell | None]] = {}
     for criterion, found, least in zip(case.criteria, leaves, worst, strict=True):
         for leaf in found:
-            value = None if leaf.mistake is not None else Cell(criterion.weight, vote_value(criterion, leaf), least)
+            value = None if leaf.failure is not None else Cell(criterion.weight, vote_value(criterion, leaf), least)
             cells.setdefault(leaf.judge_id, []).append(value)
     return {judge: _score(own, scoring, normalize=scoring.normalize) for judge, own in cells.items()}
 
@@ -162,18 +161,18 @@ def _error(case: Case, errors: Sequence[str], scoring: Scoring) -> str | None:
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 
 
-def criterion_report(criterion: Criterion, opinion: Opinion) -> EnsembleCriterionReport:
+def criterion_report(criterion: Criterion, word: Judgment) -> EnsembleCriterionReport:
     """The entry of one criterion.
 
     Where a judge chose the "not applicable" option that judges add by themselves, the criterion is shown with it.
 
     Example:
-        >>> opinion = Opinion(Judgment("a", verdict=MET, reason="Two lines."))
-        >>> report = criterion_report(Criterion(requirement="Is brief"), opinion)
+        >>> judgment = Judgment("a", verdict=MET, reason="Two lines.")
+        >>> report = criterion_report(Criterion(requirement="Is brief"), judgment)
         >>> report.final_verdict.value, report.agreement, len(report.votes)
         ('MET', 1.0, 1)
     """
-    word, leaves = opinion.judgment, opinion.leaves()
+    leaves = word.leaves()
     if criterion.options is not None:
         count = len(criterion.options)
         if any(said.option == count for leaf in leaves for said in (word, leaf, *leaf.repeats)):
@@ -186,9 +185,9 @@ def criterion_report(criterion: Criterion, opinion: Opinion) -> EnsembleCriterio
         final_reason=word.reason,
         votes=[_vote(leaf) for leaf in leaves] if binary else [],
         agreement=_agreement(word, counting),
-        final_multi_choice_verdict=None if binary or word.mistake is not None else _final_choice(criterion, word),
+        final_multi_choice_verdict=None if binary or word.failure is not None else _final_choice(criterion, word),
         multi_choice_votes=[] if binary else [_option_vote(criterion, leaf) for leaf in leaves],
-        error=None if word.mistake is None else str(word.mistake),
+        error=None if word.failure is None else str(word.failure),
         escalated=len(counting) < len(leaves),
         confidence=word.confidence,
         quotes=[quote for leaf in counting for quote in leaf.quotes],
@@ -212,9 +211,9 @@ def vote_value(criterion: Criterion, vote: Judgment) -> float | None:
 
 
 def _agreement(word: Judgment, votes: Sequence[Judgment]) -> float:
-    if word.mistake is not None:
+    if word.failure is not None:
         return 0.0
-    same = [(vote.verdict, vote.option) == (word.verdict, word.option) for vote in votes if vote.mistake is None]
+    same = [(vote.verdict, vote.option) == (word.verdict, word.option) for vote in votes if vote.failure is None]
     return sum(same) / len(same) if same else 0.0
 
 
@@ -224,7 +223,7 @@ def _vote(leaf: Judgment) -> JudgeVote:
         verdict=leaf.verdict,
         reason=leaf.reason,
         weight=leaf.weight,
-        error=None if leaf.mistake is None else str(leaf.mistake),
+        error=None if leaf.failure is None else str(leaf.failure),
         reasoning=leaf.reasoning,
         probabilities=leaf.probabilities,
         confidence=leaf.confidence,
@@ -236,7 +235,7 @@ def _vote(leaf: Judgment) -> JudgeVote:
 
 def _option_vote(criterion: Criterion, leaf: Judgment) -> MultiChoiceJudgeVote:
     option = None if leaf.option is None else judged_option(criterion, leaf.option)
-    failed = leaf.mistake is not None
+    failed = leaf.failure is not None
     return MultiChoiceJudgeVote.model_construct(
         judge_id=leaf.judge_id,
         selected_index=leaf.option,
@@ -246,7 +245,7 @@ def _option_vote(criterion: Criterion, leaf: Judgment) -> MultiChoiceJudgeVote:
         weight=leaf.weight,
         na=not failed and (option is None or option.na),
         shuffle_order=None if leaf.shuffle_order is None else list(leaf.shuffle_order),
-        error=None if leaf.mistake is None else str(leaf.mistake),
+        error=None if leaf.failure is None else str(leaf.failure),
         reasoning=leaf.reasoning,
         probabilities=leaf.probabilities,
         confidence=leaf.confidence,

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeAlias
 
-from autorubric.core.judgment import Judgment, Mistake, Opinion
+from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.errors import ConfigError
 from autorubric.graders.asking import (
     JudgeOptions,
+    build_judgment,
     failed,
     follow_up,
-    judgment_of,
-    messages_of,
     shared_values,
     show_options,
+    to_messages,
 )
 from autorubric.graders.judge import Ask, Case
 from autorubric.graders.options import ShownOptions
-from autorubric.graders.reading import Said, read_entry, usage_of
+from autorubric.graders.reading import Said, read_entry, read_usage
 from autorubric.llm.model import Model
 from autorubric.llm.reading.structured import read_json
 from autorubric.llm.request import Answer, Reply, ReplySchema, Request, Unreadable
@@ -28,7 +28,7 @@ from autorubric.llm.room import room_for
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
-"""One judgment for each criterion asked about; those without a usable entry hold a mistake."""
+"""One judgment for each criterion asked about; those without a usable entry hold a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RubricJudge:
         >>> case = Case("Coal.", (Criterion(requirement="Names a cause"), Criterion(requirement="Names a date")))
         >>> reply = asyncio.run(judge.model.complete(judge.build(case, (0, 1))))
         >>> found = judge.read(case, (0, 1), reply).value
-        >>> found[0].verdict, str(found[1].mistake)
+        >>> found[0].verdict, str(found[1].failure)
         (<CriterionVerdict.MET: 'MET'>, 'parse: the reply has no entry for criterion c1')
     """
 
@@ -83,7 +83,7 @@ class RubricJudge:
         template = self.options.prompts.rubric
         turns = template.render(criteria=criteria, examples=examples, **shared_values(case, False))
         return Request(
-            messages_of(turns),
+            to_messages(turns),
             "judge",
             _rubric_schema(),
             self.draw,
@@ -108,15 +108,15 @@ class RubricJudge:
             return Unreadable("unreadable", f"the reply has no usable entry: {first}")
         entries = {index: self._judgment(case, index, one, reply) for index, one in said.items()}
         first_index = wanted[0]
-        entries[first_index] = replace(entries[first_index], usage=usage_of(reply), cost=reply.cost)
+        entries[first_index] = replace(entries[first_index], usage=read_usage(reply), cost=reply.cost)
         asked = {f"c{index}" for index in wanted}
         extra = tuple(
             f"an entry for {one!r:.40} was left out: it was not asked for" for one in by_id if one not in asked
         )
         return Answer(entries, reply, (*found.notes, *extra))
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
-        """The opinion on each wanted criterion; what the first reply left open is asked about once more."""
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The judgment on each wanted criterion; what the first reply left open is asked about once more."""
         settled: Entries = {}
         open_: tuple[int, ...] = tuple(wanted)
         paid = 0
@@ -135,8 +135,8 @@ class RubricJudge:
             # What an earlier session paid for is not counted, so that to resume is to ask about the rest again.
             paid += answer.reply.fresh
             settled |= _with_earlier_usage(settled, answer.value)
-            open_ = tuple(index for index in asked if settled[index].mistake is not None)
-        return [Opinion(settled[index]) for index in wanted]
+            open_ = tuple(index for index in asked if settled[index].failure is not None)
+        return [settled[index] for index in wanted]
 
     def _follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
         return follow_up(self.options.prompts, request, reply, problem)
@@ -177,9 +177,9 @@ class RubricJudge:
 
     def _judgment(self, case: Case, index: int, said: Said | Unreadable, reply: Reply) -> Judgment:
         if isinstance(said, Unreadable):
-            mistake = Mistake("parse", said.message, reply.text[:2000])
-            return Judgment(self.judge_id, mistake=mistake, weight=self.weight)
-        judgment = judgment_of(said, reply, self.judge_id, self.weight, self._shown(case, index))
+            failure = JudgmentFailure("parse", said.message, reply.text[:2000])
+            return Judgment(self.judge_id, failure=failure, weight=self.weight)
+        judgment = build_judgment(said, reply, self.judge_id, self.weight, self._shown(case, index))
         return replace(judgment, usage=None, cost=None)
 
 

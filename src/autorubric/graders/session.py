@@ -74,7 +74,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Session:
     """Models open in one event loop, the judge made of them, and who asks them.
 
     `opened` closes the models when the loop shuts its asynchronous generators down, as `asyncio.run` does.
@@ -86,8 +86,8 @@ class Desk:
     opened: AbstractAsyncContextManager[Mapping[str, Model]]
 
 
-class Desks:
-    """The desks of one grader, and the records they share.
+class Sessions:
+    """The sessions of one grader, and the records they share.
 
     Args:
         recipe: how judges are made from models.
@@ -102,7 +102,7 @@ class Desks:
         self._run_dir = run_dir
         self._ledger = ledger
         self._budget: Budget | None = None
-        self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
+        self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
         self._held = ExitStack()
         finalize(self, self._held.close)
 
@@ -117,28 +117,28 @@ class Desks:
             self._ledger = self._held.enter_context(shared_ledger(self._run_dir))
         return self._ledger
 
-    async def here(self) -> Desk:
-        """The desk of the running event loop."""
+    async def open(self) -> Session:
+        """The session of the running event loop."""
         loop = asyncio.get_running_loop()
-        desk = self._desks.get(loop)
-        if desk is None:
-            for gone in [known for known in self._desks if known.is_closed()]:
-                del self._desks[gone]
+        session = self._sessions.get(loop)
+        if session is None:
+            for gone in [known for known in self._sessions if known.is_closed()]:
+                del self._sessions[gone]
             opened = open_models(self._recipe.configs(), self.limits.in_flight)
             models = await opened.__aenter__()
             self.limits.check_prices(models)
             if self._recipe.llm_calls == "per_criterion":  # whole rubrics are asked for with limits of their own
                 self.limits.check_bounds(models)
-            desk = Desk(models, self._recipe.made(models), self._executor(), opened)
-            desk = self._desks.setdefault(loop, desk)
-        return desk
+            session = Session(models, self._recipe.made(models), self._executor(), opened)
+            session = self._sessions.setdefault(loop, session)
+        return session
 
     def close(self) -> None:
         """Let go of the run directory; the next use takes it again."""
         if self._run_dir is not None:
             self._held.close()
             self._ledger = None
-        self._desks.clear()
+        self._sessions.clear()
 
     def _executor(self) -> Executor:
         ledger = self.ledger()

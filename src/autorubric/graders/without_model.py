@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import CriterionVerdict, Judgment, Mistake, Opinion
+from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.errors import InputError
 from autorubric.graders.judge import Ask, Case, Judge
 
@@ -25,7 +25,7 @@ CHECK = "check"
 class ChecksFirst:
     """Decides criteria that carry a check by running it, at no cost; the judge inside gets the others.
 
-    A check that cannot decide is a mistake with its reason, never UNMET.
+    A check that cannot decide is a failure with its reason, never UNMET.
 
     Attributes:
         inside: the judge for criteria without a check, or None where all have one.
@@ -37,8 +37,8 @@ class ChecksFirst:
         >>> short = Criterion(requirement="At most two words", check=check)
         >>> judge = ChecksFirst()
         >>> judge.check_rubric([short])
-        >>> [opinion] = asyncio.run(judge.judge(Case("Far too long", (short,)), [0], ask=None))
-        >>> opinion.judgment.verdict, opinion.judgment.reason
+        >>> [judgment] = asyncio.run(judge.judge(Case("Far too long", (short,)), [0], ask=None))
+        >>> judgment.verdict, judgment.reason
         (<CriterionVerdict.UNMET: 'UNMET'>, '3 words; expected at most 2')
     """
 
@@ -80,8 +80,8 @@ class ChecksFirst:
         if problems:
             raise InputError(problems)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
-        """The opinion on each wanted criterion.
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The judgment on each wanted criterion.
 
         Raises:
             InputError: what `check_rubric` refuses, before the judge inside is asked.
@@ -94,15 +94,15 @@ class ChecksFirst:
             checked |= dict(zip(rest, await self.inside.judge(case, rest, ask), strict=True))
         return [checked[index] for index in wanted]
 
-    def _checked(self, case: Case, index: int) -> Opinion:
+    def _checked(self, case: Case, index: int) -> Judgment:
         from autorubric.checks import CheckFailure, run_check
 
         check = case.criteria[index].check or {}
         found = run_check(check["name"], check.get("parameters"), case.submission, context=self.context)
         if isinstance(found, CheckFailure):
-            return Opinion(Judgment(CHECK, mistake=Mistake("check", str(found))))
+            return Judgment(CHECK, failure=JudgmentFailure("check", str(found)))
         verdict = CriterionVerdict.MET if found.passed else CriterionVerdict.UNMET
-        return Opinion(Judgment(CHECK, verdict=verdict, reason=found.reason))
+        return Judgment(CHECK, verdict=verdict, reason=found.reason)
 
 
 EMPTY = "empty"
@@ -160,8 +160,8 @@ class EmptyFirst:
         >>> from autorubric.core.criterion import Criterion
         >>> from autorubric.graders.without_model import ChecksFirst
         >>> case = Case("Solution:", (Criterion(requirement="Names two causes"),))
-        >>> [opinion] = asyncio.run(EmptyFirst(ChecksFirst()).judge(case, [0], ask=None))
-        >>> opinion.judgment.verdict, opinion.judgment.judge_id
+        >>> [judgment] = asyncio.run(EmptyFirst(ChecksFirst()).judge(case, [0], ask=None))
+        >>> judgment.verdict, judgment.judge_id
         (<CriterionVerdict.UNMET: 'UNMET'>, 'empty')
     """
 
@@ -172,19 +172,17 @@ class EmptyFirst:
         """`empty`, then the ids of the judges inside."""
         return (EMPTY, *self.inside.judge_ids)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Opinion]:
-        """The opinion on each wanted criterion."""
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The judgment on each wanted criterion."""
         if not is_empty(case.submission):
             return await self.inside.judge(case, wanted, ask)
         rest = [index for index in wanted if not _is_binary(case, index)]
         judged = dict(zip(rest, await self.inside.judge(case, rest, ask), strict=True)) if rest else {}
-        unmet = Opinion(
-            Judgment(
-                EMPTY,
-                verdict=CriterionVerdict.UNMET,
-                reason="The submission holds nothing to judge.",
-                flags=("empty",),
-            )
+        unmet = Judgment(
+            EMPTY,
+            verdict=CriterionVerdict.UNMET,
+            reason="The submission holds nothing to judge.",
+            flags=("empty",),
         )
         return [judged.get(index, unmet) for index in wanted]
 
@@ -195,7 +193,7 @@ def _is_binary(case: Case, index: int) -> bool:
     return criterion.options is None and criterion.check is None
 
 
-Word: TypeAlias = str | int | Mistake | Judgment
+Word: TypeAlias = str | int | JudgmentFailure | Judgment
 """A verdict, the index of an option, a failure, or a whole judgment."""
 
 
@@ -212,9 +210,9 @@ class ScriptedJudge:
     Example:
         >>> import asyncio
         >>> from autorubric.core.criterion import Criterion
-        >>> judge = ScriptedJudge("a", ["MET", Mistake("parse", "the reply is empty")])
+        >>> judge = ScriptedJudge("a", ["MET", JudgmentFailure("parse", "the reply is empty")])
         >>> case = Case("Yes.", (Criterion(requirement="Is brief"), Criterion(requirement="Is polite")))
-        >>> [str(opinion.judgment.mistake) for opinion in asyncio.run(judge.judge(case, [1], no_model))]
+        >>> [str(judgment.failure) for judgment in asyncio.run(judge.judge(case, [1], no_model))]
         ['parse: the reply is empty']
     """
 
@@ -228,10 +226,10 @@ class ScriptedJudge:
         """Its one id."""
         return (self.judge_id,)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Any) -> list[Opinion]:
+    async def judge(self, case: Case, wanted: Sequence[int], ask: Any) -> list[Judgment]:
         """What was written for each wanted criterion; `ask` is not used."""
         self.asked.append(tuple(wanted))
-        return [Opinion(self._judgment(self._word(case, index))) for index in wanted]
+        return [self._judgment(self._word(case, index)) for index in wanted]
 
     def _word(self, case: Case, index: int) -> Word:
         if callable(self.words):
@@ -243,8 +241,8 @@ class ScriptedJudge:
     def _judgment(self, word: Word) -> Judgment:
         if isinstance(word, Judgment):
             return word
-        if isinstance(word, Mistake):
-            return Judgment(self.judge_id, mistake=word, weight=self.weight)
+        if isinstance(word, JudgmentFailure):
+            return Judgment(self.judge_id, failure=word, weight=self.weight)
         if isinstance(word, int):
             return Judgment(self.judge_id, option=word, weight=self.weight)
         return Judgment(self.judge_id, verdict=CriterionVerdict(word), weight=self.weight)

@@ -230,8 +230,8 @@ async def estimated(selection: Selection) -> SelectionResult:
 
 async def _stand_ins(selection: Selection) -> tuple[str, ...]:
     """Which models are stand-ins; refuses rubrics that cannot be judged, all before a call is paid for."""
-    desk = await selection.grader.desk()
-    names = [model.name for model in desk.models.values()]
+    session = await selection.grader.open_session()
+    names = [model.name for model in session.models.values()]
     if isinstance(selection.candidates, Sampling):
         limits = selection.limits
         async with open_models(selection.candidates.configs, limits.in_flight) as models:
@@ -240,7 +240,7 @@ async def _stand_ins(selection: Selection) -> tuple[str, ...]:
     problems: dict[str, None] = {}
     for query in selection.queries:
         try:
-            desk.judge.check_rubric(query.rubric.rubric)
+            session.judge.check_rubric(query.rubric.rubric)
         except InputError as error:
             problems.update(dict.fromkeys(f"{query.where or query.id}: {problem}" for problem in error.problems))
     if problems:

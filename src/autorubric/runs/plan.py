@@ -103,8 +103,8 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         )
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
-            models = (await grader.desk()).models
-            run.executor = (await grader.desk()).executor if ledger is None else grader.executor_on(ledger)
+            models = (await grader.open_session()).models
+            run.executor = (await grader.open_session()).executor if ledger is None else grader.executor_on(ledger)
             run.totals = grader.totals if ledger is None else ledger.totals
         stack.enter_context(_ended(manifest, plan.directory, run, models, ledger))
         yield run, manifest
@@ -167,7 +167,7 @@ async def _check_rubrics(plan: ExperimentPlan) -> None:
     """Refuse rubrics that the grader cannot decide, before anything is spent."""
     if not isinstance(plan.grader, CriterionGrader):
         return
-    judge = (await plan.grader.desk()).judge
+    judge = (await plan.grader.open_session()).judge
     places: dict[str, list[int]] = {}
     for index, rubric in _rubrics(plan.dataset).items():
         try:

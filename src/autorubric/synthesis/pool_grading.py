@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import CriterionVerdict, Judgment, Opinion
+from autorubric.core.judgment import CriterionVerdict, Judgment
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.judge import Ask, Case
@@ -72,7 +72,7 @@ def verdict_stage(
                 for case in cases
             )
         )
-        if all(opinion.judgment.mistake for opinions, _ in judged for opinion in opinions):
+        if all(judgment.failure for judgments, _ in judged for judgment in judgments):
             return Outcome(failure=judged[0][1][0])
         rows = [[one[0] for one in judged[i : i + len(cases)]] for i in range(0, len(judged), len(cases))]
         lost = tuple(failure for _, failures in judged for failure in failures)
@@ -118,7 +118,7 @@ def _build_calls(slot: str, judge: RubricJudge | CriterionJudge, case: Case) -> 
 
 async def _judge(
     judge: RubricJudge | CriterionJudge, case: Case, ask: Ask
-) -> tuple[list[Opinion], tuple[Failure, ...]]:
+) -> tuple[list[Judgment], tuple[Failure, ...]]:
     """One judge's verdicts on one response, and the failures behind missing ones."""
     failures: list[Failure] = []
 
@@ -128,18 +128,18 @@ async def _judge(
             failures.append(answer)
         return answer
 
-    opinions = await judge.judge(case, range(len(case.criteria)), ask_noting)
-    unusable = [one.judgment.mistake for one in opinions if one.judgment.mistake is not None]
+    judgments = await judge.judge(case, range(len(case.criteria)), ask_noting)
+    unusable = [one.failure for one in judgments if one.failure is not None]
     if unusable and not failures:
         failures.append(Failure("unreadable", unusable[0].message))
-    return opinions, tuple(failures) if unusable else ()
+    return judgments, tuple(failures) if unusable else ()
 
 
-def _collect_votes(criteria: Sequence[Candidate], rows: Sequence[Sequence[Sequence[Opinion]]]) -> dict[str, Any]:
+def _collect_votes(criteria: Sequence[Candidate], rows: Sequence[Sequence[Sequence[Judgment]]]) -> dict[str, Any]:
     """Votes and reasons by criterion, from judgments ordered by judge, response, criterion."""
     votes, reasons = dict[str, Any](), dict[str, Any]()
     for index, one in enumerate(criteria):
-        judgments = [[opinions[index].judgment for opinions in row] for row in rows]
+        judgments = [[found[index] for found in row] for row in rows]
         votes[one.id] = [[_read_vote(judgment) for judgment in row] for row in judgments]
         if any({True, False} <= set(column) for column in zip(*votes[one.id], strict=True)):
             reasons[one.id] = [[(judgment.reason or "")[:_MOST_QUOTED] for judgment in row] for row in judgments]

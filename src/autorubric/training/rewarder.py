@@ -130,15 +130,15 @@ class Rewarder:
     async def _opened(self, samples: Sequence[Sample]) -> None:
         """Open the judge, and refuse rubrics that cannot be rewarded or decided, before anything is spent."""
         problems: dict[str, None] = {}
-        desk = await self.grader.desk() if isinstance(self.grader, CriterionGrader) else None
-        if desk is not None and self._failed and time.monotonic() - self._readmitted >= self._ask_again:
+        session = await self.grader.open_session() if isinstance(self.grader, CriterionGrader) else None
+        if session is not None and self._failed and time.monotonic() - self._readmitted >= self._ask_again:
             self._readmitted = time.monotonic()
-            desk.executor.readmit()
+            session.executor.readmit()
         for rubric in {id(sample.rubric): sample.rubric for sample in samples}.values():
             try:
                 self.rule.check(rubric)
-                if desk is not None:
-                    desk.judge.check_rubric(rubric.rubric)
+                if session is not None:
+                    session.judge.check_rubric(rubric.rubric)
             except InputError as error:
                 problems.update(dict.fromkeys(error.problems))
         if self.rule.overlong is not None and any(sample.length is None for sample in samples):

@@ -79,7 +79,7 @@ class RewardDesk:
         Raises:
             InputError: rubrics without a positive weight, unknown checks, or a length that is missing.
         """
-        judge = (await self.grader.desk()).judge
+        judge = (await self.grader.open_session()).judge
         problems: dict[str, None] = {}
         for rubric in {id(one.sample.rubric): one.sample.rubric for one in asked}.values():
             if id(rubric) in self._checked:

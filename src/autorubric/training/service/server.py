@@ -78,7 +78,7 @@ async def serve_rewards(
     """
     for judge in (grader, second.grader if second else None):
         if judge is not None:
-            await judge.desk()
+            await judge.open_session()
     with ExitStack() as stack:
         folder = settings.out / LEDGER_FOLDER
         stack.enter_context(run_lock(folder, wait=settings.wait))
