@@ -6,7 +6,7 @@ from autorubric import Criterion, CriterionVerdict
 from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.errors import ConfigError
 from autorubric.graders.cascade import Cascade
-from autorubric.graders.judge import Case
+from autorubric.graders.judge import JudgeInput
 from autorubric.graders.panel import Panel
 from autorubric.graders.reporting import report_on
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
@@ -19,8 +19,8 @@ def sure(verdict: CriterionVerdict, confidence: float | None) -> Judgment:
     return Judgment("small", verdict=verdict, confidence=confidence)
 
 
-def case_of(count: int) -> Case:
-    return Case("Yes.", tuple(Criterion(name=f"c{n}", requirement=f"r{n}") for n in range(count)))
+def case_of(count: int) -> JudgeInput:
+    return JudgeInput("Yes.", tuple(Criterion(name=f"c{n}", requirement=f"r{n}") for n in range(count)))
 
 
 async def asked(first: Any, count: int, **options: Any) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from autorubric.dataset.collection import RubricDataset
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.few_shot import FewShot
-from autorubric.graders.judge import Case
+from autorubric.graders.judge import JudgeInput
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
@@ -31,7 +31,7 @@ DEPTH = Criterion(
     requirement="How deep is it?",
     options=[CriterionOption(label=label, value=value) for label, value in (("Flat", 0), ("Fair", 0.5), ("Deep", 1))],
 )
-CASE = Case("Coal and canals, in Britain.", (CAUSES, LIES, DEPTH), query="Why Britain?", item="row-7")
+CASE = JudgeInput("Coal and canals, in Britain.", (CAUSES, LIES, DEPTH), query="Why Britain?", item="row-7")
 
 
 def said(status: str, quotes: Sequence[str] | None = None) -> str:
@@ -42,7 +42,7 @@ def said(status: str, quotes: Sequence[str] | None = None) -> str:
 async def judged(
     script: Callable[[Request], Any] | Sequence[Any],
     wanted: Sequence[int] = (0,),
-    case: Case = CASE,
+    case: JudgeInput = CASE,
     judge: Callable[[ScriptedModel], CriterionJudge] = CriterionJudge,
     reasks: int = 2,
 ) -> tuple[list[Judgment], ScriptedModel]:
@@ -200,7 +200,7 @@ def test_the_order_of_options_is_the_published_one() -> None:
 def test_orders_differ_between_judges_seeds_submissions_and_criteria() -> None:
     options = [CriterionOption(label=f"Option {letter}", value=0.5) for letter in "abcdefgh"]
     many = Criterion(requirement="Which?", options=options)
-    case = Case("Text.", (many, many))
+    case = JudgeInput("Text.", (many, many))
 
     def order(judge_id: str = "default", seed: int = 0, text: str = "Text.", index: int = 0) -> tuple[str, ...]:
         judge = CriterionJudge(ScriptedModel({}), judge_id, options=JudgeOptions(seed=seed))
@@ -214,7 +214,7 @@ def test_options_stay_as_they_are_where_shuffling_is_off_or_labels_are_numbers()
     off = CriterionJudge(ScriptedModel({}), options=JudgeOptions(shuffle_options=False, auto_na_option=False))
     assert options_in(off.build(CASE, 2)) == ("Flat", "Fair", "Deep")
     scale = [CriterionOption(label=f"{number} points", value=number / 9) for number in range(1, 10)]
-    case = Case("Text.", (Criterion(requirement="How good?", options=scale),))
+    case = JudgeInput("Text.", (Criterion(requirement="How good?", options=scale),))
     shown = options_in(CriterionJudge(ScriptedModel({})).build(case, 0))
     assert [label.split()[0] for label in shown[:9]] == [str(number) for number in range(1, 10)]
 
@@ -294,7 +294,7 @@ async def test_examples_of_a_choice_are_labelled_with_the_number_shown() -> None
 async def test_the_offline_model_plays_a_judge_of_every_kind() -> None:
     model = OfflineModel()
     options = [CriterionOption(label=label, value=value) for label, value in (("No", 0), ("Yes", 1))]
-    case = Case(
+    case = JudgeInput(
         "Coal and canals.",
         (
             Criterion(requirement="Names coal and canals"),

@@ -8,7 +8,7 @@ import pytest
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.criterion_judge import CriterionJudge
-from autorubric.graders.judge import Case
+from autorubric.graders.judge import JudgeInput
 from autorubric.graders.without_model import EmptyFirst, is_empty
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
@@ -45,7 +45,7 @@ def test_short_answers_are_not_empty(text: str) -> None:
 
 def test_an_empty_submission_meets_nothing_and_costs_nothing() -> None:
     options = [CriterionOption(label="Flat", value=0), CriterionOption(label="Deep", value=1)]
-    case = Case(
+    case = JudgeInput(
         "Solution:",
         (
             Criterion(requirement="Names a cause"),

@@ -7,7 +7,7 @@ from autorubric import CannotAssessConfig, Criterion, CriterionVerdict
 from autorubric.core.criterion import AggregationStrategy
 from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.errors import ConfigError
-from autorubric.graders.judge import Case
+from autorubric.graders.judge import JudgeInput
 from autorubric.graders.panel import Draw, Panel, make_draws, together
 from autorubric.graders.reporting import Scoring, report_on
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
@@ -31,7 +31,7 @@ def judges(*words: Word) -> list[ScriptedJudge]:
 
 
 async def said(panel: Any, criterion: Criterion = BINARY) -> Judgment:
-    [judgment] = await panel.judge(Case("Yes.", (criterion,)), [0], no_model)
+    [judgment] = await panel.judge(JudgeInput("Yes.", (criterion,)), [0], no_model)
     assert isinstance(judgment, Judgment)
     return judgment
 
@@ -45,7 +45,7 @@ async def test_a_panel_says_what_its_rule_makes_of_the_votes_and_keeps_them() ->
 
 async def test_only_the_wanted_criteria_are_judged_in_the_order_wanted() -> None:
     inner = [ScriptedJudge(name, ["MET", "UNMET", "CANNOT_ASSESS"]) for name in "ab"]
-    judgments = await Panel(inner).judge(Case("Yes.", (BINARY,) * 3), [2, 0], no_model)
+    judgments = await Panel(inner).judge(JudgeInput("Yes.", (BINARY,) * 3), [2, 0], no_model)
     assert [judgment.verdict for judgment in judgments] == ["CANNOT_ASSESS", "MET"]
     assert inner[1].asked == [(2, 0)]
 
@@ -79,7 +79,7 @@ async def test_not_applicable_is_no_vote_for_the_value_it_carries() -> None:
 
 async def test_nominal_judges_that_must_agree_and_do_not_leave_the_criterion_unscored() -> None:
     criterion = choice(scale_type="nominal", weight=4)
-    case = Case("Yes.", (criterion, choice(weight=4)))
+    case = JudgeInput("Yes.", (criterion, choice(weight=4)))
     panel = Panel([ScriptedJudge("a", [0, 2]), ScriptedJudge("b", [2, 2])], nominal="unanimous")
     report = report_on(case, await panel.judge(case, [0, 1], no_model))
     assert report.report is not None
@@ -174,7 +174,7 @@ class Asking:
     def __init__(self, model: ScriptedModel) -> None:
         self.model = model
 
-    async def judge(self, case: Case, wanted: Any, ask: Any) -> list[Judgment]:
+    async def judge(self, case: JudgeInput, wanted: Any, ask: Any) -> list[Judgment]:
         judgments = []
         for index in wanted:
             request = Request((Message("user", case.criteria[index].requirement),), role="judge")
@@ -195,7 +195,7 @@ async def test_draws_of_one_judge_are_different_calls_that_vote() -> None:
     with Ledger.in_memory() as ledger:
         executor = Executor(ledger)
         for _ in range(2):
-            [judgment] = await panel.judge(Case("Yes.", (BINARY,)), [0], executor.ask_for)
+            [judgment] = await panel.judge(JudgeInput("Yes.", (BINARY,)), [0], executor.ask_for)
     assert judgment.verdict is CriterionVerdict.MET
     assert [leaf.judge_id for leaf in judgment.leaves()] == ["gpt#1", "gpt#2", "gpt#3"]
     assert [leaf.verdict for leaf in judgment.leaves()] == verdicts
@@ -210,7 +210,7 @@ async def test_draws_of_a_panel_of_draws_never_share_a_call() -> None:
 
 async def said_by_model(panel: Panel) -> None:
     with Ledger.in_memory() as ledger:
-        await panel.judge(Case("Yes.", (BINARY,)), [0], Executor(ledger).ask_for)
+        await panel.judge(JudgeInput("Yes.", (BINARY,)), [0], Executor(ledger).ask_for)
 
 
 def test_the_first_draw_is_the_judge_itself_whatever_the_number_of_draws() -> None:
@@ -240,7 +240,7 @@ async def test_when_one_call_raises_the_others_end() -> None:
 
 
 async def test_a_panel_with_a_failed_judge_has_no_score_and_is_not_a_zero() -> None:
-    case = Case("Yes.", (BINARY, BINARY))
+    case = JudgeInput("Yes.", (BINARY, BINARY))
     panel = Panel([ScriptedJudge("a", ["MET", "MET"]), ScriptedJudge("b", ["MET", LOST])])
     judgments = await panel.judge(case, [0, 1], no_model)
     assert report_on(case, judgments).score is None

@@ -25,7 +25,7 @@ from autorubric.errors import ConfigError
 from autorubric.graders import CriterionGrader, JudgeSpec
 from autorubric.graders.cascade import Cascade
 from autorubric.graders.criterion_judge import CriterionJudge
-from autorubric.graders.judge import Case, Judge
+from autorubric.graders.judge import Judge, JudgeInput
 from autorubric.graders.panel import Panel, Repeated
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
@@ -117,7 +117,7 @@ async def test_each_judge_and_repeat_of_a_model_with_a_seed_has_a_seed_of_its_ow
 
 async def asked_by(judge: Judge, criteria: Sequence[Criterion], model: ScriptedModel) -> list[Request]:
     with Ledger.in_memory() as ledger:
-        case = Case("It is so.", tuple(criteria))
+        case = JudgeInput("It is so.", tuple(criteria))
         judgments = await judge.judge(case, range(len(criteria)), Executor(ledger).ask_for)
         assert [judgment.failure for judgment in judgments] == [None] * len(criteria)
         first = len(model.requests)
@@ -177,7 +177,7 @@ async def test_a_criterion_that_a_rubric_has_twice_is_asked_about_once_by_each_j
 async def grade_by(words: Sequence[Word], criterion: Criterion) -> Any:
     turns = iter(words)
     judge = Repeated(ScriptedJudge("a", lambda case, index: next(turns), weight=2.0), len(words))
-    [judgment] = await judge.judge(Case("Yes.", (criterion,)), [0], no_model)
+    [judgment] = await judge.judge(JudgeInput("Yes.", (criterion,)), [0], no_model)
     assert judgment.votes == ()
     return judgment
 

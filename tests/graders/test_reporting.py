@@ -10,7 +10,7 @@ from autorubric.core.report import EnsembleEvaluationReport, score_reports
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.usage import TokenUsage
 from autorubric.errors import ConfigError
-from autorubric.graders.judge import Case
+from autorubric.graders.judge import JudgeInput
 from autorubric.graders.panel import Panel
 from autorubric.graders.reporting import Scoring, report_on, with_length_penalty
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
@@ -28,7 +28,7 @@ def criterion(weight: float, options: list[dict[str, Any]] = NO_OPTIONS) -> Crit
 async def reported(
     criteria: list[Criterion], *scripts: list[Word], scoring: Scoring | None = None, **panel: Any
 ) -> EnsembleEvaluationReport:
-    case = Case("Yes.", tuple(criteria))
+    case = JudgeInput("Yes.", tuple(criteria))
     inner = [ScriptedJudge(name, script) for name, script in zip("abc", scripts, strict=False)]
     judge = inner[0] if len(inner) == 1 else Panel(inner, **panel)
     judgments = await judge.judge(case, range(len(criteria)), no_model)
@@ -142,17 +142,17 @@ def test_tokens_and_cost_are_those_of_every_reply_once() -> None:
     leaf = Judgment("a", verdict=CriterionVerdict.MET, usage=TokenUsage(90, 10, 100), cost=0.25)
     free = replace(leaf, judge_id="check", usage=None, cost=None)
     escalated = replace(leaf, votes=(replace(leaf, superseded=True), replace(leaf, judge_id="b")))
-    case = Case("Yes.", (criterion(1), criterion(1), criterion(1)))
+    case = JudgeInput("Yes.", (criterion(1), criterion(1), criterion(1)))
     report = report_on(case, [leaf, free, escalated])
     assert report.token_usage == TokenUsage(270, 30, 300)
     assert report.completion_cost == 0.75
-    unknown = report_on(Case("Yes.", (criterion(1),)), [free])
+    unknown = report_on(JudgeInput("Yes.", (criterion(1),)), [free])
     assert (unknown.token_usage, unknown.completion_cost) == (None, None)
 
 
 def test_what_a_reply_cost_is_counted_also_where_it_could_not_be_read() -> None:
     failed = Judgment("a", failure=LOST, usage=TokenUsage(90, 10, 100), cost=0.25)
-    assert report_on(Case("Yes.", (criterion(1),)), [failed]).completion_cost == 0.25
+    assert report_on(JudgeInput("Yes.", (criterion(1),)), [failed]).completion_cost == 0.25
 
 
 def test_quotes_and_flags_of_the_votes_that_count_are_shown() -> None:
@@ -160,7 +160,7 @@ def test_quotes_and_flags_of_the_votes_that_count_are_shown() -> None:
     old = Judgment("a", verdict=CriterionVerdict.MET, quotes=(Quote("else"),), flags=("old",), superseded=True)
     new = Judgment("b", verdict=CriterionVerdict.MET, quotes=(quote,), flags=("unsupported", "unsupported"))
     judgment = replace(new, votes=(old, new))
-    report = report_on(Case("Yes.", (criterion(1),)), [judgment], flags=["addresses the judge"])
+    report = report_on(JudgeInput("Yes.", (criterion(1),)), [judgment], flags=["addresses the judge"])
     assert report.report is not None
     assert report.report[0].quotes == [quote]
     assert report.report[0].flags == ["unsupported"]
@@ -178,7 +178,7 @@ async def test_a_report_survives_json_whole() -> None:
 
 def test_the_length_penalty_comes_off_the_score_and_not_off_the_raw_one() -> None:
     penalty = LengthPenalty(free_budget=1, max_cap=3, penalty_at_cap=0.5, exponent=1.0)
-    report = report_on(Case("a b", (criterion(2),)), [Judgment("a", verdict=CriterionVerdict.MET)])
+    report = report_on(JudgeInput("a b", (criterion(2),)), [Judgment("a", verdict=CriterionVerdict.MET)])
     # Two words: half way from 1 to 3, so half of 0.5.
     penalised = with_length_penalty(report, "a b", penalty)
     assert (penalised.score, penalised.raw_score) == (0.75, 2.0)

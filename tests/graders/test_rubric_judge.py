@@ -15,7 +15,7 @@ from autorubric.dataset.collection import RubricDataset
 from autorubric.errors import ConfigError
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.few_shot import FewShot, FewShotConfig
-from autorubric.graders.judge import Case
+from autorubric.graders.judge import JudgeInput
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
@@ -24,7 +24,7 @@ from autorubric.testing import ScriptedModel
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 OPTIONS = [CriterionOption(label="Flat", value=0), CriterionOption(label="Deep", value=1)]
-CASE = Case(
+CASE = JudgeInput(
     "Coal.",
     (
         Criterion(requirement="Names a cause"),

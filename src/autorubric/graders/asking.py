@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import starmap
 from typing import Any, Literal
 
 from autorubric.core.judgment import Judgment
@@ -12,14 +13,13 @@ from autorubric.errors import ConfigError
 from autorubric.extras import require
 from autorubric.graders.evidence import Unsupported
 from autorubric.graders.few_shot import FewShot
-from autorubric.graders.judge import Case
+from autorubric.graders.judge import JudgeInput
 from autorubric.graders.options import ShownOptions, as_judged, shown_order
 from autorubric.graders.reading import Said, describe_failure, read_usage
 from autorubric.llm.asking import ask_again
 from autorubric.llm.request import Failure, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 from autorubric.prompts.library import load_schema
-from autorubric.prompts.template import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class JudgeOptions:
     Attributes:
         shuffle_options: show the options of multi-choice criteria in a mixed order, recorded in each judgment.
         auto_na_option: add an option for "not applicable" where a multi-choice criterion has none.
-        seed: of the orders and the choice of examples; fixed by default, so that the same case gives the same
+        seed: of the orders and the choice of examples; fixed by default, so that the same submission gives the same
             prompts in every run.
         evidence: ask for quotes, and look for them in the submission.
         few_shot: labelled examples, or None.
@@ -58,39 +58,39 @@ class JudgeOptions:
             require(("rapidfuzz",), "evidence", "evidence=True (--evidence)")
 
 
-def shared_values(case: Case, evidence: bool) -> dict[str, Any]:
-    """What every prompt on a case is given.
+def shared_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
+    """What every prompt on a submission is given.
 
     Example:
-        >>> shared_values(Case("Yes.", ()), False)["submission"]
+        >>> shared_values(JudgeInput("Yes.", ()), False)["submission"]
         'Yes.'
     """
     return {
-        "query": case.query,
-        "reference": case.reference,
-        "guidelines": case.guidelines,
-        "thinking": case.thinking,
-        "submission": case.submission,
+        "query": inputs.query,
+        "reference": inputs.reference,
+        "guidelines": inputs.guidelines,
+        "thinking": inputs.thinking,
+        "submission": inputs.submission,
         "evidence": evidence,
     }
 
 
-def show_options(case: Case, index: int, judge_id: str, options: JudgeOptions) -> ShownOptions:
+def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOptions) -> ShownOptions:
     """The options of a multi-choice criterion as this judge is shown them.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
         >>> choices = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
-        >>> case = Case("Yes.", (Criterion(requirement="Is it right?", options=choices),))
-        >>> len(show_options(case, 0, "default", JudgeOptions()).labels)
+        >>> inputs = JudgeInput("Yes.", (Criterion(requirement="Is it right?", options=choices),))
+        >>> len(show_options(inputs, 0, "default", JudgeOptions()).labels)
         3
     """
-    criterion = case.criteria[index]
+    criterion = inputs.criteria[index]
     if options.auto_na_option:
         criterion = as_judged(criterion)
     if not options.shuffle_options:
         return ShownOptions(criterion, tuple(range(len(criterion.options or ()))), shuffled=False)
-    return ShownOptions(criterion, shown_order(criterion, options.seed, case.submission, index, judge_id))
+    return ShownOptions(criterion, shown_order(criterion, options.seed, inputs.submission, index, judge_id))
 
 
 def build_judgment(
@@ -140,17 +140,7 @@ def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Un
     """
     unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
     turns = prompts.reask.render(problem=problem.message, unfound=unfound)
-    return ask_again(request, reply, problem, to_messages(turns))
-
-
-def to_messages(turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """Rendered turns as messages.
-
-    Example:
-        >>> to_messages((("user", "Hi"),))
-        (Message(role='user', content='Hi'),)
-    """
-    return tuple(Message(role, text) for role, text in turns)
+    return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
 
 
 @cache

@@ -9,7 +9,7 @@ from functools import cached_property
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import Judgment
 from autorubric.errors import ConfigError
-from autorubric.graders.judge import Ask, Case, Judge
+from autorubric.graders.judge import Ask, Judge, JudgeInput
 from autorubric.graders.panel import abstained, distinct_ids
 from autorubric.graders.seats import Seats
 
@@ -44,8 +44,8 @@ class Cascade:
         >>> import asyncio
         >>> from autorubric.graders.without_model import ScriptedJudge, no_model
         >>> cascade = Cascade(ScriptedJudge("small", ["CANNOT_ASSESS", "MET"]), ScriptedJudge("big", ["UNMET"]))
-        >>> case = Case("Yes.", (Criterion(requirement="Is right"), Criterion(requirement="Is brief")))
-        >>> judgments = asyncio.run(cascade.judge(case, [0, 1], no_model))
+        >>> inputs = JudgeInput("Yes.", (Criterion(requirement="Is right"), Criterion(requirement="Is brief")))
+        >>> judgments = asyncio.run(cascade.judge(inputs, [0, 1], no_model))
         >>> [(judgment.judge_id, judgment.verdict.value) for judgment in judgments]
         [('big', 'UNMET'), ('small', 'MET')]
     """
@@ -70,18 +70,18 @@ class Cascade:
         own = self.per_criterion or {}
         return own.get(criterion.name, self.threshold) if criterion.name is not None else self.threshold
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgments of `first`, and in the place of those that do not suffice, of `then`; see `Judge`."""
         seats = Seats(ask)
-        heard = await self.first.judge(case, wanted, seats.of(0))
+        heard = await self.first.judge(inputs, wanted, seats.of(0))
         open_places = [
             place
             for place, (index, judgment) in enumerate(zip(wanted, heard, strict=True))
-            if not suffices(case.criteria[index], judgment, self.threshold_for(case.criteria[index]))
+            if not suffices(inputs.criteria[index], judgment, self.threshold_for(inputs.criteria[index]))
         ]
         if not open_places:
             return heard
-        better = await self.then.judge(case, [wanted[place] for place in open_places], seats.of(1))
+        better = await self.then.judge(inputs, [wanted[place] for place in open_places], seats.of(1))
         judgments = list(heard)
         for place, judgment in zip(open_places, better, strict=True):
             judgments[place] = replace(judgment, votes=(superseded(heard[place]), judgment))

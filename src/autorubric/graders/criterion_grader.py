@@ -21,7 +21,7 @@ from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls, Recipe, judge_specs
 from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.grader import Grader
-from autorubric.graders.judge import Ask, Case, Judge, Query
+from autorubric.graders.judge import Ask, Judge, JudgeInput, Query
 from autorubric.graders.reporting import OnFailure, Scoring, report_on, with_length_penalty
 from autorubric.graders.seats import Occurrences
 from autorubric.graders.session import MAX_IN_FLIGHT, Limits, PrefixFirst, Session, Sessions
@@ -45,9 +45,9 @@ _MOST_REMEMBERED = 10_000  # questions whose repetitions a grader without record
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A case and the judgments on its criteria."""
+    """A submission with its rubric, and the judgments on its criteria."""
 
-    case: Case
+    inputs: JudgeInput
     judgments: Sequence[Judgment]
 
 
@@ -203,7 +203,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """Whether replies are recorded in a ledger of the grader's own."""
         return self._sessions.records
 
-    def case(
+    def read_input(
         self,
         to_grade: ToGradeInput,
         rubric: Iterable[Criterion],
@@ -211,7 +211,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         reference_submission: str | None = None,
         *,
         guidelines: str | None = None,
-    ) -> Case:
+    ) -> JudgeInput:
         """What is graded, as judges take it; of a mapping the output is the submission.
 
         Raises:
@@ -221,24 +221,24 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         if not isinstance(to_grade, str):
             parts = normalize_to_grade_input(to_grade)
             to_grade, thinking = parts["output"], parts["thinking"] or None
-        return Case(to_grade, tuple(rubric), query, reference_submission, guidelines, thinking)
+        return JudgeInput(to_grade, tuple(rubric), query, reference_submission, guidelines, thinking)
 
-    async def grade_case(self, case: Case, ask: Ask | None = None) -> EnsembleEvaluationReport:
-        """The report on a case.
+    async def grade_input(self, inputs: JudgeInput, ask: Ask | None = None) -> EnsembleEvaluationReport:
+        """The report on a submission.
 
         Args:
-            case: what is graded.
+            inputs: what is graded.
             ask: how models are asked; by default through the grader's own records and limits.
         """
         if ask is None and not self.has_records:
-            case = self._occurrences.numbered(case)
-        judgments = await self._judge(case, ask)
-        report = report_on(case, judgments, self.scoring, suspicions(case.submission))
+            inputs = self._occurrences.numbered(inputs)
+        judgments = await self._judge(inputs, ask)
+        report = report_on(inputs, judgments, self.scoring, suspicions(inputs.submission))
         if self.length_penalty is None:
             return report
-        whole: ToGradeInput = case.submission
-        if case.thinking is not None:
-            whole = {"thinking": case.thinking, "output": case.submission}
+        whole: ToGradeInput = inputs.submission
+        if inputs.thinking is not None:
+            whole = {"thinking": inputs.thinking, "output": inputs.submission}
         return with_length_penalty(report, whole, self.length_penalty, normalize=self.normalize)
 
     async def grade(
@@ -251,7 +251,9 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         guidelines: str | None = None,
     ) -> EnsembleEvaluationReport:
         """The report on one submission; see `Grader.grade`."""
-        return await self.grade_case(self.case(to_grade, rubric, query, reference_submission, guidelines=guidelines))
+        return await self.grade_input(
+            self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
+        )
 
     async def judge(
         self,
@@ -263,13 +265,13 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         guidelines: str | None = None,
     ) -> Judged:
         """The judgments on each criterion, before they become a report."""
-        case = self.case(to_grade, rubric, query, reference_submission, guidelines=guidelines)
-        return Judged(case, await self._judge(case, None))
+        inputs = self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
+        return Judged(inputs, await self._judge(inputs, None))
 
     async def aggregate(self, judge_results: Judged, *, normalize: bool = True) -> EnsembleEvaluationReport:
         """The report of what `judge` returned, without a length penalty."""
         scoring = replace(self.scoring, normalize=normalize)
-        return report_on(judge_results.case, judge_results.judgments, scoring)
+        return report_on(judge_results.inputs, judge_results.judgments, scoring)
 
     async def open_session(self) -> Session:
         """The grader's models, judge and executor in the running event loop."""
@@ -304,11 +306,11 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """Let go of the grader's run directory; the next use takes it again."""
         self._sessions.close()
 
-    async def _judge(self, case: Case, ask: Ask | None) -> Sequence[Judgment]:
+    async def _judge(self, inputs: JudgeInput, ask: Ask | None) -> Sequence[Judgment]:
         session = await self._sessions.open()
         if ask is None:
             ask = PrefixFirst(session.executor.ask_for) if self.prefix_first else session.executor.ask_for
-        return await session.judge.judge(case, range(len(case.criteria)), ask)
+        return await session.judge.judge(inputs, range(len(inputs.criteria)), ask)
 
 
 def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:

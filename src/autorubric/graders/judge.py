@@ -17,7 +17,7 @@ Query: TypeAlias = str | Sequence[Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JudgeInput:
     """One submission and its rubric.
 
     Attributes:
@@ -44,10 +44,10 @@ class Case:
     def copy_of(self, wanted: Sequence[int]) -> int:
         """Which copy of its question a request about the wanted criteria is, from 0.
 
-        The least of the criteria's numbers: each later case that puts all of these questions has a greater one.
+        The least of the criteria's numbers: each later submission that puts all of these questions has a greater one.
 
         Example:
-            >>> Case("Yes.", (), copies=(2, 1, 2)).copy_of([0, 1]), Case("Yes.", ()).copy_of([0])
+            >>> JudgeInput("Yes.", (), copies=(2, 1, 2)).copy_of([0, 1]), JudgeInput("Yes.", ()).copy_of([0])
             (1, 0)
         """
         return min(self.copies[index] for index in wanted) if self.copies and wanted else 0
@@ -60,15 +60,15 @@ Ask: TypeAlias = Callable[
 
 
 class Judge(Protocol):
-    """Judges criteria of a case. A panel and a cascade are judges made of judges."""
+    """Judges criteria of a submission. A panel and a cascade are judges made of judges."""
 
     @property
     def judge_ids(self) -> tuple[str, ...]:
         """The ids of the simple judges inside, in order; no id twice."""
         ...
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion (an index into `case.criteria`), in the order of `wanted`.
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The judgment on each wanted criterion (an index into `inputs.criteria`), in the order of `wanted`.
 
         A call that failed or could not be read is a judgment with a failure; nothing is raised for it.
         """

@@ -43,7 +43,7 @@ def shown_order(criterion: Criterion, seed: int, text: str, index: int, judge_id
     return tuple(order)
 
 
-@lru_cache(maxsize=8)  # the criteria of a case are asked about one after the other
+@lru_cache(maxsize=8)  # the criteria of a submission are asked about one after the other
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

@@ -21,7 +21,7 @@ from autorubric.graders.aggregation import (
     combined_verdict,
     judged_option,
 )
-from autorubric.graders.judge import Ask, Case, Judge
+from autorubric.graders.judge import Ask, Judge, JudgeInput
 from autorubric.graders.seats import Seats
 
 T = TypeVar("T")
@@ -52,8 +52,8 @@ class Panel:
         >>> import asyncio
         >>> from autorubric.graders.without_model import ScriptedJudge, no_model
         >>> panel = Panel([ScriptedJudge("a", ["MET"]), ScriptedJudge("b", ["MET"]), ScriptedJudge("c", ["UNMET"])])
-        >>> case = Case("Yes.", (Criterion(requirement="Is brief"),))
-        >>> [judgment] = asyncio.run(panel.judge(case, [0], no_model))
+        >>> inputs = JudgeInput("Yes.", (Criterion(requirement="Is brief"),))
+        >>> [judgment] = asyncio.run(panel.judge(inputs, [0], no_model))
         >>> judgment.verdict.value, len(judgment.votes)
         ('MET', 3)
     """
@@ -90,12 +90,12 @@ class Panel:
         """What the panel is called where its word is a vote."""
         return "+".join(self.judge_ids)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The panel's judgment on each wanted criterion, every judge's judgment inside; see `Judge`."""
         seats = Seats(ask)
-        heard = await together([judge.judge(case, wanted, seats.of(n)) for n, judge in enumerate(self.judges)])
+        heard = await together([judge.judge(inputs, wanted, seats.of(n)) for n, judge in enumerate(self.judges)])
         return [
-            replace(self.word(case.criteria[index], votes), votes=votes)
+            replace(self.word(inputs.criteria[index], votes), votes=votes)
             for index, votes in zip(wanted, zip(*heard, strict=True), strict=True)
         ]
 
@@ -168,13 +168,13 @@ class Draw:
         """The ids inside, each with the number of the draw, from 1."""
         return tuple(f"{name}#{self.number + 1}" for name in self.inner.judge_ids)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgments of this draw; see `Judge`."""
 
         async def ask_for_draw(model: Any, request: Any, *others: Any) -> Any:
             return await ask(model, replace(request, draw=request.draw * self.of + self.number), *others)
 
-        return [self._renamed(judgment) for judgment in await self.inner.judge(case, wanted, ask_for_draw)]
+        return [self._renamed(judgment) for judgment in await self.inner.judge(inputs, wanted, ask_for_draw)]
 
     def _renamed(self, judgment: Judgment) -> Judgment:
         votes = tuple(self._renamed(vote) for vote in judgment.votes)
@@ -290,7 +290,8 @@ class Repeated:
         >>> from autorubric.core.criterion import Criterion
         >>> from autorubric.graders.without_model import ScriptedJudge, no_model
         >>> judge = Repeated(ScriptedJudge("a", ["MET"]), 3)
-        >>> [judgment] = asyncio.run(judge.judge(Case("Yes.", (Criterion(requirement="Is brief"),)), [0], no_model))
+        >>> inputs = JudgeInput("Yes.", (Criterion(requirement="Is brief"),))
+        >>> [judgment] = asyncio.run(judge.judge(inputs, [0], no_model))
         >>> judgment.judge_id, judgment.confidence, len(judgment.repeats), judgment.votes
         ('a', 1.0, 3, ())
     """
@@ -314,11 +315,11 @@ class Repeated:
     def _panel(self) -> Panel:
         return Panel(make_draws(self.inner, self.count), voters="repeats")
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judge's vote on each wanted criterion, every repeat inside; see `Judge`."""
-        heard = await together([draw.judge(case, wanted, ask) for draw in self._panel.judges])
+        heard = await together([draw.judge(inputs, wanted, ask) for draw in self._panel.judges])
         return [
-            self._vote(case.criteria[index], repeats)
+            self._vote(inputs.criteria[index], repeats)
             for index, repeats in zip(wanted, zip(*heard, strict=True), strict=True)
         ]
 

@@ -262,19 +262,17 @@ def _account(
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
-    elif verdict is not None and _contradicts(explanation, verdict):
+    elif (
+        verdict is not None
+        and (concluded := _CONCLUDED.findall(explanation))
+        and _VERDICTS[_folded(concluded[-1])] is not verdict
+    ):
         flags.append("contradictory")
     affected = record.get("affected_criteria")
     if explanation is not None and isinstance(affected, list) and affected:
         explanation += f" [Affects: {', '.join(f'#{number}' for number in affected)}]"
-    return explanation, _quotes(record.get("quotes")), tuple(flags), _text(record.get("reasoning"))
-
-
-def _contradicts(explanation: str, verdict: CriterionVerdict) -> bool:
-    if "met" not in explanation.lower():
-        return False
-    concluded = _CONCLUDED.findall(explanation)
-    return bool(concluded) and _VERDICTS[_folded(concluded[-1])] is not verdict
+    quotes = _quotes(record["quotes"]) if "quotes" in record else ()
+    return explanation, quotes, tuple(flags), _text(record.get("reasoning"))
 
 
 def _quotes(value: Any) -> tuple[str, ...]:

@@ -21,8 +21,9 @@ from autorubric.core.submission import ToGradeInput
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import judged_option
-from autorubric.graders.judge import Case
+from autorubric.graders.judge import JudgeInput
 
+MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 OnFailure: TypeAlias = Literal["none", "skip"]
 ReportT = TypeVar("ReportT", EvaluationReport, EnsembleEvaluationReport)
 
@@ -61,15 +62,15 @@ DEFAULT = Scoring()
 
 
 def report_on(
-    case: Case, judgments: Sequence[Judgment], scoring: Scoring = DEFAULT, flags: Iterable[str] = ()
+    inputs: JudgeInput, judgments: Sequence[Judgment], scoring: Scoring = DEFAULT, flags: Iterable[str] = ()
 ) -> EnsembleEvaluationReport:
-    """The report on a case.
+    """The report on a submission.
 
     Tokens and cost are those of the replies that the judgments rest on, superseded ones included, each counted
     once; replies found in the ledger count as well, so that a resumed run reports what an uninterrupted one does.
 
     Args:
-        case: what was graded.
+        inputs: what was graded.
         judgments: one for each of its criteria, in order.
         scoring: how they become a score.
         flags: what is suspicious about the submission.
@@ -77,17 +78,17 @@ def report_on(
     Example:
         >>> from autorubric.core.criterion import Criterion
         >>> from autorubric.core.judgment import CriterionVerdict
-        >>> case = Case("Yes.", (Criterion(weight=3, requirement="Is brief"),))
-        >>> report_on(case, [Judgment("a", verdict=CriterionVerdict.MET)]).score
+        >>> inputs = JudgeInput("Yes.", (Criterion(weight=3, requirement="Is brief"),))
+        >>> report_on(inputs, [Judgment("a", verdict=CriterionVerdict.MET)]).score
         1.0
     """
     criteria = [
-        criterion_report(criterion, judgment) for criterion, judgment in zip(case.criteria, judgments, strict=True)
+        criterion_report(criterion, judgment) for criterion, judgment in zip(inputs.criteria, judgments, strict=True)
     ]
     worst = [worst_value(report.criterion) for report in criteria]
     cells = [
-        None if report.is_error else Cell(report.criterion.weight, report.score_value, least)
-        for report, least in zip(criteria, worst, strict=True)
+        None if word.failure is not None else Cell(entry.criterion.weight, vote_value(entry.criterion, word), least)
+        for entry, word, least in zip(criteria, judgments, worst, strict=True)
     ]
     errors = [report.error for report in criteria if report.error is not None]
     agreements = [report.agreement for report in criteria if report.error is None]
@@ -98,12 +99,12 @@ def report_on(
         raw_score=raw,
         llm_raw_score=raw,
         report=criteria,
-        judge_scores=_judge_scores(case, leaves, worst, scoring),
+        judge_scores=_judge_scores(inputs, leaves, worst, scoring),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
-        cannot_assess_count=sum(report.is_na for report in criteria),
+        cannot_assess_count=sum(cell is not None and cell.value is None for cell in cells),
         token_usage=aggregate_token_usage(leaf.usage for found in leaves for leaf in found),
         completion_cost=aggregate_completion_cost(leaf.cost for found in leaves for leaf in found),
-        error=_error(case, errors, scoring),
+        error=_error(inputs, errors, scoring),
         coverage=1.0 - len(errors) / len(criteria) if criteria else None,
         failed_count=len(errors),
         flags=list(flags),
@@ -138,27 +139,24 @@ def _score(cells: Sequence[Cell | None], scoring: Scoring, *, normalize: bool) -
 
 
 def _judge_scores(
-    case: Case, leaves: Sequence[Sequence[Judgment]], worst: Sequence[float], scoring: Scoring
+    inputs: JudgeInput, leaves: Sequence[Sequence[Judgment]], worst: Sequence[float], scoring: Scoring
 ) -> dict[str, float | None]:
     cells: dict[str, list[Cell | None]] = {}
-    for criterion, found, least in zip(case.criteria, leaves, worst, strict=True):
+    for criterion, found, least in zip(inputs.criteria, leaves, worst, strict=True):
         for leaf in found:
             value = None if leaf.failure is not None else Cell(criterion.weight, vote_value(criterion, leaf), least)
             cells.setdefault(leaf.judge_id, []).append(value)
     return {judge: _score(own, scoring, normalize=scoring.normalize) for judge, own in cells.items()}
 
 
-def _error(case: Case, errors: Sequence[str], scoring: Scoring) -> str | None:
-    count, total = len(errors), len(case.criteria)
+def _error(inputs: JudgeInput, errors: Sequence[str], scoring: Scoring) -> str | None:
+    count, total = len(errors), len(inputs.criteria)
     if not errors or (scoring.on_failure == "skip" and count < total):
         return None
     others = "" if count == 1 else f" (and {count - 1} other error{'s' if count > 2 else ''})"
     if count == total:
         return f"Every criterion's judgment failed: {errors[0]}{others}"
     return f"{count} of {total} criteria failed: {errors[0]}{others}"
-
-
-MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 
 
 def criterion_report(criterion: Criterion, word: Judgment) -> EnsembleCriterionReport:
@@ -184,7 +182,7 @@ def criterion_report(criterion: Criterion, word: Judgment) -> EnsembleCriterionR
         final_verdict=word.verdict if binary else None,
         final_reason=word.reason,
         votes=[_vote(leaf) for leaf in leaves] if binary else [],
-        agreement=_agreement(word, counting),
+        agreement=_agreement(word, counting) if word.votes or not counting else float(word.failure is None),
         final_multi_choice_verdict=None if binary or word.failure is not None else _final_choice(criterion, word),
         multi_choice_votes=[] if binary else [_option_vote(criterion, leaf) for leaf in leaves],
         error=None if word.failure is None else str(word.failure),
@@ -203,6 +201,8 @@ def vote_value(criterion: Criterion, vote: Judgment) -> float | None:
         0.0
     """
     if vote.option is None:
+        if criterion.options is not None:
+            return None
         return 1.0 if vote.verdict is MET else 0.0 if vote.verdict is UNMET else None
     option = judged_option(criterion, vote.option)
     if option.na:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.graders.judge import Ask, Case
+from autorubric.graders.judge import Ask, JudgeInput
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.model import Model
 from autorubric.llm.records.call_rows import model_key
@@ -22,7 +22,7 @@ class Seats:
     The first judge to put a question has seat 0 and with it the key that a judge alone has; each further judge with
     the same question to the same model has the next seat. Judges whose prompts differ (other examples, options in
     another order) do not share a question, and all have seat 0. Judges ask in a fixed order, so a later run gives
-    the same seats. One judge that repeats a question within a case keeps its seat.
+    the same seats. One judge that repeats a question within a submission keeps its seat.
 
     Args:
         ask: how models are asked.
@@ -85,9 +85,9 @@ class Occurrences:
     Example:
         >>> brief, polite = (Criterion(requirement=words) for words in ("Is brief", "Is polite"))
         >>> met = Occurrences()
-        >>> met.numbered(Case("Yes.", (brief,))).copies, met.numbered(Case("No.", (brief,))).copies
+        >>> met.numbered(JudgeInput("Yes.", (brief,))).copies, met.numbered(JudgeInput("No.", (brief,))).copies
         ((0,), (0,))
-        >>> met.numbered(Case("Yes.", (polite, brief))).copies
+        >>> met.numbered(JudgeInput("Yes.", (polite, brief))).copies
         (0, 1)
     """
 
@@ -95,18 +95,18 @@ class Occurrences:
         self._most = most
         self._met: OrderedDict[Hashable, int] = OrderedDict()
 
-    def numbered(self, case: Case) -> Case:
-        """The case with the number of each of its questions; a criterion that it has twice is one question."""
-        told = repr((case.submission, case.thinking, case.query, case.reference, case.guidelines))
+    def numbered(self, inputs: JudgeInput) -> JudgeInput:
+        """The inputs with the number of each of its questions; a criterion that it has twice is one question."""
+        told = repr((inputs.submission, inputs.thinking, inputs.query, inputs.reference, inputs.guidelines))
         digest = blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        questions = [(digest, _as_shown(criterion)) for criterion in case.criteria]
+        questions = [(digest, _as_shown(criterion)) for criterion in inputs.criteria]
         numbers = {question: self._met.get(question, 0) for question in questions}
         for question, number in numbers.items():
             self._met[question] = number + 1
             self._met.move_to_end(question)
         while self._most is not None and len(self._met) > self._most:
             self._met.popitem(last=False)
-        return replace(case, copies=tuple(numbers[question] for question in questions))
+        return replace(inputs, copies=tuple(numbers[question] for question in questions))
 
 
 def _as_shown(criterion: Criterion) -> Hashable:

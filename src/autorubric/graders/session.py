@@ -149,11 +149,11 @@ class Sessions:
 
 
 class PrefixFirst:
-    """An `Ask` for one case: calls that share their beginning wait until the first of them is answered.
+    """An `Ask` for one submission: calls that share their beginning wait until the first of them is answered.
 
-    Everything but the criterion, which stands last, is the same in all calls of a case. An endpoint that caches
+    Everything but the criterion, which stands last, is the same in all calls of a submission. An endpoint that caches
     prefixes computes it once, but only if it has seen it before: ten calls at once compute it ten times. Other
-    cases fill the places that the waiting calls leave.
+    submissions fill the places that the waiting calls leave.
 
     Example:
         >>> from autorubric.llm.request import Message
@@ -185,7 +185,7 @@ class PrefixFirst:
         follow_up: FollowUp,
     ) -> Answer[Any] | Failure:
         """The answer to `request`, asked when the first call of its kind has ended."""
-        # A case has binary and multi-choice criteria: two first messages, and so two beginnings.
+        # A rubric has binary and multi-choice criteria: two first messages, and so two beginnings.
         kind = (id(model), request.messages[0].content)
         ahead = self._ahead.get(kind)
         if ahead is not None:

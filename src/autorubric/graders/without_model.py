@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.errors import InputError
-from autorubric.graders.judge import Ask, Case, Judge
+from autorubric.graders.judge import Ask, Judge, JudgeInput
 
 if TYPE_CHECKING:
     from autorubric.checks import CheckContext
@@ -37,7 +37,7 @@ class ChecksFirst:
         >>> short = Criterion(requirement="At most two words", check=check)
         >>> judge = ChecksFirst()
         >>> judge.check_rubric([short])
-        >>> [judgment] = asyncio.run(judge.judge(Case("Far too long", (short,)), [0], ask=None))
+        >>> [judgment] = asyncio.run(judge.judge(JudgeInput("Far too long", (short,)), [0], ask=None))
         >>> judgment.verdict, judgment.reason
         (<CriterionVerdict.UNMET: 'UNMET'>, '3 words; expected at most 2')
     """
@@ -80,25 +80,27 @@ class ChecksFirst:
         if problems:
             raise InputError(problems)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgment on each wanted criterion.
 
         Raises:
             InputError: what `check_rubric` refuses, before the judge inside is asked.
         """
-        checked = {index: self._checked(case, index) for index in wanted if case.criteria[index].check is not None}
+        checked = {
+            index: self._checked(inputs, index) for index in wanted if inputs.criteria[index].check is not None
+        }
         rest = [index for index in wanted if index not in checked]
         if rest and self.inside is None:
-            self.check_rubric(case.criteria)
+            self.check_rubric(inputs.criteria)
         if rest and self.inside is not None:
-            checked |= dict(zip(rest, await self.inside.judge(case, rest, ask), strict=True))
+            checked |= dict(zip(rest, await self.inside.judge(inputs, rest, ask), strict=True))
         return [checked[index] for index in wanted]
 
-    def _checked(self, case: Case, index: int) -> Judgment:
+    def _checked(self, inputs: JudgeInput, index: int) -> Judgment:
         from autorubric.checks import CheckFailure, run_check
 
-        check = case.criteria[index].check or {}
-        found = run_check(check["name"], check.get("parameters"), case.submission, context=self.context)
+        check = inputs.criteria[index].check or {}
+        found = run_check(check["name"], check.get("parameters"), inputs.submission, context=self.context)
         if isinstance(found, CheckFailure):
             return Judgment(CHECK, failure=JudgmentFailure("check", str(found)))
         verdict = CriterionVerdict.MET if found.passed else CriterionVerdict.UNMET
@@ -159,8 +161,8 @@ class EmptyFirst:
         >>> import asyncio
         >>> from autorubric.core.criterion import Criterion
         >>> from autorubric.graders.without_model import ChecksFirst
-        >>> case = Case("Solution:", (Criterion(requirement="Names two causes"),))
-        >>> [judgment] = asyncio.run(EmptyFirst(ChecksFirst()).judge(case, [0], ask=None))
+        >>> inputs = JudgeInput("Solution:", (Criterion(requirement="Names two causes"),))
+        >>> [judgment] = asyncio.run(EmptyFirst(ChecksFirst()).judge(inputs, [0], ask=None))
         >>> judgment.verdict, judgment.judge_id
         (<CriterionVerdict.UNMET: 'UNMET'>, 'empty')
     """
@@ -172,12 +174,12 @@ class EmptyFirst:
         """`empty`, then the ids of the judges inside."""
         return (EMPTY, *self.inside.judge_ids)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgment on each wanted criterion."""
-        if not is_empty(case.submission):
-            return await self.inside.judge(case, wanted, ask)
-        rest = [index for index in wanted if not _is_binary(case, index)]
-        judged = dict(zip(rest, await self.inside.judge(case, rest, ask), strict=True)) if rest else {}
+        if not is_empty(inputs.submission):
+            return await self.inside.judge(inputs, wanted, ask)
+        rest = [index for index in wanted if not _is_binary(inputs, index)]
+        judged = dict(zip(rest, await self.inside.judge(inputs, rest, ask), strict=True)) if rest else {}
         unmet = Judgment(
             EMPTY,
             verdict=CriterionVerdict.UNMET,
@@ -187,9 +189,9 @@ class EmptyFirst:
         return [judged.get(index, unmet) for index in wanted]
 
 
-def _is_binary(case: Case, index: int) -> bool:
+def _is_binary(inputs: JudgeInput, index: int) -> bool:
     """Whether a criterion is a judge's to meet or not: checks decide about nothing as well as about anything."""
-    criterion = case.criteria[index]
+    criterion = inputs.criteria[index]
     return criterion.options is None and criterion.check is None
 
 
@@ -203,21 +205,21 @@ class ScriptedJudge:
 
     Attributes:
         judge_id: the id it goes by.
-        words: what it says on each criterion by index, or a function of the case and the index.
+        words: what it says on each criterion by index, or a function of the inputs and the index.
         weight: how much it counts in a panel.
-        asked: the criteria it was asked about, one entry a case.
+        asked: the criteria it was asked about, one entry a submission.
 
     Example:
         >>> import asyncio
         >>> from autorubric.core.criterion import Criterion
         >>> judge = ScriptedJudge("a", ["MET", JudgmentFailure("parse", "the reply is empty")])
-        >>> case = Case("Yes.", (Criterion(requirement="Is brief"), Criterion(requirement="Is polite")))
-        >>> [str(judgment.failure) for judgment in asyncio.run(judge.judge(case, [1], no_model))]
+        >>> inputs = JudgeInput("Yes.", (Criterion(requirement="Is brief"), Criterion(requirement="Is polite")))
+        >>> [str(judgment.failure) for judgment in asyncio.run(judge.judge(inputs, [1], no_model))]
         ['parse: the reply is empty']
     """
 
     judge_id: str
-    words: Sequence[Word] | Callable[[Case, int], Word]
+    words: Sequence[Word] | Callable[[JudgeInput, int], Word]
     weight: float = 1.0
     asked: list[tuple[int, ...]] = field(default_factory=list)
 
@@ -226,14 +228,14 @@ class ScriptedJudge:
         """Its one id."""
         return (self.judge_id,)
 
-    async def judge(self, case: Case, wanted: Sequence[int], ask: Any) -> list[Judgment]:
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Any) -> list[Judgment]:
         """What was written for each wanted criterion; `ask` is not used."""
         self.asked.append(tuple(wanted))
-        return [self._judgment(self._word(case, index)) for index in wanted]
+        return [self._judgment(self._word(inputs, index)) for index in wanted]
 
-    def _word(self, case: Case, index: int) -> Word:
+    def _word(self, inputs: JudgeInput, index: int) -> Word:
         if callable(self.words):
-            return self.words(case, index)
+            return self.words(inputs, index)
         if index >= len(self.words):
             raise InputError(f"the script of judge {self.judge_id!r} has no word for criterion {index}")
         return self.words[index]

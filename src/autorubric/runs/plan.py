@@ -19,7 +19,7 @@ from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
-from autorubric.graders.judge import Case
+from autorubric.graders.judge import JudgeInput
 from autorubric.graders.seats import Occurrences
 from autorubric.llm.model import Model
 from autorubric.llm.models import negotiated
@@ -223,7 +223,7 @@ def _generation(ledger: Ledger | None, *, start_over: bool) -> int:
 
 
 def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
-    """`Case.copies` of the items whose submission, prompt, reference and guidelines another item has as well.
+    """`JudgeInput.copies` of the items whose submission, prompt, reference and guidelines another item has as well.
 
     The numbers follow the order of the dataset. Where items are added, removed or moved, only equal items exchange
     their replies, and no other item's requests change.
@@ -243,7 +243,7 @@ def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
         if count[key] > 1:
             submission, query, reference, guidelines = _told(dataset, index)
             criteria = tuple(dataset.get_item_rubric(index))
-            found[index] = met.numbered(Case(submission, criteria, query, reference, guidelines)).copies
+            found[index] = met.numbered(JudgeInput(submission, criteria, query, reference, guidelines)).copies
     return found
 
 

@@ -121,8 +121,10 @@ class Rewarder:
         grader, rubric = self.grader, sample.rubric
         if isinstance(grader, CriterionGrader):
             guidelines = rubric.guidelines
-            case = grader.case(sample.submission, rubric, sample.query, sample.reference, guidelines=guidelines)
-            return await grader.grade_case(replace(case, item=sample.item))
+            inputs = grader.read_input(
+                sample.submission, rubric, sample.query, sample.reference, guidelines=guidelines
+            )
+            return await grader.grade_input(replace(inputs, item=sample.item))
         query = None if sample.query is None else text_of(sample.query)
         report: EvaluationReport = await rubric.grade(sample.submission, grader, query, sample.reference)
         return report
