@@ -59,12 +59,7 @@ class JudgeOptions:
 
 
 def shared_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
-    """What every prompt on a submission is given.
-
-    Example:
-        >>> shared_values(JudgeInput("Yes.", ()), False)["submission"]
-        'Yes.'
-    """
+    """What every prompt on a submission is given."""
     return {
         "query": inputs.query,
         "reference": inputs.reference,
@@ -76,15 +71,7 @@ def shared_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
 
 
 def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOptions) -> ShownOptions:
-    """The options of a multi-choice criterion as this judge is shown them.
-
-    Example:
-        >>> from autorubric.core.criterion import Criterion
-        >>> choices = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
-        >>> inputs = JudgeInput("Yes.", (Criterion(requirement="Is it right?", options=choices),))
-        >>> len(show_options(inputs, 0, "default", JudgeOptions()).labels)
-        3
-    """
+    """The options of a multi-choice criterion as this judge is shown them."""
     criterion = inputs.criteria[index]
     if options.auto_na_option:
         criterion = as_judged(criterion)
@@ -96,13 +83,7 @@ def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOp
 def build_judgment(
     said: Said, reply: Reply | None, judge_id: str, weight: float, shown: ShownOptions | None = None
 ) -> Judgment:
-    """What a judge said, as its judgment.
-
-    Example:
-        >>> from autorubric.core.judgment import CriterionVerdict
-        >>> build_judgment(Said(CriterionVerdict.MET), None, "default", 1.0).verdict
-        <CriterionVerdict.MET: 'MET'>
-    """
+    """What a judge said, as its judgment."""
     return Judgment(
         judge_id,
         verdict=said.verdict,
@@ -130,14 +111,7 @@ def failed(judge_id: str, weight: float, failure: Failure) -> Judgment:
 
 
 def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Unreadable) -> Request:
-    """The request after an unusable reply: the reply, and what is wrong with it.
-
-    Example:
-        >>> asked = Request((Message("user", "Is it met?"),), role="judge")
-        >>> problem = Unreadable("unreadable", "the reply holds no JSON object")
-        >>> [m.role for m in follow_up(package_judge_prompts(), asked, Reply("Yes."), problem).messages]
-        ['user', 'assistant', 'user']
-    """
+    """The request after an unusable reply: the reply, and what is wrong with it."""
     unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
     turns = prompts.reask.render(problem=problem.message, unfound=unfound)
     return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
@@ -145,12 +119,7 @@ def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Un
 
 @cache
 def judgment_schema(kind: Literal["binary", "choice"], evidence: bool) -> ReplySchema:
-    """The shape of a reply on one criterion: quotes where asked for, then the explanation, then the verdict.
-
-    Example:
-        >>> list(judgment_schema("binary", evidence=True).body["properties"])
-        ['quotes', 'explanation', 'criterion_status']
-    """
+    """The shape of a reply on one criterion: quotes where asked for, then the explanation, then the verdict."""
     name = f"judge_{kind}"
     body = load_schema(name)
     if not evidence:

@@ -267,15 +267,7 @@ def judge_specs(
     judges: list[JudgeSpec] | None,
     judge: Judge | None,
 ) -> tuple[JudgeSpec, ...]:
-    """The judges of the four ways to name them; one model alone is called `default`.
-
-    Raises:
-        ConfigError: no way is used, or more than one.
-
-    Example:
-        >>> judge_specs(LLMConfig("openai/gpt-5.1"), None, None, None)[0].judge_id
-        'default'
-    """
+    """The judges of the four ways to name them; one model alone is called `default`."""
     if llm_config is not None:
         if judge_model_config is not None:
             raise ConfigError("judge_model_config and llm_config are one setting; give judge_model_config alone")

@@ -89,16 +89,7 @@ class Cascade:
 
 
 def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float] | None) -> None:
-    """Refuse thresholds that no confidence can be compared with.
-
-    Raises:
-        ConfigError: one is no number from 0 to 1.
-
-    Example:
-        >>> refuse_thresholds(0.7, {"Causes": 1.5})
-        Traceback (most recent call last):
-        autorubric.errors.ConfigError: per_criterion['Causes']=1.5; expected a number from 0 to 1
-    """
+    """Refuse thresholds that no confidence can be compared with."""
     given = {} if threshold is None else {"threshold": threshold}
     given |= {f"per_criterion[{name!r}]": value for name, value in (per_criterion or {}).items()}
     problems = [
@@ -111,14 +102,7 @@ def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float
 
 
 def suffices(criterion: Criterion, judgment: Judgment, threshold: float | None) -> bool:
-    """Whether the word on a criterion can stand without asking a stronger judge; see `Cascade`.
-
-    Example:
-        >>> from autorubric.core.judgment import CriterionVerdict
-        >>> sure = Judgment("a", verdict=CriterionVerdict.MET, confidence=0.9)
-        >>> suffices(Criterion(requirement="Is brief"), sure, 0.8)
-        True
-    """
+    """Whether the word on a criterion can stand without asking a stronger judge; see `Cascade`."""
     if judgment.failure is not None or abstained(criterion, judgment):
         return False
     if threshold is None:
@@ -127,13 +111,7 @@ def suffices(criterion: Criterion, judgment: Judgment, threshold: float | None) 
 
 
 def superseded(judgment: Judgment) -> Judgment:
-    """The judgment with all judgments in it marked as superseded.
-
-    Example:
-        >>> from autorubric.core.judgment import CriterionVerdict
-        >>> superseded(Judgment("a", verdict=CriterionVerdict.MET)).superseded
-        True
-    """
+    """The judgment with all judgments in it marked as superseded."""
     return replace(judgment, superseded=True, votes=tuple(superseded(vote) for vote in judgment.votes))
 
 

@@ -314,15 +314,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
 
 def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:
-    """The shape of replies of a user's own model class; None for None.
-
-    Raises:
-        ConfigError: it is no pydantic model.
-
-    Example:
-        >>> reply_schema(None) is None
-        True
-    """
+    """The shape of replies of a user's own model class; None for None."""
     if response_format is None:
         return None
     if not (isinstance(response_format, type) and issubclass(response_format, BaseModel)):

@@ -34,12 +34,6 @@ def find_quote(quote: str, text: str) -> Quote:
 
     First as it is, then without regard to case, spacing and the shape of quotation marks and dashes, then as
     the passage that agrees with it by at least `ALIKE` percent and in every digit.
-
-    Example:
-        >>> find_quote("began in Britain", "It began  in\nBritain.")
-        Quote(text='began in Britain', start=3, end=20)
-        >>> find_quote("ended in France", "It began in Britain.").start is None
-        True
     """
     start = text.find(quote)
     if start >= 0:

@@ -50,34 +50,13 @@ def _digest(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def as_judged(criterion: Criterion) -> Criterion:
-    """The criterion with an option for "not applicable", the same object each time.
-
-    Example:
-        >>> binary = Criterion(requirement="Is brief")
-        >>> as_judged(binary) is binary
-        True
-    """
+    """The criterion with an option for "not applicable", the same object each time."""
     return criterion.with_guaranteed_na_option()
 
 
 @dataclass(frozen=True)
 class ShownOptions:
-    """Options in the order shown.
-
-    Attributes:
-        criterion: the criterion as it is judged, its added option included.
-        order: the original index at each place.
-        shuffled: whether the order was mixed on purpose.
-
-    Example:
-        >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
-        >>> shown = ShownOptions(Criterion(requirement="Right?", options=options), (1, 0))
-        >>> print(shown.text)
-        1. Yes
-        2. No
-        >>> shown.index_of("2."), shown.index_of("yes"), shown.index_of(3)
-        (0, 1, None)
-    """
+    """Options in the order shown."""
 
     criterion: Criterion
     order: tuple[int, ...]

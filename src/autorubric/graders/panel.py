@@ -185,14 +185,6 @@ def make_draws(judge: Judge, count: int) -> tuple[Draw, ...]:
     """`count` independent samples of a judge, for a panel (self-consistency).
 
     The first is the judge itself: what it answered before is found in the ledger.
-
-    Raises:
-        ConfigError: `count` is not a whole number from 1.
-
-    Example:
-        >>> from autorubric.graders.without_model import ScriptedJudge
-        >>> Panel(make_draws(ScriptedJudge("gpt", []), 3)).judge_ids
-        ('gpt#1', 'gpt#2', 'gpt#3')
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigError(f"{count!r} draws of a judge; expected a whole number from 1")
@@ -221,15 +213,7 @@ async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def distinct_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
-    """The ids of all simple judges inside, in order.
-
-    Raises:
-        ConfigError: an id occurs twice, so that votes could not be told apart.
-
-    Example:
-        >>> distinct_ids("a panel", [])
-        ()
-    """
+    """The ids of all simple judges inside, in order."""
     ids = tuple(name for judge in judges for name in judge.judge_ids)
     twice = [name for name, count in Counter(ids).items() if count > 1]
     if twice:

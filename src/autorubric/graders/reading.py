@@ -53,17 +53,7 @@ NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a judge says on one criterion, before it is anybody's judgment.
-
-    Attributes:
-        verdict: on a binary criterion.
-        option: on a multi-choice criterion, the original index of the option.
-        explanation: its reason; the numbers of an own format's `affected_criteria` stand at its end.
-        quotes: the passages it cites.
-        flags: what looks odd: `repaired` (the reply is not the JSON asked for), `unexplained`, `contradictory` (the
-            explanation concludes the opposite of the verdict).
-        reasoning: what it wrote of its thinking, where an own format has a place for that.
-    """
+    """What a judge says on one criterion, before it is anybody's judgment."""
 
     verdict: CriterionVerdict | None = None
     option: int | None = None
@@ -78,12 +68,6 @@ def read_binary(reply: Reply) -> Answer[Said] | Unreadable:
 
     The verdict has to be one of the three words or a plain equivalent, whatever the case and spelling ("Not met",
     false and "不满足" are UNMET). Nothing is guessed from prose, and a reply with verdicts that differ has none.
-
-    Example:
-        >>> read_binary(Reply('{"explanation": "It names one.", "criterion_status": "met"}')).value.verdict
-        <CriterionVerdict.MET: 'MET'>
-        >>> read_binary(Reply("I would say that it is met.")).message
-        'the reply holds no JSON object'
     """
     found = read_json(reply, "object", ("criterion_status", "criteria_met", "verdict"))
     if isinstance(found, Unreadable):
@@ -99,15 +83,7 @@ def read_binary(reply: Reply) -> Answer[Said] | Unreadable:
 
 
 def read_choice(reply: Reply, shown: ShownOptions) -> Answer[Said] | Unreadable:
-    """The option in a reply: its number or its label.
-
-    Example:
-        >>> from autorubric.core.criterion import Criterion
-        >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
-        >>> shown = ShownOptions(Criterion(requirement="Right?", options=options), (1, 0))
-        >>> read_choice(Reply('{"explanation": "It is.", "selected_option": 1}'), shown).value.option
-        1
-    """
+    """The option in a reply: its number or its label."""
     found = read_json(reply, "object", ("selected_option",))
     if isinstance(found, Unreadable):
         return found
@@ -121,14 +97,7 @@ def read_choice(reply: Reply, shown: ShownOptions) -> Answer[Said] | Unreadable:
 
 
 def read_entry(record: Mapping[str, Any], shown: ShownOptions | None) -> Said | Unreadable:
-    """What one entry of a whole-rubric reply says, or why it says nothing.
-
-    Example:
-        >>> read_entry({"criterion_id": "c0", "criterion_status": "MET", "explanation": "Yes."}, None).verdict
-        <CriterionVerdict.MET: 'MET'>
-        >>> read_entry({"criterion_id": "c0", "criterion_status": "partly"}, None).message
-        "criterion_status is 'partly'; expected MET, UNMET or CANNOT_ASSESS"
-    """
+    """What one entry of a whole-rubric reply says, or why it says nothing."""
     record = {_key(key): value for key, value in record.items()}
     if shown is None:
         verdict = verdict_in(record)
@@ -174,15 +143,7 @@ def _verdict(said: Any) -> CriterionVerdict | None:
 
 
 def option_in(record: Mapping[str, Any], shown: ShownOptions) -> int | Unreadable:
-    """The original index of the option of a record with lower-case keys, or why there is none.
-
-    Example:
-        >>> from autorubric.core.criterion import Criterion
-        >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
-        >>> shown = ShownOptions(Criterion(requirement="Right?", options=options), (0, 1))
-        >>> option_in({"selected_option": 3}, shown).message
-        'selected_option is 3; expected a number from 1 to 2'
-    """
+    """The original index of the option of a record with lower-case keys, or why there is none."""
     said = record.get("selected_option")
     if said is None:
         return _refused("the reply holds no selected_option")
@@ -193,24 +154,14 @@ def option_in(record: Mapping[str, Any], shown: ShownOptions) -> int | Unreadabl
 
 
 def describe_failure(failure: Failure) -> JudgmentFailure:
-    """Why there is no judgment, of a call that failed or of replies that could not be used.
-
-    Example:
-        >>> str(describe_failure(Failure("timeout", "no reply after 60 s")))
-        'infrastructure: timeout: no reply after 60 s'
-    """
+    """Why there is no judgment, of a call that failed or of replies that could not be used."""
     reply = failure.reply
     evidence = (reply.text or reply.refusal or "")[:_MOST_EVIDENCE] if reply else ""
     return JudgmentFailure("parse" if failure.kind in NO_VERDICT else "infrastructure", str(failure), evidence)
 
 
 def read_usage(reply: Reply | None) -> TokenUsage | None:
-    """The tokens of a reply as reports count them, or None where the endpoint sent none.
-
-    Example:
-        >>> read_usage(Reply("")) is None
-        True
-    """
+    """The tokens of a reply as reports count them, or None where the endpoint sent none."""
     used = reply.usage if reply else None
     if used is None:
         return None

@@ -163,12 +163,6 @@ def criterion_report(criterion: Criterion, word: Judgment) -> EnsembleCriterionR
     """The entry of one criterion.
 
     Where a judge chose the "not applicable" option that judges add by themselves, the criterion is shown with it.
-
-    Example:
-        >>> judgment = Judgment("a", verdict=MET, reason="Two lines.")
-        >>> report = criterion_report(Criterion(requirement="Is brief"), judgment)
-        >>> report.final_verdict.value, report.agreement, len(report.votes)
-        ('MET', 1.0, 1)
     """
     leaves = word.leaves()
     if criterion.options is not None:
@@ -194,12 +188,7 @@ def criterion_report(criterion: Criterion, word: Judgment) -> EnsembleCriterionR
 
 
 def vote_value(criterion: Criterion, vote: Judgment) -> float | None:
-    """What a judgment is worth in [0, 1]; None for an abstention or a failure.
-
-    Example:
-        >>> vote_value(Criterion(requirement="Is brief"), Judgment("a", verdict=UNMET))
-        0.0
-    """
+    """What a judgment is worth in [0, 1]; None for an abstention or a failure."""
     if vote.option is None:
         if criterion.options is not None:
             return None

@@ -23,22 +23,6 @@ class Seats:
     the same question to the same model has the next seat. Judges whose prompts differ (other examples, options in
     another order) do not share a question, and all have seat 0. Judges ask in a fixed order, so a later run gives
     the same seats. One judge that repeats a question within a submission keeps its seat.
-
-    Args:
-        ask: how models are asked.
-
-    Example:
-        >>> import asyncio
-        >>> from autorubric.llm.request import Message
-        >>> from autorubric.testing import ScriptedModel
-        >>> async def ask(model, request, read, follow_up):
-        ...     return request.seat
-        >>> async def main():
-        ...     seats = Seats(ask)
-        ...     model, question = ScriptedModel({}), Request((Message("user", "Is it met?"),), "judge")
-        ...     return [await seats.of(place)(model, question, None, None) for place in (0, 1, 1, 2)]
-        >>> asyncio.run(main())
-        [0, 1, 1, 2]
     """
 
     __slots__ = ("_ask", "_models", "_taken")
@@ -78,17 +62,6 @@ class Occurrences:
 
     A question is a criterion as judges are shown it, with everything else that is in its prompt: submission,
     thinking, query, reference and guidelines. Its first occurrence has number 0.
-
-    Args:
-        most: questions remembered; the one that was not met for the longest is forgotten first. None for all.
-
-    Example:
-        >>> brief, polite = (Criterion(requirement=words) for words in ("Is brief", "Is polite"))
-        >>> met = Occurrences()
-        >>> met.numbered(JudgeInput("Yes.", (brief,))).copies, met.numbered(JudgeInput("No.", (brief,))).copies
-        ((0,), (0,))
-        >>> met.numbered(JudgeInput("Yes.", (polite, brief))).copies
-        (0, 1)
     """
 
     def __init__(self, most: int | None = None) -> None:

@@ -87,14 +87,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions of one grader, and the records they share.
-
-    Args:
-        recipe: how judges are made from models.
-        limits: what may be spent.
-        run_dir: where replies are recorded, other graders and processes included; None keeps the last ones in memory.
-        ledger: an open ledger instead of `run_dir`.
-    """
+    """The sessions of one grader, and the records they share."""
 
     def __init__(self, recipe: Recipe, limits: Limits, run_dir: Path | None, ledger: Ledger | None) -> None:
         self.limits = limits
@@ -154,21 +147,6 @@ class PrefixFirst:
     Everything but the criterion, which stands last, is the same in all calls of a submission. An endpoint that caches
     prefixes computes it once, but only if it has seen it before: ten calls at once compute it ten times. Other
     submissions fill the places that the waiting calls leave.
-
-    Example:
-        >>> from autorubric.llm.request import Message
-        >>> order = []
-        >>> async def ask(model, request, read, follow_up):
-        ...     order.append(f"asked {request.item}")
-        ...     await asyncio.sleep(0)
-        ...     order.append(f"answered {request.item}")
-        >>> async def main():
-        ...     first = PrefixFirst(ask)
-        ...     asked = [Request((Message("user", "Judge."),), "judge", item=str(n)) for n in (1, 2)]
-        ...     await asyncio.gather(*(first(None, request, None, None) for request in asked))
-        ...     return order
-        >>> asyncio.run(main())
-        ['asked 1', 'answered 1', 'asked 2', 'answered 2']
     """
 
     __slots__ = ("_ahead", "_ask")

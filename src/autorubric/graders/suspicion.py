@@ -12,13 +12,7 @@ from typing import NamedTuple
 
 
 class Sign(NamedTuple):
-    """One way of swaying a judge.
-
-    Attributes:
-        flag: what a text that shows it is flagged with.
-        triggers: literals in lower case; the pattern is only tried around them, because it is slow.
-        pattern: what shows it.
-    """
+    """One way of swaying a judge."""
 
     flag: str
     triggers: tuple[str, ...]
