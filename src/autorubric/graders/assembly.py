@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from autorubric.core.criterion import Criterion
-from autorubric.errors import ConfigError
+from autorubric.errors import AutorubricError, ConfigError
 from autorubric.files.keys import nearest
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
@@ -23,6 +23,7 @@ from autorubric.graders.without_model import ChecksFirst, EmptyFirst
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import without_secrets
 from autorubric.llm.model import Model
+from autorubric.plugins import load_plugin, plugin_names
 
 MOST_REPEATS = 100
 
@@ -94,7 +95,22 @@ class JudgeSpec:
 
 
 LLMCalls: TypeAlias = Literal["per_criterion", "per_item"]
-_LLM_CALLS = ("per_criterion", "per_item")
+_JUDGES: Mapping[str, Callable[..., Judge]] = {"per_criterion": CriterionJudge, "per_item": RubricJudge}
+
+
+def judge_kind(name: str) -> Callable[..., Judge]:
+    """The kind of judge that `llm_calls` names: one of this package, or one registered in `autorubric.judges`."""
+    kind = _JUDGES.get(name) or load_plugin("judges", name)
+    if kind is None:
+        known = (*_JUDGES, *plugin_names("judges"))
+        right = nearest(name, known)
+        advice = f"; did you mean {right!r}?" if right else ""
+        raise ConfigError(f"llm_calls={name!r} (--calls) is not one of {', '.join(known)}{advice}")
+    if not callable(kind):
+        raise ConfigError(
+            f"the judge {name!r} in group 'autorubric.judges' is a {type(kind).__name__}; expected a class"
+        )
+    return cast(Callable[..., Judge], kind)
 
 
 @dataclass(frozen=True)
@@ -143,7 +159,7 @@ class Recipe:
         rules: how a panel's votes become one word.
         quorum: how many judges of a panel must not fail.
         escalation: stronger judges behind the others.
-        llm_calls: a call for each criterion, or one for the whole rubric.
+        llm_calls: a call for each criterion, one for the whole rubric, or the name of an installed judge.
         options: how the judges ask.
         judge: a ready-made judge in the place of `specs`.
 
@@ -153,23 +169,23 @@ class Recipe:
     Example:
         >>> Recipe((), llm_calls="per_rubric")
         Traceback (most recent call last):
-        autorubric.errors.ConfigError: llm_calls='per_rubric' is not one of per_criterion, per_item
+        autorubric.errors.ConfigError: llm_calls='per_rubric' (--calls) is not one of per_criterion, per_item
     """
 
     specs: tuple[JudgeSpec, ...]
     rules: Rules = field(default_factory=Rules)
     quorum: int | None = None
     escalation: EscalationConfig | None = None
-    llm_calls: LLMCalls = "per_criterion"
+    llm_calls: LLMCalls | str = "per_criterion"
     options: JudgeOptions = field(default_factory=JudgeOptions)
     judge: Judge | None = None
 
     def __post_init__(self) -> None:
         problems = []
-        if self.llm_calls not in _LLM_CALLS:
-            right = nearest(str(self.llm_calls), _LLM_CALLS)
-            advice = f"; did you mean {right!r}?" if right else ""
-            problems.append(f"llm_calls={self.llm_calls!r} is not one of {', '.join(_LLM_CALLS)}{advice}")
+        try:
+            judge_kind(self.llm_calls)
+        except AutorubricError as error:
+            problems.append(str(error))
         ids = [spec.judge_id for spec in self._all_specs()]
         problems += [
             f"two judges have the id {name!r}; in Python give each an id of its own: JudgeSpec(config, id)"
@@ -250,7 +266,7 @@ class Recipe:
         return self.specs if self.escalation is None else (*self.specs, *self.escalation.specs())
 
     def _bench(self, specs: tuple[JudgeSpec, ...], models: Mapping[str, Model]) -> Judge:
-        kind = CriterionJudge if self.llm_calls == "per_criterion" else RubricJudge
+        kind = judge_kind(self.llm_calls)
         judges: list[Judge] = []
         for spec in specs:
             judge = kind(models[spec.judge_id], spec.judge_id, spec.weight, options=self.options)

@@ -74,7 +74,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         binary_response_format: the shape of replies on binary criteria; it has the fields of the package's own.
         multi_choice_response_format: the same on multi-choice criteria.
         escalation: stronger judges that are asked where the judges above are not sure.
-        llm_calls: `per_criterion`, or `per_item` for one call that judges the whole rubric.
+        llm_calls: `per_criterion`, `per_item` for one call that judges the whole rubric, or the name of a judge that
+            an installed package registers in `autorubric.judges`.
         llm_config: the old name of `judge_model_config`.
         judge: a ready-made judge in the place of all the above.
         on_failure: `none` gives no score where a judgment failed, `skip` scores the other criteria.
@@ -121,7 +122,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         binary_response_format: type[BaseModel] | None = None,
         multi_choice_response_format: type[BaseModel] | None = None,
         escalation: EscalationConfig | None = None,
-        llm_calls: LLMCalls = "per_criterion",
+        llm_calls: LLMCalls | str = "per_criterion",
         llm_config: LLMConfig | None = None,
         judge: Judge | None = None,
         on_failure: OnFailure = "none",

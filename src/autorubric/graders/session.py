@@ -120,7 +120,7 @@ class Sessions:
             opened = open_models(self._recipe.configs(), self.limits.in_flight)
             models = await opened.__aenter__()
             self.limits.check_prices(models)
-            if self._recipe.llm_calls == "per_criterion":  # whole rubrics are asked for with limits of their own
+            if self._recipe.llm_calls != "per_item":  # whole rubrics are asked for with limits of their own
                 self.limits.check_bounds(models)
             session = Session(models, self._recipe.made(models), self._executor(), opened)
             session = self._sessions.setdefault(loop, session)

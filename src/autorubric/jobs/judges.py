@@ -14,7 +14,7 @@ from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
-from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls
+from autorubric.graders.assembly import EscalationConfig, JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.reporting import OnFailure
@@ -114,7 +114,7 @@ class JudgeSettings(EndpointSettings):
         ge=1,
         le=10_000_000,
     )
-    calls: LLMCalls = setting("per_criterion", "per_criterion, or per_item for one request per item.", group="Judges")
+    calls: str = setting("per_criterion", "per_criterion, or per_item for one request per item.", group="Judges")
     repeat: int = setting(1, "Ask each judge N times; the majority is its vote.", group="Judges", ge=1, le=100)
     evidence: bool = setting(False, "Ask for quotes and look them up in the submission.", group="Judges")
     few_shot: int = setting(0, "Labelled examples in each prompt; needs --training-data.", group="Judges", ge=0)
