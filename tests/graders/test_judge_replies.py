@@ -215,9 +215,9 @@ def test_an_option_that_is_not_there_or_not_certain_is_none(value: object) -> No
 def test_a_number_that_is_also_the_label_of_another_option_is_not_certain() -> None:
     scale = [CriterionOption(label=str(number), value=number / 2) for number in (0, 1, 2)]
     shown = ShownOptions(Criterion(requirement="How good?", options=scale), (0, 1, 2))
-    assert shown.index_of("1") is None  # the place of label 0, and the label in place 2
-    assert shown.index_of(1) == 0
-    assert shown.index_of("3") == 2
+    assert shown.find_index("1") is None  # the place of label 0, and the label in place 2
+    assert shown.find_index(1) == 0
+    assert shown.find_index("3") == 2
 
 
 def test_a_cut_off_choice_is_no_choice() -> None:

@@ -67,7 +67,7 @@ class CriterionReport(Criterion):
     @property
     def score_value(self) -> float | None:
         """What is scored, in [0, 1]; None for an abstention or a failure."""
-        return None if self.is_error else value_of(self.verdict, self.multi_choice_verdict)
+        return None if self.error is not None else find_value(self.verdict, self.multi_choice_verdict)
 
     @property
     def is_na(self) -> bool:
@@ -82,7 +82,7 @@ class CriterionReport(Criterion):
     @property
     def word(self) -> str | None:
         """The verdict or the label of the option; None for a failure."""
-        return None if self.is_error else word_of(self.verdict, self.multi_choice_verdict)
+        return None if self.is_error else find_word(self.verdict, self.multi_choice_verdict)
 
     def as_row(self, number: int) -> dict[str, Any]:
         """The criterion as a row of a table; `number` names it where it has no name."""
@@ -198,7 +198,7 @@ class EnsembleCriterionReport(BriefModel):
     @property
     def score_value(self) -> float | None:
         """What is scored, in [0, 1]; None for an abstention or a failure."""
-        return None if self.is_error else value_of(self.final_verdict, self.final_multi_choice_verdict)
+        return None if self.error is not None else find_value(self.final_verdict, self.final_multi_choice_verdict)
 
     @property
     def is_na(self) -> bool:
@@ -213,7 +213,7 @@ class EnsembleCriterionReport(BriefModel):
     @property
     def word(self) -> str | None:
         """The final verdict or the label of the final option; None for a failure."""
-        return None if self.is_error else word_of(self.final_verdict, self.final_multi_choice_verdict)
+        return None if self.is_error else find_word(self.final_verdict, self.final_multi_choice_verdict)
 
     def as_row(self, number: int) -> dict[str, Any]:
         """The criterion as a row of a table; `number` names it where it has no name."""
@@ -268,11 +268,11 @@ class EnsembleEvaluationReport(_Report):
     flags: list[str] = Field(default_factory=list)
 
 
-def value_of(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None) -> float | None:
+def find_value(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None) -> float | None:
     """What a verdict or an option is worth, in [0, 1]: the aggregate itself where several judges chose.
 
     Example:
-        >>> value_of(CriterionVerdict.UNMET, None), value_of(CriterionVerdict.CANNOT_ASSESS, None)
+        >>> find_value(CriterionVerdict.UNMET, None), find_value(CriterionVerdict.CANNOT_ASSESS, None)
         (0.0, None)
     """
     if choice is not None:
@@ -297,11 +297,11 @@ def abstains(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None
 _MOST_NAMED = 6
 
 
-def word_of(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None) -> str | None:
+def find_word(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None) -> str | None:
     """The verdict, or the label of the chosen option.
 
     Example:
-        >>> word_of(CriterionVerdict.MET, None)
+        >>> find_word(CriterionVerdict.MET, None)
         'MET'
     """
     if choice is not None:
@@ -333,7 +333,7 @@ def votes_text(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
     """
     said = []
     for vote in votes:
-        word = vote.selected_label if isinstance(vote, MultiChoiceJudgeVote) else word_of(vote.verdict, None)
+        word = vote.selected_label if isinstance(vote, MultiChoiceJudgeVote) else find_word(vote.verdict, None)
         said.append(f"{vote.judge_id}: {'failed' if vote.error is not None else word or 'CANNOT_ASSESS'}")
     return "; ".join(said) or None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from autorubric.core.criterion import Criterion, criterion_rows, rubric_text
 from autorubric.core.display import Displayed
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
-from autorubric.core.rubric_shapes import criterion_record, extension_of, read_criteria, read_source, unfold
+from autorubric.core.rubric_shapes import check_extension, criterion_record, read_criteria, read_source, unfold
 from autorubric.core.scoring import Cell, cell, score
 from autorubric.errors import InputError
 
@@ -250,7 +250,7 @@ class Rubric(Displayed):
         """
         from autorubric.files.atomic import write_atomically
 
-        text = self.to_json() + "\n" if extension_of(str(path)) == ".json" else self.to_yaml()
+        text = self.to_json() + "\n" if check_extension(str(path)) == ".json" else self.to_yaml()
         write_atomically(path, [text])
 
     async def grade(

@@ -220,26 +220,26 @@ def read_source(source: Any) -> tuple[str, str, str]:
         autorubric.errors.InputError: Invalid source 3; expected a path, or an open file that has a name
     """
     if isinstance(source, (str, Path)):
-        return str(source), extension_of(str(source)), read_text(source)
+        return str(source), check_extension(str(source)), read_text(source)
     name = getattr(source, "name", None)
     if not hasattr(source, "read") or not isinstance(name, (str, Path)):
         raise InputError(f"Invalid source {source!r}; expected a path, or an open file that has a name")
     content = source.read()
     return (
         str(name),
-        extension_of(str(name)),
+        check_extension(str(name)),
         content if isinstance(content, str) else decode(content, str(name)),
     )
 
 
-def extension_of(name: str) -> str:
+def check_extension(name: str) -> str:
     """The extension of a rubric file in lower case.
 
     Raises:
         InputError: no rubric is kept in such files.
 
     Example:
-        >>> extension_of("rubric.YAML")
+        >>> check_extension("rubric.YAML")
         '.yaml'
     """
     extension = Path(name).suffix.lower()

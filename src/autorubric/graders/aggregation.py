@@ -61,7 +61,7 @@ class Rules:
         ConfigError: a name is unknown.
 
     Example:
-        >>> Rules(ordinal="median").of(Criterion(requirement="Is brief"))
+        >>> Rules(ordinal="median").choose(Criterion(requirement="Is brief"))
         'majority'
         >>> Rules(binary="majorty")
         Traceback (most recent call last):
@@ -81,7 +81,7 @@ class Rules:
         if problems:
             raise ConfigError(problems)
 
-    def of(self, criterion: Criterion) -> str:
+    def choose(self, criterion: Criterion) -> str:
         """The name of the rule that holds for a criterion."""
         if criterion.aggregation is not None:
             return criterion.aggregation

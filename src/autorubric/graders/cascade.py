@@ -73,7 +73,7 @@ class Cascade:
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgments of `first`, and in the place of those that do not suffice, of `then`; see `Judge`."""
         seats = Seats(ask)
-        heard = await self.first.judge(inputs, wanted, seats.of(0))
+        heard = await self.first.judge(inputs, wanted, seats.ask_from(0))
         open_places = [
             place
             for place, (index, judgment) in enumerate(zip(wanted, heard, strict=True))
@@ -81,7 +81,7 @@ class Cascade:
         ]
         if not open_places:
             return heard
-        better = await self.then.judge(inputs, [wanted[place] for place in open_places], seats.of(1))
+        better = await self.then.judge(inputs, [wanted[place] for place in open_places], seats.ask_from(1))
         judgments = list(heard)
         for place, judgment in zip(open_places, better, strict=True):
             judgments[place] = replace(judgment, votes=(superseded(heard[place]), judgment))

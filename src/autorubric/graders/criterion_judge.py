@@ -127,7 +127,7 @@ class _Dialogue:
             examples.extend(self._examples(index, criterion))
         beginning, schema = self._prepared.get(kind) or self._prepare(kind)
         messages = tuple(starmap(Message, beginning.finish(**values)))
-        copy = inputs.copy_of((index,)) if inputs.copies else 0
+        copy = inputs.find_copy((index,)) if inputs.copies else 0
         return Request(messages, "judge", schema, judge.draw, item=inputs.item, copy=copy)
 
     def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
@@ -186,7 +186,7 @@ class _Dialogue:
                 "query": example.query,
                 "submission": example.submission,
                 "reason": example.reason,
-                "verdict": str(shown.number_of(example.verdict)) if shown else example.verdict,
+                "verdict": str(shown.find_number(example.verdict)) if shown else example.verdict,
             }
             for example in found
         ]

@@ -28,8 +28,8 @@ class JudgeInput:
         guidelines: advice that holds for every criterion.
         thinking: the submission's own thinking section, where it has one.
         item: the id of the dataset row, for the ledger.
-        copies: for each criterion, how many earlier cases put the same question about the same submission; empty
-            where none did, or where equal cases share their replies.
+        copies: for each criterion, how many earlier inputs put the same question about the same submission; empty
+            where none did, or where equal inputs share their replies.
     """
 
     submission: str
@@ -41,13 +41,13 @@ class JudgeInput:
     item: str = ""
     copies: tuple[int, ...] = ()
 
-    def copy_of(self, wanted: Sequence[int]) -> int:
+    def find_copy(self, wanted: Sequence[int]) -> int:
         """Which copy of its question a request about the wanted criteria is, from 0.
 
         The least of the criteria's numbers: each later submission that puts all of these questions has a greater one.
 
         Example:
-            >>> JudgeInput("Yes.", (), copies=(2, 1, 2)).copy_of([0, 1]), JudgeInput("Yes.", ()).copy_of([0])
+            >>> JudgeInput("Yes.", (), copies=(2, 1, 2)).find_copy([0, 1]), JudgeInput("Yes.", ()).find_copy([0])
             (1, 0)
         """
         return min(self.copies[index] for index in wanted) if self.copies and wanted else 0

@@ -73,12 +73,12 @@ class ShownOptions:
         """One numbered line an option."""
         return "\n".join(f"{number}. {label}" for number, label in enumerate(self.labels, 1))
 
-    def number_of(self, label: str) -> int | None:
+    def find_number(self, label: str) -> int | None:
         """The number in front of the option with this label, or None."""
         wanted = _folded(label)
         return next((number for number, known in enumerate(self.labels, 1) if _folded(known) == wanted), None)
 
-    def index_of(self, said: object) -> int | None:
+    def find_index(self, said: object) -> int | None:
         """The original index of the option that a judge means, or None where that is not certain."""
         if isinstance(said, bool):
             return None
@@ -91,10 +91,10 @@ class ShownOptions:
     def _index_of_text(self, said: str) -> int | None:
         number = _FULL_NUMBER.fullmatch(said)
         placed = int(number[1]) if number else None
-        labelled = self.number_of(said) or self._number_with_label(said)
+        labelled = self.find_number(said) or self._number_with_label(said)
         if placed is None or labelled is None or placed == labelled:
             found = placed or labelled
-            return None if found is None else self.index_of(found)
+            return None if found is None else self.find_index(found)
         return None
 
     def _number_with_label(self, said: str) -> int | None:
@@ -103,7 +103,7 @@ class ShownOptions:
         if number is None:
             return None
         rest = said[number.end() :].strip(" .:)]-–—\t\"'")
-        return int(number[1]) if rest and self.number_of(rest) == int(number[1]) else None
+        return int(number[1]) if rest and self.find_number(rest) == int(number[1]) else None
 
 
 def _folded(label: str) -> str:

@@ -93,7 +93,9 @@ class Panel:
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The panel's judgment on each wanted criterion, every judge's judgment inside; see `Judge`."""
         seats = Seats(ask)
-        heard = await together([judge.judge(inputs, wanted, seats.of(n)) for n, judge in enumerate(self.judges)])
+        heard = await together(
+            [judge.judge(inputs, wanted, seats.ask_from(n)) for n, judge in enumerate(self.judges)]
+        )
         return [
             replace(self.word(inputs.criteria[index], votes), votes=votes)
             for index, votes in zip(wanted, zip(*heard, strict=True), strict=True)
@@ -119,7 +121,7 @@ class Panel:
         reason = _reasons(cast)
         if not scored:
             return self._abstention(criterion, cast, reason)
-        rule = self.rules.of(criterion)
+        rule = self.rules.choose(criterion)
         if criterion.options is None:
             verdict = combined_verdict(rule, [VerdictVote(_verdict(v), v.weight) for v in scored], criterion.weight)
             same = sum(vote.verdict is verdict for vote in scored)

@@ -147,7 +147,7 @@ def option_in(record: Mapping[str, Any], shown: ShownOptions) -> int | Unreadabl
     said = record.get("selected_option")
     if said is None:
         return _refused("the reply holds no selected_option")
-    index = shown.index_of(said)
+    index = shown.find_index(said)
     if index is None:
         return _refused(f"selected_option is {said!r:.80}; expected a number from 1 to {len(shown.order)}")
     return index

@@ -91,7 +91,7 @@ class RubricJudge:
             item=inputs.item,
             room=room_for(entries=len(criteria)),
             constrained=not template.wants_list,
-            copy=inputs.copy_of(wanted),
+            copy=inputs.find_copy(wanted),
         )
 
     def read(self, inputs: JudgeInput, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
@@ -167,7 +167,7 @@ class RubricJudge:
     def _shown_verdict(self, inputs: JudgeInput, index: int, verdict: str) -> str:
         """A label stays out of the open text: the number in front of it stands there."""
         shown = self._shown(inputs, index)
-        return f"option {shown.number_of(verdict)}" if shown else verdict
+        return f"option {shown.find_number(verdict)}" if shown else verdict
 
     def _said(self, inputs: JudgeInput, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
         if not entries:

@@ -32,7 +32,7 @@ class Seats:
         self._models: dict[int, bytes] = {}
         self._taken: dict[Hashable, dict[tuple[int, int], int]] = {}
 
-    def of(self, place: int) -> Ask:
+    def ask_from(self, place: int) -> Ask:
         """How the judge at `place` asks; of a panel inside, each seat counts as a judge."""
 
         async def ask(
@@ -58,7 +58,7 @@ class Seats:
 
 
 class Occurrences:
-    """Numbers the questions of cases in the order in which the cases are given.
+    """Numbers equal questions in the order in which submissions are given.
 
     A question is a criterion as judges are shown it, with everything else that is in its prompt: submission,
     thinking, query, reference and guidelines. Its first occurrence has number 0.
