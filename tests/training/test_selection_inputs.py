@@ -199,11 +199,11 @@ def test_candidates_come_in_any_kind_of_file_and_usual_column(tmp_path: Path) ->
     assert (found.query, found.answer) == ("q1", "So;\nthat")
     assert [note.partition(": ")[2] for note in notes] == [
         "column 'ID' is read as the id",
-        "column 'Output' is read as the answer",
+        "column 'Output' is read as the submission",
     ]
     (tmp_path / "c.csv").write_text("id,output,generation\nq1,a,b\n")
     with pytest.raises(
-        InputError, match="may be column 'output' or 'generation'; say which with --column answer=NAME"
+        InputError, match="may be column 'output' or 'generation'; say which with --column submission=NAME"
     ):
         read_candidates(tmp_path / "c.csv", [query("q1", "Why?")], [])
 

@@ -12,14 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.dataset.item_rows import COLUMN_FLAG, RubricReader, item_records, plain_rubric
+from autorubric.dataset.item_rows import RubricReader as ReadRubric
+from autorubric.dataset.item_rows import item_reader, item_records, plain_rubric
 from autorubric.dataset.reading import Parts, read_parts, read_record
 from autorubric.dataset.record import dataset_record, head_and_items
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.json_stream import head_and_members
 from autorubric.files.strict_json import dump_json, parse_json
-from autorubric.rows import Guess, Record, RowFile, objects_of, row_file
+from autorubric.rows import Record, RowFile, RowReader, objects_of, row_file
 
 if TYPE_CHECKING:
     from autorubric.dataset.collection import RubricDataset
@@ -49,7 +50,7 @@ def load(
     path: str | Path,
     columns: Mapping[str, str] | None = None,
     notes: list[str] | None = None,
-    read_rubric: RubricReader = plain_rubric,
+    read_rubric: ReadRubric = plain_rubric,
 ) -> Parts:
     """The parts of the dataset in a file: a document, JSON Lines, or rows of any kind.
 
@@ -70,7 +71,7 @@ def load(
     """
     found = row_file(path, what=_WHAT)
     if not found.is_document:
-        return _load_rows(found, Guess(found.name, COLUMN_FLAG, columns or {}, _list(notes)), read_rubric)
+        return _load_rows(found, item_reader(found.name, columns, notes), read_rubric)
     text = found.text()
     try:
         whole = _whole(text, found.kind)
@@ -81,14 +82,10 @@ def load(
     except InputError as error:
         raise InputError(f"{found.name}: {problem}" for problem in error.problems) from None
     problems = [] if whole else [f"{found.name}: there are no rows in it"]
-    guess = Guess(found.name, COLUMN_FLAG, columns or {}, _list(notes))
+    reader = item_reader(found.name, columns, notes)
     rows = objects_of(whole, found.name, problems)
-    rows = item_records(rows, guess, problems, is_table=False, read_rubric=read_rubric)
-    return _read_rows(rows, {}, problems, guess, is_document=True)
-
-
-def _list(notes: list[str] | None) -> list[str]:
-    return [] if notes is None else notes
+    rows = item_records(rows, reader, problems, is_table=False, read_rubric=read_rubric)
+    return _read_rows(rows, {}, problems, reader, is_document=True)
 
 
 @_no_collection()
@@ -176,7 +173,7 @@ def _rows(dataset: RubricDataset) -> Iterator[str]:
         yield dump_json(item) + "\n"
 
 
-def _load_rows(found: RowFile, guess: Guess, read_rubric: RubricReader) -> Parts:
+def _load_rows(found: RowFile, reader: RowReader, read_rubric: ReadRubric) -> Parts:
     problems: list[str] = []
     rows = found.rows(problems)
     first = next(rows, None)
@@ -187,16 +184,16 @@ def _load_rows(found: RowFile, guess: Guess, read_rubric: RubricReader) -> Parts
             head = header
         else:
             rows = itertools.chain([first], rows)
-            rows = item_records(rows, guess, problems, is_table=found.is_table, read_rubric=read_rubric)
+            rows = item_records(rows, reader, problems, is_table=found.is_table, read_rubric=read_rubric)
     if first is None and not problems:
         problems.append(f"{found.name}: there are no rows in it")
-    return _read_rows(rows, head, problems, guess)
+    return _read_rows(rows, head, problems, reader)
 
 
 def _read_rows(
-    rows: Iterator[Record], head: dict[str, Any], problems: list[str], guess: Guess, *, is_document: bool = False
+    rows: Iterator[Record], head: dict[str, Any], problems: list[str], reader: RowReader, *, is_document: bool = False
 ) -> Parts:
     # A row's place is made from its number: to keep the text of each would take much memory.
     mark = ": row " if is_document else ":"
     numbered = ((record.number, record.fields) for record in rows)
-    return read_parts(head, numbered, problems, lambda row: f"{guess.where}{mark}{row}: ")
+    return read_parts(head, numbered, problems, lambda row: f"{reader.where}{mark}{row}: ")

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 from autorubric.errors import InputError
 from autorubric.files.jsonl import LONGEST_ROW, lines_of
 from autorubric.files.strict_json import parse_json
-from autorubric.rows.columns import NESTED, QUERY, folded
+from autorubric.rows.columns import NESTED, ROLES, folded
 from autorubric.rows.kind import delimiter_of
 
 _MOST_COLUMNS = 10_000
@@ -141,7 +141,7 @@ def _value(column: str, cell: str) -> Any:
     key = folded(column)
     if key in NESTED:
         return nested(cell, column)
-    if key in QUERY and cell.startswith("[{"):
+    if key in ROLES["query"].names and cell.startswith("[{"):
         try:
             value = json.loads(cell)
         except (ValueError, RecursionError):

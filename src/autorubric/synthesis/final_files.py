@@ -267,12 +267,12 @@ class Remarks:
         if not rubric:
             return
         # The linter is needed at the end of a run only.
-        from autorubric.linting.records import drafts, query_of
+        from autorubric.linting.records import drafts, read_query
         from autorubric.linting.rules.counts import MOST
         from autorubric.linting.rules.languages import LANGUAGE
         from autorubric.linting.sheet import Sheet
 
-        sheet = Sheet(drafts(rubric), query_of({"question": question}))
+        sheet = Sheet(drafts(rubric), read_query(question))
         if next(LANGUAGE.find(sheet), None) is not None:
             self._languages.append(name)
         if len(rubric) > MOST:

@@ -9,8 +9,9 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
 from autorubric.formats.entries import Names, read_entries, with_tags
+from autorubric.rows.record import HOLDERS, plain
 
-_HOLDERS = ("rubric", "rubrics", "Rubrics", "criteria", "reward_model", "rubric_items")
+_HOLDERS = (*HOLDERS, "reward_model")
 _LAYOUTS = {
     "criterion": Names(("criterion",), ("points", "weight"), default=10.0),
     "description": Names(("description",), ("weight",), "title", default=10.0),
@@ -56,20 +57,6 @@ def rubric_from(value: Any, where: str) -> Rubric:
             return rubric_from(value[held], where)
         return _rubric(held, value[held], around, where)
     return _rubric("rubric", value, {}, where)
-
-
-def plain(value: Any) -> Any:
-    """JSON values only: arrays of parquet readers become lists.
-
-    Example:
-        >>> plain({"tags": ("a", "b")})
-        {'tags': ['a', 'b']}
-    """
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _rubric(key: str, entries: Any, around: Mapping[str, Any], where: str) -> Rubric:

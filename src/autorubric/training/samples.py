@@ -9,7 +9,8 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.strict_json import dump_json
-from autorubric.training.rubric_rows import plain, rubric_from
+from autorubric.rows.record import plain
+from autorubric.training.rubric_rows import rubric_from
 
 RUBRIC_COLUMNS = ("rubric", "rubrics", "Rubrics", "reward_model")
 

@@ -1,0 +1,116 @@
+"""One row of a file, and what its columns hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from autorubric.errors import InputError
+from autorubric.rows.prompt import Prompt, read_question, shown
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
+
+
+class Record(NamedTuple):
+    """One row.
+
+    Attributes:
+        where: its place for messages, such as `rows.csv:7`.
+        number: its line in a text, its place among the rows of a table; from 1.
+        fields: its values by column or key.
+        columns: the column of each role that the row plays, as `RowReader` found them.
+    """
+
+    where: str
+    number: int
+    fields: dict[str, Any]
+    columns: Mapping[str, str] = _NONE
+
+    def value(self, role: str) -> Any:
+        """What the row holds for a role; None where it has no such column or the cell is blank.
+
+        Example:
+            >>> Record("a.jsonl:1", 1, {"prompt": "Why?"}, {"query": "prompt"}).value("query")
+            'Why?'
+        """
+        column = self.columns.get(role)
+        held = None if column is None else self.fields[column]
+        if column == "reward_model":
+            held = rubric_inside(held)
+        return None if is_blank(held) else held
+
+    @property
+    def query(self) -> Prompt | None:
+        """The query: a text, or the messages of a conversation, which may stand as JSON.
+
+        Raises:
+            InputError: the value is neither.
+        """
+        value = plain(self.value("query"))
+        if value is None:
+            return None
+        try:
+            return read_question(value, self.columns["query"])
+        except InputError as error:
+            raise InputError(f"{self.where}: {problem}" for problem in error.problems) from None
+
+    @property
+    def id(self) -> str | None:
+        """The row's own id as text.
+
+        Raises:
+            InputError: the value is neither text nor a number.
+        """
+        value = self.value("id")
+        if isinstance(value, bool | list | dict):
+            raise InputError(f"{self.where}: {self.columns['id']!r} holds {shown(value)}; expected text or a number")
+        return None if value is None else str(value)
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """The values of the columns that play no role."""
+        used = set(self.columns.values())
+        return {name: value for name, value in self.fields.items() if name not in used}
+
+
+def rubric_inside(value: Any) -> Any:
+    """The rubric in a `reward_model` as verl and RubricHub write it; None where it holds none.
+
+    Example:
+        >>> rubric_inside({"style": "rubric", "rubrics": ["Is brief"]}), rubric_inside({"style": "rule"})
+        (['Is brief'], None)
+    """
+    if not isinstance(value, Mapping):
+        return value
+    return next((value[name] for name in HOLDERS if not is_blank(value.get(name))), None)
+
+
+def plain(value: Any) -> Any:
+    """JSON values only: arrays of parquet readers become lists.
+
+    Example:
+        >>> plain({"tags": ("a", "b")})
+        {'tags': ['a', 'b']}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a cell holds nothing: null, NaN as pandas writes it, a blank text, an empty list or mapping.
+
+    Example:
+        >>> is_blank(" "), is_blank(float("nan")), is_blank([]), is_blank(0)
+        (True, True, True, False)
+    """
+    if isinstance(value, str):
+        return not value.strip()
+    if isinstance(value, list | dict):
+        return not value
+    return value is None or (isinstance(value, float) and math.isnan(value))
