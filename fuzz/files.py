@@ -37,7 +37,7 @@ from autorubric.synthesis.query_file import QueryFile
 from autorubric.synthesis.synthesis_settings import settings_from
 from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import read_queries
-from autorubric.training.rubric_rows import rubric_from
+from autorubric.formats.rubric_rows import rubric_from
 from autorubric.training.service.calls import read_call
 from fuzz.target import Target, of_bytes, of_file
 

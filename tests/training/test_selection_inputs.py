@@ -11,10 +11,10 @@ import pytest
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.errors import InputError
 from autorubric.formats import read_records
+from autorubric.formats.rubric_rows import rubric_from
 from autorubric.formats.rubrichub import RUBRICHUB
 from autorubric.training.candidates import CandidateAnswer, read_candidates
 from autorubric.training.queries import RubricQuery, read_queries
-from autorubric.training.rubric_rows import rubric_from
 
 RUBRICS = [{"criterion": "Names a cause.", "points": 3}]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import filecmp
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +13,15 @@ from pathlib import Path
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files.text import size_of_plain
 from autorubric.formats.containers import checked_container, row_writer, rows_of
+from autorubric.formats.entries import from_json_text
 from autorubric.formats.format import Format, Written
 from autorubric.formats.polarity import Polarity, PolarityAudit, checked_polarity, turned
 from autorubric.formats.questions import Questions
 from autorubric.formats.record import Record, Row
 from autorubric.formats.registry import FORMATS, detect, format_named
+from autorubric.formats.rubric_rows import IN_ROW, USUAL, read_usual, with_usual
+from autorubric.rows import Record as RowRecord
+from autorubric.rows import RowReader
 
 _MOST_PROBLEMS = 100
 
@@ -69,6 +73,8 @@ class Conversion:
 
 
 _DEFAULTS = Options()
+_OF_USUAL_NAMES = {"rubrichub": "criterion", "healthbench": "criterion", "ruft": "criterion", "rar": "description"}
+"""Formats whose rows have usual names only, and the text of their criteria."""
 
 
 def convert(
@@ -210,31 +216,56 @@ def _records(path: str | Path, source: str | None, done: Conversion) -> Iterator
 def _parts(path: str | Path, source: str | None, problems: list[str]) -> Iterator[tuple[Format, str, Record]]:
     """The record of each row, parts of one record apart; the first row says the format where nobody did."""
     form = None if source is None else format_named(source)
+    reader = None if source is not None else RowReader(str(path), IN_ROW, "--from FORMAT (in Python: from_)")
     for place, row in rows_of(path, problems):
-        form = _detected(row, place) if form is None else form
-        record = _read(form, row, place, problems)
+        form = _detected(row, place, reader) if form is None else form
+        record = _read(form, row, place, problems, reader)
         if record is not None:
             yield form, place, record
 
 
-def _read(form: Format, row: Row, place: str, problems: list[str]) -> Record | None:
+def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowReader | None) -> Record | None:
+    usual = None
+    if reader is not None and (form is USUAL or form.name in _OF_USUAL_NAMES):
+        usual = reader.read(RowRecord(place, 0, row))
     try:
+        if form is USUAL and usual is not None:
+            return read_usual(usual)
         if not form.matches(row):
             keys = ", ".join(list(row)[:12]) or "none"
             raise InputError(f"is no row of {form.name}; its keys are {keys}")
-        return form.read(row)
+        return form.read(row) if usual is None else with_usual(form.read(row), usual)
     except InputError as error:
-        problems += (f"{place}: {problem}" for problem in error.problems)
+        problems += (p if p.startswith(place) else f"{place}: {p}" for p in error.problems)
     if len(problems) >= _MOST_PROBLEMS:
         raise InputError(problems, f"reading stopped after {_MOST_PROBLEMS} problems")
     return None
 
 
-def _detected(row: Row, place: str) -> Format:
+def _detected(row: Row, place: str, reader: RowReader | None) -> Format:
+    """The format of a row: a named one, or that of rows under usual names where none fits as a whole."""
     try:
-        return detect(row)
+        form = detect(row)
+        if form.name not in _OF_USUAL_NAMES or _has_entries(row, _OF_USUAL_NAMES[form.name]):
+            return form
     except InputError as error:
-        raise InputError(f"{place}: {problem}" for problem in error.problems) from None
+        usual = None if reader is None else reader.read(RowRecord(place, 0, row))
+        if usual is None or usual.value("query") is None or usual.value("rubric") is None:
+            raise InputError(f"{place}: {problem}" for problem in error.problems) from None
+    return USUAL
+
+
+def _has_entries(row: Row, text: str) -> bool:
+    """Whether a rubric is written as a format does, by the key of its first text; True where this is open."""
+    try:
+        entries = from_json_text(row.get("rubrics", row.get("rubric")), "rubric")
+    except InputError:
+        return True
+    if isinstance(entries, Mapping):
+        return False
+    first = entries[0] if isinstance(entries, list) and entries else None
+    others = {"requirement", "criterion", "description"} - {text}
+    return not isinstance(first, Mapping) or text in first or not others & first.keys()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def matches(row: Row) -> bool:
         >>> matches({"prompt": [], "reward_model": {"style": "rubric"}, "extra_info": {}})
         True
     """
-    return "reward_model" in row and "Rubrics" not in row
+    return "reward_model" in row and "Rubrics" not in row and ("prompt" in row or "extra_info" in row)
 
 
 def read(row: Row) -> Record:

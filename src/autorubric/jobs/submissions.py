@@ -16,10 +16,10 @@ from autorubric.dataset.item_rows import ROLES, item_reader, item_records
 from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable, is_label_table
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
+from autorubric.formats.rubric_rows import rubric_from
 from autorubric.rows import Record, RowFile, is_dataset_folder, is_stream, row_file
 from autorubric.rows.columns import SYNONYMS
 from autorubric.rows.stream import opened_text
-from autorubric.training.rubric_rows import rubric_from
 
 _LABELS = ("ground_truth", "ground_truth_reasons")
 _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata", *_LABELS)

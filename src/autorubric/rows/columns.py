@@ -219,8 +219,8 @@ class RowReader:
         if len(own) == 1:
             return own[0]
         rivals = first or full or held[:1]
-        if role == "rubric" and first and not all(_same(fields, first[0], name) for name in full):
-            rivals = full
+        if role == "rubric" and len(first) == 1 and full != first:
+            rivals = full[-1:] if _mirrors(fields[first[0]], rubric_inside(fields[full[-1]])) else full
         if len(rivals) == 1:
             return rivals[0]
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)
@@ -231,12 +231,22 @@ def _inside(name: str, value: Any) -> Any:
     return rubric_inside(value) if name == "reward_model" else value
 
 
-def _same(fields: Mapping[str, Any], one: str, other: str) -> bool:
-    """Whether a rubric stands again in `reward_model`, as in RubricHub's release; only this is no ambiguity."""
-    if other != "reward_model":
-        return one == other
-    first, second = (_inside(name, fields[name]) for name in (one, other))
-    return bool(_json(first) == _json(second))
+def _mirrors(value: Any, other: Any) -> bool:
+    """Whether two rubrics are one by all keys that their entries share, as in RubricHub's release.
+
+    There `reward_model` holds the checks as well, so it is the one that is read.
+    """
+    one, two = _json(value), _json(other)
+    if not isinstance(one, list) or not isinstance(two, list) or len(one) != len(two):
+        return bool(one == two)
+    return all(_agree(first, second) for first, second in zip(one, two, strict=True))
+
+
+def _agree(one: Any, two: Any) -> bool:
+    if not isinstance(one, dict) or not isinstance(two, dict):
+        return bool(one == two)
+    shared = one.keys() & two.keys()
+    return bool(shared) and all(one[key] == two[key] for key in shared)
 
 
 def _json(value: Any) -> Any:

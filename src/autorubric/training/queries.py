@@ -12,12 +12,12 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.storage import load
 from autorubric.errors import InputError
+from autorubric.formats.rubric_rows import rubric_from
 from autorubric.rows import Record, RowReader, listed, name_of, objects_of, row_file
 from autorubric.rows.columns import ROLES
 from autorubric.rows.prompt import read_prompt, read_question, text_of
 from autorubric.rows.prompt import turns_of as messages_of
 from autorubric.rows.record import plain
-from autorubric.training.rubric_rows import rubric_from
 
 Turn = dict[str, str]
 

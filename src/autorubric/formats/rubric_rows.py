@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
 from autorubric.formats.entries import Names, read_entries, with_tags
+from autorubric.formats.format import Format
+from autorubric.formats.record import Record as Described
+from autorubric.formats.record import Row
+from autorubric.rows import Record, RowReader, listed
 from autorubric.rows.record import HOLDERS, plain
 
 _HOLDERS = (*HOLDERS, "reward_model")
@@ -78,3 +83,57 @@ def _layout(entry: Any) -> Names | None:
     if not isinstance(entry, Mapping) or "requirement" in entry:
         return None
     return next((names for key, names in _LAYOUTS.items() if key in entry), None)
+
+
+IN_ROW = ("query", "rubric", "id", "submission", "reference", "domain")
+"""What a row under usual names may hold."""
+
+
+def read_usual(row: Record) -> Described:
+    """The record of a row that a `RowReader` read, of no named format.
+
+    Raises:
+        InputError: it has no query or no rubric, or one that cannot be read.
+
+    Example:
+        >>> from autorubric.rows import Record, RowReader
+        >>> row = Record("a.jsonl:1", 1, {"task": "Why?", "criteria": [{"requirement": "Says why."}], "uid": 7})
+        >>> read_usual(RowReader("a.jsonl", IN_ROW).read(row)).id
+        '7'
+    """
+    query, rubric = row.query, row.value("rubric")
+    if query is None or rubric is None:
+        raise InputError(f"{row.where}: has no query or no rubric; its keys are {listed(row.fields)}")
+    read = rubric_from(rubric, row.where)
+    metadata = {key: value for key, value in row.rest.items() if value is not None}
+    found = Described(tuple(read.rubric), query, guidelines=read.guidelines, metadata=metadata)
+    return with_usual(found, row)
+
+
+def with_usual(record: Described, row: Record) -> Described:
+    """The record with what the row holds under usual names that its format does not know.
+
+    Example:
+        >>> from autorubric.rows import RowReader
+        >>> row = RowReader("a.jsonl", IN_ROW).read(Record("a.jsonl:1", 1, {"uid": "q1"}))
+        >>> with_usual(Described((), metadata={"uid": "q1"}), row).id
+        'q1'
+    """
+    known = {"id": record.id, "answer": record.answer, "reference": record.reference, "domain": record.domain}
+    roles = {"id": "id", "answer": "submission", "reference": "reference", "domain": "domain"}
+    given = {name: row.value(role) for name, role in roles.items() if not known[name]}
+    found: dict[str, Any] = {name: str(value) for name, value in given.items() if isinstance(value, str | int)}
+    used = {row.columns[roles[name]] for name in found}
+    return replace(record, **found, metadata={k: v for k, v in record.metadata.items() if k not in used})
+
+
+def _read_row(row: Row) -> Described:
+    return read_usual(RowReader("the row", IN_ROW).read(Record("the row", 0, row)))
+
+
+def _write_row(record: Described) -> Row:
+    raise InputError("rows under usual names are read, and not written; name a format with --to")
+
+
+USUAL = Format("usual names", "Rows under usual names", (), lambda row: True, _read_row, _write_row)
+"""What is read where a row is in no named format; it is not in the table of formats."""

@@ -1,0 +1,137 @@
+"""Every reader of rows says the same of the same forty rows."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.core.rubric import Rubric
+from autorubric.errors import InputError
+from autorubric.formats.conversion import read_records
+from autorubric.jobs.submissions import Submissions
+from autorubric.linting.sources import iter_sheets
+from autorubric.rows.prompt import read_prompt, text_of
+from autorubric.synthesis.query_file import QueryFile
+from autorubric.training.candidates import read_candidates
+from autorubric.training.queries import read_queries
+from autorubric.training.samples import rubric_column, rubric_of
+from tests.offenders import offenders
+from tests.rows.forty_rows import AMBIGUOUS, DIALOGUE, READ
+
+Found = dict[str, Any]
+
+
+def listed(criteria: Any) -> tuple[tuple[str, float], ...]:
+    return tuple((one.requirement, one.weight) for one in criteria)
+
+
+def by_grade(path: Path) -> Found:
+    [item] = Submissions(path).items()
+    assert isinstance(item.rubric, Rubric)
+    return {
+        "query": item.prompt,
+        "id": item.id,
+        "criteria": listed(item.rubric),
+        "submission": item.submission,
+        "reference": item.reference_submission,
+    }
+
+
+def by_select(path: Path) -> Found:
+    found = read_queries(path)
+    assert not found.problems, found.problems
+    [query] = found.queries
+    [candidate] = read_candidates(path, [query], [])
+    return {
+        "query": query.text,
+        "id": query.id,
+        "criteria": listed(query.rubric),
+        "submission": candidate.answer,
+    }
+
+
+def by_lint(path: Path) -> Found:
+    """Of a conversation, rules look at what the user says."""
+    problems: list[str] = []
+    [sheet] = iter_sheets(path, problems)
+    assert not problems
+    query = DIALOGUE if sheet.query == "Hi.\nWhy is the sky blue?" else sheet.query
+    criteria = tuple((one.text, one.weight) for one in sheet.criteria)
+    return {"query": query, "id": sheet.place.record, "criteria": criteria}
+
+
+def by_synthesize(path: Path) -> Found:
+    source = QueryFile(path).with_guesses([])
+    assert source.check().rows == 1
+    [query] = source.queries()
+    return {"query": text_of(read_prompt(query.fields["question"], "question")), "id": str(query.fields["id"])}
+
+
+def by_convert(path: Path) -> Found:
+    [(_, record)] = read_records(path)
+    return {
+        "query": text_of(record.prompt),
+        "id": record.id,
+        "criteria": listed(record.criteria),
+        "submission": record.answer,
+        "reference": record.reference,
+    }
+
+
+def by_trainer(path: Path) -> Found:
+    """As adapters read the columns of a dataset; trainers hand over prompts and completions themselves."""
+    columns = json.loads(path.read_text(encoding="utf-8"))
+    return {"criteria": listed(rubric_of(columns[rubric_column(columns, None)], "row 1"))}
+
+
+READERS: dict[str, Callable[[Path], Found]] = {
+    "grade": by_grade,
+    "select": by_select,
+    "lint": by_lint,
+    "synthesize": by_synthesize,
+    "convert": by_convert,
+    "trainer": by_trainer,
+}
+DECIDES = {
+    "grade": "--column {role}=NAME",
+    "select": "--column {role}=NAME",
+    "lint": "--column {role}=NAME",
+    "synthesize": "--question-column NAME",
+    "convert": "--from FORMAT",
+    "trainer": "rubric=NAME",
+}
+READ_BY = {"synthesize": ("query",), "trainer": ("rubric",)}
+"""The roles of an ambiguous row that a reader looks for, where not both."""
+
+
+def test_every_reader_reads_the_same(tmp_path: Path) -> None:
+    assert len(READ) + len(AMBIGUOUS) == 40
+    path = tmp_path / "rows.jsonl"
+    warnings.simplefilter("ignore")
+    with offenders() as case:
+        for number, (row, reading) in enumerate(READ):
+            path.write_text(json.dumps(row) + "\n")
+            for name, read in READERS.items():
+                with case(f"{name}, row {number}: {row}"):
+                    found = read(path)
+                    assert found == {part: getattr(reading, part) for part in found}
+
+
+def test_two_candidates_are_named_with_the_option_that_decides(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with offenders() as case:
+        for row, role, one, other in AMBIGUOUS:
+            path.write_text(json.dumps(row) + "\n")
+            for name, read in READERS.items():
+                if role not in READ_BY.get(name, (role,)):
+                    continue
+                with case(f"{name}: {row}"):
+                    with pytest.raises(InputError) as refused:
+                        read(path)
+                    told = f"the {role} may be column {one!r} or {other!r}; say which with "
+                    assert told + DECIDES[name].format(role=role) in str(refused.value)
