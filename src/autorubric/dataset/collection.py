@@ -319,8 +319,8 @@ class RubricDataset(Displayed):
 
         Args:
             path: the file.
-            columns: the columns of rows by what they hold: `submission`, `prompt`, `id`, `rubric`,
-                `reference_submission`.
+            columns: the columns of rows by what they hold: `submission`, `query`, `id`, `rubric`, `reference`,
+                `labels`.
 
         Raises:
             FileNotFoundError: there is no such file.

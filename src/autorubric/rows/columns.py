@@ -122,6 +122,11 @@ def by_role(given: Mapping[str, str]) -> dict[str, str]:
     return {SYNONYMS.get(role, role): column for role, column in given.items()}
 
 
+class _Layout(NamedTuple):
+    found: dict[str, str]
+    rivals: dict[str, list[str]]
+
+
 @dataclass(slots=True)
 class RowReader:
     """Finds what the columns of a row hold: those that the user named, else those with a usual name.
@@ -139,7 +144,7 @@ class RowReader:
     option: str = "--column {role}=NAME"
     given: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    _layouts: dict[tuple[str, ...], dict[str, list[str]]] = field(default_factory=dict)
+    _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.given = by_role(self.given)
@@ -184,9 +189,19 @@ class RowReader:
         names = tuple(fields)
         layout = self._layouts.get(names)
         if layout is None:
-            layout = self._layouts[names] = {role: self._candidates(role, names) for role in self.roles}
-        found = {role: self._choice(role, held, fields) for role, held in layout.items() if held}
-        return record._replace(columns=found)
+            layout = self._layouts[names] = self._layout(names)
+        found, rivals = layout
+        if rivals:
+            found = {**found, **{role: self._decided(role, held, fields) for role, held in rivals.items()}}
+        return Record(record.where, record.number, fields, found)
+
+    def _layout(self, names: tuple[str, ...]) -> _Layout:
+        """Of rows with these columns, the column of each role that has one, and those of roles with several."""
+        held = {role: self._candidates(role, names) for role in self.roles}
+        found = {role: columns[0] for role, columns in held.items() if len(columns) == 1}
+        for role, column in found.items():
+            self._note(role, column)
+        return _Layout(found, {role: columns for role, columns in held.items() if len(columns) > 1})
 
     def _candidates(self, role: str, names: Iterable[str]) -> list[str]:
         """The columns that may play a role, those of the fallback last."""
@@ -197,16 +212,13 @@ class RowReader:
         keys = {name: folded(name) for name in names}
         return [name for name, key in keys.items() if key in usual] + [n for n, key in keys.items() if key in last]
 
-    def _choice(self, role: str, held: list[str], fields: Mapping[str, Any]) -> str:
-        chosen = held[0]
-        if len(held) > 1:
-            chosen = self._decided(role, held, fields)
-        known = ROLES[role]
-        if role not in self.given and chosen not in known.quiet and chosen != role:
-            note = f"{self.where}: column {chosen!r} is read as the {role}"
+    def _note(self, role: str, column: str) -> str:
+        """The column; the user is told of it where its name is not a plain one."""
+        if role not in self.given and column not in ROLES[role].quiet and column != role:
+            note = f"{self.where}: column {column!r} is read as the {role}"
             if note not in self.notes:
                 self.notes.append(note)
-        return chosen
+        return column
 
     def _decided(self, role: str, held: list[str], fields: Mapping[str, Any]) -> str:
         """The one of several columns that holds something, or that is the role's own."""
@@ -217,12 +229,12 @@ class RowReader:
         if known.is_ranked and first:
             return min(first, key=lambda name: known.names.index(folded(name)))
         if len(own) == 1:
-            return own[0]
+            return self._note(role, own[0])
         rivals = first or full or held[:1]
         if role == "rubric" and len(first) == 1 and full != first:
             rivals = full[-1:] if _mirrors(fields[first[0]], rubric_inside(fields[full[-1]])) else full
         if len(rivals) == 1:
-            return rivals[0]
+            return self._note(role, rivals[0])
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)
         raise InputError(f"{self.where}: the {role} may be column {which}; say which with {option}")
 
