@@ -25,6 +25,7 @@ from autorubric.files.strict_yaml import dump_yaml, parse_yaml
 from autorubric.files.text import decode
 from autorubric.formats import FORMATS, detect
 from autorubric.formats.record import Record
+from autorubric.formats.rubric_rows import rubric_from
 from autorubric.jobs.label_file import labels_in
 from autorubric.jobs.submissions import Submissions
 from autorubric.linting import lint_file
@@ -37,7 +38,6 @@ from autorubric.synthesis.query_file import QueryFile
 from autorubric.synthesis.synthesis_settings import settings_from
 from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import read_queries
-from autorubric.formats.rubric_rows import rubric_from
 from autorubric.training.service.calls import read_call
 from fuzz.target import Target, of_bytes, of_file
 
