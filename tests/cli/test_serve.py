@@ -128,7 +128,7 @@ def test_a_long_submission_loses_what_dapo_takes(tmp_path: Path) -> None:
         (["--host", "0.0.0.0"], "can be reached from other machines; give --token-env"),
         (["--host", "::"], "can be reached from other machines"),
         (["--token-env", "NO_SUCH_TOKEN"], "--token-env NO_SUCH_TOKEN: the variable is not set or empty"),
-        (["--formula", "mean"], "--formula 'mean' is unknown; known are: positive, signed, clipped"),
+        (["--formula", "mean"], "--formula 'mean' is unknown; known are: clipped, positive, signed"),
         (["--overlong", "--overlong-buffer", "9000"], "overlong buffer=9000 is longer than max_length=8192"),
         (["--second-judge", "builtin/offline"], "is a --judge already"),
         (
