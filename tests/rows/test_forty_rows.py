@@ -135,3 +135,26 @@ def test_two_candidates_are_named_with_the_option_that_decides(tmp_path: Path) -
                         read(path)
                     told = f"the {role} may be column {one!r} or {other!r}; say which with "
                     assert told + DECIDES[name].format(role=role) in str(refused.value)
+
+
+def test_a_named_column_decides(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    warnings.simplefilter("ignore")
+    with offenders() as case:
+        for row, role, one, other in AMBIGUOUS:
+            path.write_text(json.dumps(row) + "\n")
+            read: dict[str, list[Any]] = {"grade": [], "select": [], "lint": []}
+            for name in (one, other):
+                [item] = Submissions(path, {role: name}).items()
+                assert isinstance(item.rubric, Rubric)
+                [query] = read_queries(path, {role: name}).queries
+                [sheet] = iter_sheets(path, [], {role: name})
+                read["grade"].append(item.prompt if role == "query" else listed(item.rubric))
+                read["select"].append(query.text if role == "query" else listed(query.rubric))
+                criteria = tuple((criterion.text, criterion.weight) for criterion in sheet.criteria)
+                read["lint"].append(sheet.query.replace("Hi.\nWhy is the sky blue?", DIALOGUE))
+                if role == "rubric":
+                    read["lint"][-1] = criteria
+            with case(f"{role} of {row}"):
+                assert read["grade"] == read["select"] == read["lint"]
+                assert role != "query" or read["grade"][0] != read["grade"][1]
