@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
+from autorubric.core.judgment import Judgment
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.judge import Ask, JudgeInput
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import CallError, Failure, Message, Reply, Request, Usage
@@ -78,6 +82,26 @@ async def test_who_shares_a_call_makes_it_again_if_the_caller_it_ran_in_is_cance
         # The first call may have been billed: 100 tokens at half a cent.
         assert ledger.spent() == (2, 130, 0.65, 0, 0)
     assert model.tasks == [first, second]
+
+
+async def test_a_call_that_a_judge_of_the_users_own_gives_up_on_is_recorded_and_not_paid_for_again() -> None:
+    class Impatient:
+        judge_ids = ("own",)
+
+        async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+            raise NotImplementedError
+
+    model = Slow()
+    with Ledger.in_memory() as ledger:
+        executor = CriterionGrader(judge=Impatient()).executor_on(ledger, detached=False)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await executor.ask(model, ASKED)
+        model.answer_now.set()
+        await executor.drain()
+        reply = await executor.ask(model, ASKED)
+        assert isinstance(reply, Reply)
+        assert len(model.tasks) == 1
 
 
 @pytest.mark.parametrize("detached", [False, True])

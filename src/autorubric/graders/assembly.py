@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from autorubric.core.criterion import Criterion
 from autorubric.errors import AutorubricError, ConfigError
@@ -184,6 +184,11 @@ class Recipe:
     def asks_at_once(self) -> bool:
         """Whether every request about an item is known before any reply."""
         return self.escalation is None and self.judge is None and self.llm_calls == "per_criterion"
+
+    @property
+    def has_own_judge(self) -> bool:
+        """Whether a judge of the user's own, or of another package, asks the models."""
+        return self.judge is not None or self.llm_calls not in get_args(LLMCalls)
 
     def __post_init__(self) -> None:
         problems = []

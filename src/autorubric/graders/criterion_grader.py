@@ -290,9 +290,12 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     def executor_on(self, ledger: Ledger, *, detached: bool = True, spent: Spent | None = None) -> Executor:
         """An executor that records in `ledger` and keeps to this grader's limits; `detached` as in `Executor`.
 
-        `spent` is what counts as spent before, if that is not all that the ledger holds.
+        A judge of the user's own may have timeouts of its own, so its calls are always detached: a call that the
+        judge no longer waits for is recorded, and not paid for again. `spent` is what counts as spent before, if
+        that is not all that the ledger holds.
         """
-        return Executor(ledger, self._sessions.limits.budget(ledger, spent), detached=detached)
+        budget = self._sessions.limits.budget(ledger, spent)
+        return Executor(ledger, budget, detached=detached or self.recipe.has_own_judge)
 
     def ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None where it has none."""
