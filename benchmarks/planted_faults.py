@@ -149,11 +149,9 @@ def _sweep(record: Record) -> None:
     for name in HELD:
         found[f"{name}, counted as independent"] = _few(noise=SWEEP[name], settings=GateSettings(least_error=0))
     record.table("sweep", ("conditions", *SHARES), [(name, *_cells(fates)) for name, fates in found.items()])
-    for name in HELD:
+    for name in (*HELD, FIGURES["stated_12"]):
         for what, share in zip(("bad rejected", "good kept"), shares(decided(found[name])), strict=True):
             record.limit(f"{name}: {what}, of the decided", share, least=LEAST)
-    for name in (name for name in found if "least_error" in name):
-        record.limit(f"{name}: good kept", shares(found[name])[1], least=LEAST)
     for key, name in FIGURES.items():
         bad_left, good_left, bad_right, good_right = _cells(found[name])[2:]
         record.figure(f"{key}_bad_right", bad_right)
