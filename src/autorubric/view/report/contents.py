@@ -247,8 +247,16 @@ def _figures(source: Source, sections: Sequence[Section], wanted: Wanted) -> Map
         "histogram": [list(one) for one in histogram],
         "criteria": plain_figures(criteria),
         "items": cards,
+        "statistics": _statistics(data),
         "damaged_lines": len(data["items"]["damaged"]),
     }
+
+
+def _statistics(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The registered statistics by criterion. They have a place of their own: earlier reports do not hold them."""
+    found = data["agreement"]["statistics"] if "agreement" in data else {"columns": [], "rows": {}}
+    rows = found["rows"].items()
+    return {name: plain_figures(dict(zip(found["columns"], values, strict=True))) for name, values in rows if values}
 
 
 def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str, Any]:
@@ -270,7 +278,7 @@ def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str,
 _LEFT_OUT = frozenset(
     {
         *("description", "requirement", "sentence", "error", "stand_ins", "dataset", "started", "problem", "message"),
-        *("index", "next", "choices", "other", "common_names", "drivers"),
+        *("index", "next", "choices", "other", "common_names", "drivers", "statistics"),
     }
 )
 
