@@ -17,13 +17,13 @@ from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.grader import Grader
-from autorubric.graders.judge import Ask, JudgeInput, Occurrences
+from autorubric.graders.judge import Answered, Ask, JudgeInput, Occurrences, Read
 from autorubric.llm.batches.setting import batching, widened
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.call_rows import request_key
-from autorubric.llm.request import Answer, Failure, Model, Reply, Request, Unreadable
+from autorubric.llm.request import Answer, Failure, Model, Request
 from autorubric.runs.items_file import ItemsFile, Report
 from autorubric.runs.result import ItemResult
 from autorubric.runs.shard import Parts
@@ -193,13 +193,7 @@ class _Watch:
         self._draws = run.generation * DRAWS_A_GENERATION
         self.asked = False
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         if self._draws:
             request = replace(request, draw=request.draw + self._draws)
         outcome = await self.ask(model, request, read, follow_up)
@@ -218,13 +212,7 @@ class _Asked:
         self.requests: list[tuple[Model, Request]] = []
         self._draws = draws
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         self.requests.append((model, replace(request, draw=request.draw + self._draws)))
         return _NOT_ASKED
 
@@ -276,13 +264,7 @@ class _Counter:
         self._draws = generation * DRAWS_A_GENERATION
         self._counted: set[bytes] = set()
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))
         reply = self._executor.find(model, request)
