@@ -206,7 +206,7 @@ def report_from(record: Mapping[str, Any]) -> Report:
     """The report of JSON values, as `report_json` writes them.
 
     Raises:
-        InputError: they are no report.
+        InputError: they are not a report.
 
     Example:
         >>> report_from({"report_type": "single", "score": 0.5}).score
@@ -284,7 +284,7 @@ def stored_dataset(directory: Path, manifest: ExperimentManifest) -> RubricDatas
     """
     path = directory / DATASET_FILE
     if manifest.dataset_path is not None or path.exists():
-        return RubricDataset.from_file(path)
+        return RubricDataset.from_stored(path)
     rubrics = {record["item_idx"]: _rubric(record) for record in read_items(directory / ITEMS_FILE)}
     known = next((rubric for rubric in rubrics.values() if rubric is not None), None)
     items = [
