@@ -263,7 +263,7 @@ def _of_two(first: Floats, second: Floats) -> tuple[float, float]:
 def _paths_outside(n: int, m: int, largest: int) -> float:
     """The share of orders of n + m values whose distribution functions come `largest`/(n·m) apart somewhere.
 
-    Value by value, the probability of having drawn so many of the first sample without having been that far apart;
+    Value by value, the probability of having drawn it from the first sample without having been that far apart;
     what leaves this band adds up to the share. Source: Hodges 1958, section 3.
     """
     inside, least, outside = np.ones(1), 0, 0.0

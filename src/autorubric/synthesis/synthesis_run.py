@@ -34,14 +34,7 @@ from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, Synthesis
 from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, STEPS
-from autorubric.synthesis.steps import (
-    Replaced,
-    RowStore,
-    import_steps,
-    keep_steps,
-    step_paths,
-    write_steps,
-)
+from autorubric.synthesis.steps import Replaced, RowStore, import_steps, keep_steps, step_paths, write_steps
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 
 _FRESH = Opening()

@@ -285,7 +285,8 @@ def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
     if kind == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
     # The value may be the key.
-    wrong = f"is {problem['input']!r}; {problem['msg'][0].lower()}{problem['msg'][1:]}"
+    rule = problem["msg"].replace("Input should", "must").removeprefix("Value error, ")
+    wrong = f"is {problem['input']!r}; {rule}"
     return f"{told} {NO_VARIABLE if path[-1] == 'api_key_env' else wrong}"
 
 
