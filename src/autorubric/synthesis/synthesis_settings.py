@@ -11,11 +11,11 @@ from pydantic import (
     BeforeValidator,
     Field,
     GetPydanticSchema,
-    ModelWrapValidatorHandler,
     PlainValidator,
     PrivateAttr,
     model_validator,
 )
+from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import nearest
@@ -146,7 +146,7 @@ class SynthesisSettings(Settings):
     models: str | None = setting(
         None, "Model, or MODEL@BASE_URL, of every role that is not named.", short="-m", group="Models"
     )
-    roles: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read(Roles))] = setting(
+    roles: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(Roles))] = setting(
         {}, "The models by role; see Roles.", cli=False
     )
     reference_model: str | None = _model("reference")
@@ -169,8 +169,8 @@ class SynthesisSettings(Settings):
     judge_b_base_url: str | None = _address("judge_b")
     judge_model_c: str | None = _model("judge_c")
     judge_c_base_url: str | None = _address("judge_c")
-    full: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read(FullSettings))] = setting(
-        {}, "Settings of the full profile; see FullSettings.", cli=False
+    full: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(FullSettings))] = (
+        setting({}, "Settings of the full profile; see FullSettings.", cli=False)
     )
     pool: int | None = _full("Responses per query, from all response models in turn (6).")
     grounding: str | None = _full("Ground rubrics in each model's own response, or in one reference.")
