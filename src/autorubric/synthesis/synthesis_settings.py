@@ -218,8 +218,8 @@ class SynthesisSettings(Settings):
         if not isinstance(values, Mapping):
             return read(values)
         laid = lay_settings(values)
-        if laid.get("input") is None:
-            del laid["roles"]  # `_check` says first that there are no queries
+        if laid.get("input") is None or not isinstance(laid.get("models", ""), str | None):
+            del laid["roles"]  # what is wrong elsewhere is said first
         made = read(laid)
         made._nested = {name: values[name] for name in NESTED if name in values}
         made._check([name for name in values if name in FULL_ONLY and values[name] is not None])
