@@ -161,8 +161,9 @@ def statistics(counts: Sequence[tuple[str, str, int]]) -> dict[str, float | None
     times = [n for _, _, n in decided]
     truth, judged = (np.repeat([words.index(pair[side]) for pair in decided], times) for side in (0, 1))
     part = Part("binary", truth, judged, words, true_values=1.0 - truth, judged_values=1.0 - judged)
-    found = measure(part)
-    return {one.title: found[one.name] for one in registered() if one.title and one.name in found}
+    titles = {one.name: one.title for one in registered() if one.title}
+    found = measure(part, [one for one in registered() if one.name in titles])
+    return {titles[name]: value for name, value in found.items()}
 
 
 def _kappa(counts: Sequence[tuple[str, str, int]], total: int) -> tuple[float | None, float]:
