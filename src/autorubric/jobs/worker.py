@@ -21,7 +21,7 @@ from typing import Any
 from autorubric.background import new_event_loop
 from autorubric.errors import AutorubricError, InputError
 from autorubric.files.descriptors import raise_open_file_limit
-from autorubric.jobs.divided import JOBS
+from autorubric.jobs.divided import load_job
 from autorubric.llm.sharing import Sharing, Sum, sharing
 from autorubric.runs.progress import RunState
 from autorubric.runs.stopping import GRACE_SECONDS, Stop
@@ -73,7 +73,7 @@ class Worker:
         self._shared = Sharing(order["processes"], base, self.borrow, lambda seconds: self.say(refused=seconds))
         sharing.set(self._shared)
         threading.Thread(target=self._listen, daemon=True).start()
-        model, job = JOBS[order["command"]]
+        model, job = load_job(order["command"])
         values = {**order["settings"], "progress": self.told, "stop": self.stop}
         return _end(await job(model.checked(values)))
 
