@@ -61,7 +61,7 @@ class Talk:
         self._shared = Sharing(processes, base, self._borrow, lambda wait: self.say(refused=wait), used=used)
         sharing.set(self._shared)
 
-    def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], None], most: float) -> None:
+    def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
         """Hear the parent from now on, in the running loop.
 
         Args:

@@ -26,7 +26,7 @@ from autorubric.llm.records.accounts import (
     read_totals,
 )
 from autorubric.llm.records.call_rows import CallRow, SealedRow, seal, unpack_reply, unseal
-from autorubric.llm.records.commits import GroupCommit, run_transaction, translate_write_errors
+from autorubric.llm.records.commits import GroupCommit
 from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog
 from autorubric.llm.records.database import (
     MARK,
