@@ -1,4 +1,4 @@
-"""One budget that several processes borrow from: what they hold together never exceeds it."""
+"""What several processes share: one budget that they borrow from, and the refusals of an endpoint."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Borrower(Protocol):
 
 @dataclass(slots=True)
 class Lender:
-    """Lends from a purse and, once that is empty, what the other processes can spare.
+    """Lends from a purse and, once that is empty, what the other processes can spare; passes on refusals.
 
     Attributes:
         purse: what is lent.
@@ -85,7 +85,10 @@ class Lender:
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def hear(self, one: Borrower, word: dict[str, Any]) -> None:
-        """Act on a word of a process, where it is about the budget."""
+        """Act on a word of a process, where it is about what they share."""
+        if "refused" in word:
+            for other in self._others(one):
+                other.tell(hold=word["refused"])
         if "borrow" in word:
             task = asyncio.create_task(self._lend(one, *(Sum(*part) for part in word["borrow"])))
             self._tasks.add(task)
@@ -111,7 +114,7 @@ class Lender:
 
     async def _collect(self, one: Borrower) -> None:
         """Take back what the other processes can spare."""
-        others = [other for other in self.borrowers() if other is not one]
+        others = self._others(one)
         number, done = secrets.randbits(30), asyncio.get_running_loop().create_future()
         self._returns[number] = done, {other.name for other in others}
         for other in others:
@@ -119,6 +122,9 @@ class Lender:
         if others:
             await done
         del self._returns[number]
+
+    def _others(self, one: Borrower) -> list[Borrower]:
+        return [other for other in self.borrowers() if other is not one]
 
     def _returned(self, number: int, name: Hashable) -> None:
         done, others = self._returns.get(number, (None, set()))

@@ -184,9 +184,6 @@ class ServiceProcesses:
         if "note" in word and word["note"] not in self._notes:
             self._notes.add(word["note"])
             warnings.warn(word["note"], UserWarning, stacklevel=2)
-        if "refused" in word:
-            for other in (other for other in self._living() if other is not one):
-                other.tell(hold=word["refused"])
         if "end" in word:
             one.end = word["end"]
             one.counts = one.end.get("counts", one.counts)

@@ -160,9 +160,6 @@ class WorkerProcesses:
         for note in {word["note"]} - self._notes if "note" in word else ():
             self._notes.add(note)
             warnings.warn(note, UserWarning, stacklevel=2)
-        if "refused" in word:
-            for other in (other for other in self._shards if other is not one):
-                other.tell(hold=word["refused"])
         if "end" in word:
             one.end = word["end"]
         self._lender.hear(one, word)
