@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,24 +114,24 @@ def run() -> Record:
     with tempfile.TemporaryDirectory(dir=os.environ.get("SCALE_FOLDER")) as place:
         folder = Path(place)
         with LoopbackProcess("--latency", "fixed:0", "--reply-chars", "1200") as endpoint:
-            words = synthesis_words(queries_file(folder, queries), folder / "out", endpoint.base_url, IN_FLIGHT)
-            ran.append(_ran(words, folder / "out", endpoint, queries, CALLS_A_QUERY))
+            ran.append(_ran(_synthesize, queries, folder / "synthesize", endpoint))
         with LoopbackProcess("--latency", "fixed:0") as endpoint:
-            source = dataset_file(folder, items)
-            words = ["grade", str(source), "-o", str(folder / "graded"), "-j", str(IN_FLIGHT)]
-            words += ["--judge", f"judge@{endpoint.base_url}"]
-            ran.append(_ran(words, folder / "graded", endpoint, items, CRITERIA))
+            ran.append(_ran(_grade, items, folder / "grade", endpoint))
     _tell(record, ran)
     return record
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run and its repetition, with the calls that it made and those of one row of its input."""
+    """A run and its repetition, with the calls that it made and those of one row of its input.
+
+    `start` is the CPU of a finished run of one row that is repeated: what starting and ending take.
+    """
 
     name: str
     calls: int
     calls_a_row: int
+    start: float
     paid: Watched
     again: Watched
 
@@ -142,18 +142,33 @@ class Ran:
     @property
     def repeat(self) -> float:
         """Microseconds of CPU a call of the run again."""
-        return self.a_call(self.again.figures.cpu) * 1e6
+        return self.a_call(self.again.figures.cpu - self.start) * 1e6
 
 
-def _ran(words: Sequence[str], out: Path, endpoint: LoopbackProcess, rows: int, calls_a_row: int) -> Ran:
-    calls = rows * calls_a_row
+def _synthesize(rows: int, folder: Path, base_url: str) -> list[str]:
+    return synthesis_words(queries_file(folder, rows), folder / "out", base_url, IN_FLIGHT)
+
+
+def _grade(rows: int, folder: Path, base_url: str) -> list[str]:
+    source, judge = dataset_file(folder, rows), f"judge@{base_url}"
+    return ["grade", str(source), "-o", str(folder / "out"), "-j", str(IN_FLIGHT), "--judge", judge]
+
+
+def _ran(prepare: Callable[[int, Path, str], list[str]], rows: int, folder: Path, endpoint: LoopbackProcess) -> Ran:
+    """Run a command on so many rows, after a run on one row."""
+    one, out = folder / "one", folder / "out"
+    one.mkdir(parents=True)
+    words = prepare(1, one, endpoint.base_url)
+    calls_a_row = watch(words, one / "out", endpoint).samples[-1].calls
+    start = watch(words, one / "out", endpoint).figures.cpu
+    words, calls = prepare(rows, folder, endpoint.base_url), rows * calls_a_row
     print(f"{words[0]}: {calls:,} calls", flush=True)
     paid = watch(words, out, endpoint)
     _expect(paid.samples[-1].calls, calls)
     again = watch(words, out, endpoint)
     _expect(len(again.samples), 0)
     print(f"{words[0]}: {paid.figures.wall:.0f} s, {paid.figures.cpu:.0f} s of CPU; again {again.figures.cpu:.1f} s")
-    return Ran(words[0], calls, calls_a_row, paid, again)
+    return Ran(words[0], calls, calls_a_row, start, paid, again)
 
 
 def _tell(record: Record, runs: Sequence[Ran]) -> None:

@@ -24,6 +24,7 @@ from autorubric.llm.request import Failure, Model
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.progress import Progress, RunState, StageState, reported
+from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.shard import PART, Division
 from autorubric.runs.stopping import Stop
@@ -48,6 +49,8 @@ _FRESH = Opening()
 _WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
 _DIGITS = re.compile(r"\d+")
 _WHOLE = Division("synthesize")
+_WITHOUT_EFFECT = {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
+"""Settings that do not change the files of a finished run, or of which another part of its digest says more."""
 
 
 @dataclass(slots=True)
@@ -131,11 +134,33 @@ class SynthesisRun:
         started = time.monotonic()
         prepared, settings, summary, runner = self.prepared, self.prepared.settings, self.summary, self.runner
         self._save("running")
+        finished = self._finished_run()
+        counts = None if finished is None else finished.find()
+        if counts is not None:
+            summary.restore(counts)
+            runner.done.update({stage.name: summary.rows for stage in prepared.plan.stages})
+        else:
+            await self._make_files()
+            summary.reused, summary.stale, summary.overwritten = runner.reused, runner.stale, runner.overwritten
+        full = settings.profile == "full"
+        summary.totals, summary.stopped = self.ledger.totals(), self.stopped or self.ended_early
+        summary.seconds = time.monotonic() - started
+        if summary.complete:
+            (settings.out / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
+        self._save("completed" if summary.complete else "stopped" if summary.stopped else "incomplete")
+        if full and summary.exported is not None:
+            publish(settings.out, read_manifest(settings.out) or {}, settings.license)
+        if finished is not None and counts is None and summary.complete and not summary.stopped:
+            finished.keep(summary.as_dict() | {"exported": summary.exported and asdict(summary.exported)})
+        return summary
+
+    async def _make_files(self) -> None:
+        prepared, settings = self.prepared, self.prepared.settings
         with RowStore(settings.out, prepared.plan) as store:
             await run_plan(
                 prepared.plan,
                 prepared.source.queries(),
-                runner,
+                self.runner,
                 window=widened(2 * settings.concurrency),
                 finished=lambda row: self._keep(store, row),
                 stopping=lambda: bool(self.stopped),
@@ -146,18 +171,25 @@ class SynthesisRun:
         if prepared.plan.last_step == (5 if full else 4):
             domain = settings.domain or ""
             source = self._steps[prepared.plan.last_step]
-            summary.exported = export_final(
+            self.summary.exported = export_final(
                 settings.out, settings.max_criteria, full=full, domain=domain, source=source
             )
-        summary.reused, summary.stale, summary.overwritten = runner.reused, runner.stale, runner.overwritten
-        summary.totals, summary.stopped = self.ledger.totals(), self.stopped or self.ended_early
-        summary.seconds = time.monotonic() - started
-        if summary.complete:
-            (settings.out / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
-        self._save("completed" if summary.complete else "stopped" if summary.stopped else "incomplete")
-        if full and summary.exported is not None:
-            publish(settings.out, read_manifest(settings.out) or {}, settings.license)
-        return summary
+
+    def _finished_run(self) -> FinishedRun | None:
+        """What shows that the run has finished before; None for shards, and where a summary has counts of stages."""
+        prepared, settings = self.prepared, self.prepared.settings
+        if self.summary.tallies or self.stopped or prepared.part is not None:
+            return None
+        made_of = {
+            "input": prepared.report.whole.hex(),
+            "rows": prepared.report.rows,
+            "settings": settings.model_dump(mode="json", exclude=_WITHOUT_EFFECT),
+            "models": {slot: [model.name, model.identity()] for slot, model in self.models.items()},
+            "templates": prepared.prompts.fingerprints(),
+            "refreshes": dict(self.runner.refreshes),
+        }
+        names = (*STEP_FILES, *HIDDEN_STEP_FILES, *FINAL_FILES, UNFINISHED_FILE)
+        return FinishedRun(self.ledger, made_of, tuple(settings.out / name for name in names))
 
     def _end(self, failure: Failure) -> None:
         if failure.kind != "stopped" or is_left_open(failure):
