@@ -298,6 +298,7 @@ class Executor:
             self._note_ended(key, model, request, reservation, error)
             raise
         finally:
+            reservation.watch = None  # which refers to the reservation: a cycle would keep the request in memory
             current_activity.reset(activity)
         if isinstance(outcome, Failure) and outcome.kind in _NOT_MADE and not outcome.sent:
             self._withdraw(request, reservation)
