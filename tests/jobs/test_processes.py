@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import autorubric
 from autorubric.cli.app import run
 from tests.cli.in_process import NearEndpoint
 from tests.jobs.test_shards import OFFLINE, QUERIES, calls, different, essays, rubrics
@@ -97,12 +98,17 @@ def test_a_killed_process_is_started_again_and_a_killed_parent_leaves_none_behin
     with running(tmp_path) as (words, endpoint):
         with start(words) as parent:
             wait_until(lambda: replies(tmp_path / "run") >= 4, "no calls were recorded")
+            during = autorubric.status(tmp_path / "run")
+            rows, done, failed, *_ = during.row_counts
+            assert (during.kind, during.state, rows, failed) == ("evaluation", "running", ITEMS, 0)
+            assert 4 <= done <= during.spent.calls == sum(total.calls for total in during.totals) <= ITEMS
             before = children(parent.pid)
             os.kill(before[0], signal.SIGKILL)
             wait_until(lambda: len(set(children(parent.pid)) | set(before)) == 3, "it was not started again")
             left = children(parent.pid)
             parent.kill()
         held = replies(tmp_path / "run")
+        assert autorubric.status(tmp_path / "run").spent.calls >= 4  # though the run has not taken them in
         wait_until(lambda: not any(Path(f"/proc/{one}").exists() for one in left), "a process was left behind")
         assert run(words) == 0
         assert f"{ITEMS} of {ITEMS} items graded" in capsys.readouterr().out
