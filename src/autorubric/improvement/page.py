@@ -47,7 +47,9 @@ def headline(record: Mapping[str, Any]) -> str:
         return f"no change accepted: no candidate was better than the original; {stay}"
     basis = "" if record["has_labels"] else ", by panel agreement without labels"
     noun = "change" if len(tests) == 1 else "changes"
-    return f"{accepted} of {len(tests)} tested {noun} accepted{basis}; everything else stays as it was"
+    back = ", ".join(record.get("undone", ()))
+    since = f"; taken back since: {back}" if back else ""
+    return f"{accepted} of {len(tests)} tested {noun} accepted{basis}; everything else stays as it was{since}"
 
 
 def sets_of(record: Mapping[str, Any]) -> str:

@@ -89,7 +89,6 @@ class EndpointSettings(Settings):
             "allow_plain_http": self.allow_plain_http,
             "timeout": self.timeout,
             "max_retries": self.retry,
-            "max_parallel_requests": self.concurrency,
             "max_tokens_ceiling": self.max_tokens_ceiling,
         }
 
