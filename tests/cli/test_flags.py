@@ -15,6 +15,7 @@ from autorubric.settings import config_values
 from autorubric.synthesis.role_settings import ROLE_FLAGS
 from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
+from tests.offenders import each
 
 FILES = {"input": "q.jsonl", "out": "out"}
 
@@ -102,7 +103,7 @@ def test_a_model_for_slot_b_alone_is_refused() -> None:
         SynthesisSettings.checked(tree(rubric_model_b="a/b"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "value"),
     [("concurrency", 0), ("timeout", -1), ("temperature", "hot"), ("until", "rubric"), ("budget_usd", float("nan"))],
 )

@@ -14,6 +14,7 @@ from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 from autorubric.testing import ScriptedModel
+from tests.offenders import each
 
 REQUEST = Request((), "judge")
 
@@ -205,7 +206,7 @@ def test_a_price_that_nobody_knows_is_refused_before_anything_is_sent() -> None:
     assert Budget(tokens=100).worst_case(Priced(Usage(10, 90), None), REQUEST) == Amount(100, 0.0)
 
 
-@pytest.mark.parametrize("budget", [Budget(usd=1.0), Budget(tokens=100)], ids=["dollars", "tokens"])
+@each("budget", [Budget(usd=1.0), Budget(tokens=100)])
 def test_a_call_without_a_ceiling_is_refused_before_anything_is_sent(budget: Budget) -> None:
     with pytest.raises(ConfigError, match="model 'test/priced' puts no bound on the length of its replies"):
         budget.worst_case(Priced(None, 0.5), REQUEST)
@@ -233,7 +234,7 @@ def test_a_budget_in_dollars_cannot_start_from_calls_whose_price_nobody_knows() 
     Budget(tokens=100, spent=Spent(calls=3, tokens=10, unpriced=3))
 
 
-@pytest.mark.parametrize("limit", [{"usd": 1.0}, {"tokens": 100}, {"usd": 1.0, "tokens": 100}])
+@each("limit", [{"usd": 1.0}, {"tokens": 100}, {"usd": 1.0, "tokens": 100}])
 def test_no_budget_can_start_from_calls_whose_records_are_lost(limit: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="what 2 calls cost is not known, because their records are lost"):
         Budget(**limit, spent=Spent(calls=3, tokens=10, lost=2))

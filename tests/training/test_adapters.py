@@ -27,6 +27,7 @@ from autorubric.training.queries import RubricQuery
 from autorubric.training.reward import RewardFailed, RewardRule
 from autorubric.training.rewarder import Rewarder, Sample, make_rewarder, rewards_now
 from autorubric.training.samples import read_rubric
+from tests.offenders import each
 
 RUBRIC = [{"criterion": "Is right.", "points": 3}, {"criterion": "Is kind.", "points": 1}]
 MET = '{"explanation": "Yes.", "criterion_status": "MET"}'
@@ -75,7 +76,7 @@ def test_raise_still_judges_and_logs_the_other_samples(caplog: pytest.LogCapture
     assert sum(PromptSections(request)["submission"] == "right" for request in model.requests) == 2
 
 
-@pytest.mark.parametrize(("ask_again", "expected"), [(0.0, 0.75), (3600.0, None)])
+@each(("ask_again", "expected"), [(0.0, 0.75), (3600.0, None)])
 def test_a_judge_that_was_away_at_the_start_is_asked_again_in_time(ask_again: float, expected: float | None) -> None:
     away = [True]
     model = ScriptedModel(lambda request: Failure("unreachable", "no answer") if away[0] else says(request))
