@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
-from autorubric.llm.billing import Amount, Reservation, Tally, cover_resend, current_activity, current_reservation
+from autorubric.llm.billing import (
+    Amount,
+    Bill,
+    Reservation,
+    Tally,
+    cover_resend,
+    current_activity,
+    current_reservation,
+)
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
@@ -330,11 +338,12 @@ def test_the_limit_holds_at_every_moment_whatever_calls_do(limit: int, calls: li
     assert life.budget.spent().tokens == sum(life.paid)
 
 
-def test_a_call_that_is_withdrawn_is_refused_and_no_longer_open() -> None:
+def test_a_call_that_is_withdrawn_is_refused_and_one_that_failed_counts_once() -> None:
     tally = Tally()
-    tokens = [tally.started("judge") for _ in range(2)]
+    tokens = [tally.started("judge") for _ in range(3)]
     tally.withdrawn("judge")
+    tally.ended("judge", Failure("server", "down"), Bill(Usage(), None, None, None))
     for token in reversed(tokens):
         current_activity.reset(token)
     now = tally.snapshot()["judge"]
-    assert (now.open, now.refused) == (1, 1)
+    assert (now.open, now.refused, now.failures, now.paid) == (1, 1, 1, 0)
