@@ -41,7 +41,9 @@ from autorubric.synthesis.synthesis_settings import SynthesisSettings
 _FRESH = Opening()
 _DIGITS = re.compile(r"\d+")
 _WHOLE = Division("synthesize")
-_WITHOUT_EFFECT = {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
+_WITHOUT_EFFECT = frozenset(
+    {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
+)
 """Settings that do not change the files of a finished run, or of which another part of its digest says more."""
 
 
@@ -158,7 +160,7 @@ class SynthesisRun(StoppableRun):
         made_of = {
             "input": prepared.report.whole.hex(),
             "rows": prepared.report.rows,
-            "settings": settings.model_dump(mode="json", exclude=_WITHOUT_EFFECT),
+            "settings": {k: v for k, v in settings.recorded().items() if k not in _WITHOUT_EFFECT},
             "models": {slot: [model.name, model.identity()] for slot, model in self.models.items()},
             "templates": prepared.prompts.fingerprints(),
             "refreshes": dict(self.runner.refreshes),
