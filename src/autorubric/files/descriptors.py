@@ -122,6 +122,29 @@ def written_at(descriptor: int, data: bytes, offset: int) -> int:
     return os.write(descriptor, data)
 
 
+def lock_file(descriptor: int) -> bool:
+    """Wait for the lock on an open file, however it was opened; False where the system has no such locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except ImportError:
+        return False
+    except OSError as error:
+        if error.errno in {errno.ENOSYS, errno.ENOTSUP}:
+            return False
+        raise
+    return True
+
+
+def unlock_file(descriptor: int) -> None:
+    """Release a lock of `lock_file`."""
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
 def lock_byte(descriptor: int, place: int) -> bool:
     """Whether this process now holds one byte of a file; True as well where the system has no such locks.
 
