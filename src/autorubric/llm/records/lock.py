@@ -111,14 +111,14 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         lock.release()
 
 
-def process_folders(directory: Path) -> list[Path]:
+def folders_of_processes(directory: Path) -> list[Path]:
     """The folders of the processes that write the ledger of a directory, or did when they were killed."""
     return sorted(path for path in directory.glob(f"{PROCESSES_FOLDER}/*") if path.is_dir())
 
 
 def _left_behind(directory: Path, *, wait: bool) -> Path | None:
     """What names a process of a killed parent that still works on a directory; None where there is none."""
-    for folder in process_folders(directory):
+    for folder in folders_of_processes(directory):
         lock = try_lock(folder / FILE_NAME, wait=wait)
         if lock is None:
             return folder / HOLDER_NAME
