@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autorubric.jobs.divided import JOBS
+from autorubric.jobs.divided import load_job
 from autorubric.jobs.talk import Talk, run_ordered
 from autorubric.runs.progress import RunState
 from autorubric.runs.stopping import GRACE_SECONDS, Stop
@@ -28,7 +28,7 @@ async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
 
     talk.share(order["processes"], Path(order["base"]) if order["base"] else None)
     talk.listen(heard, stop, _BACKSTOP)
-    model, job = JOBS[order["command"]]
+    model, job = load_job(order["command"])
     return _end(await job(model.checked({**order["settings"], "progress": told, "stop": stop})))
 
 
