@@ -33,7 +33,7 @@ CALLERS = int(os.environ.get("AUTORUBRIC_CALLERS", "2000"))
 SECONDS = float(os.environ.get("AUTORUBRIC_SECONDS", "30"))
 _LATENCY = 0.2
 _MOST_ADDED = 50.0  # milliseconds at half load, p99
-_LEAST_GAIN = 1.5
+_LEAST_GAIN = 1.4
 
 
 _FLOOR = """
