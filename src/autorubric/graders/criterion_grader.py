@@ -237,7 +237,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """
         if ask is None and not self.has_records:
             inputs = self._occurrences.numbered(inputs)
-        judgments = await self._judge(inputs, ask)
+        judgments = await self.judgments(inputs, ask)
         report = report_on(inputs, judgments, self.scoring, suspicions(inputs.submission))
         if self.length_penalty is None:
             return report
@@ -245,6 +245,14 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         if inputs.thinking is not None:
             whole = {"thinking": inputs.thinking, "output": inputs.submission}
         return with_length_penalty(report, whole, self.length_penalty, normalize=self.normalize)
+
+    async def judgments(self, inputs: JudgeInput, ask: Ask | None = None) -> Sequence[Judgment]:
+        """What `grade_input` makes its report of: one judgment for each criterion, in order."""
+        session = await self._sessions.open()
+        if ask is None:
+            alone = self.prefix_first and batching() is None
+            ask = PrefixFirst(session.executor.ask_for) if alone else session.executor.ask_for
+        return await session.judge.judge(inputs, range(len(inputs.criteria)), ask)
 
     async def grade(
         self,
@@ -271,7 +279,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     ) -> Judged:
         """The judgments on each criterion, before they become a report."""
         inputs = self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
-        return Judged(inputs, await self._judge(inputs, None))
+        return Judged(inputs, await self.judgments(inputs, None))
 
     async def aggregate(self, judge_results: Judged, *, normalize: bool = True) -> EnsembleEvaluationReport:
         """The report of what `judge` returned, without a length penalty."""
@@ -332,13 +340,6 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     async def aclose(self) -> None:
         """Close the connections of the running event loop, and let go of the run directory."""
         await self._sessions.aclose()
-
-    async def _judge(self, inputs: JudgeInput, ask: Ask | None) -> Sequence[Judgment]:
-        session = await self._sessions.open()
-        if ask is None:
-            alone = self.prefix_first and batching() is None
-            ask = PrefixFirst(session.executor.ask_for) if alone else session.executor.ask_for
-        return await session.judge.judge(inputs, range(len(inputs.criteria)), ask)
 
 
 def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:

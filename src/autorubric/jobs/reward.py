@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from autorubric.training.evolution.live import EvolutionPlan
     from autorubric.training.service.app import ServiceLimits
     from autorubric.training.service.engine import RewardEngine
+    from autorubric.training.service.server import ServiceSettings
 
 RewardData: TypeAlias = GradeData | Sequence[Sample]
 """Whatever `grade` takes, or samples of submission, rubric, query and length in tokens."""
@@ -317,7 +318,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         InputError: a setting is wrong, or the address or directory cannot be taken; nothing was spent.
     """
     from autorubric.jobs.service_processes import serve_by_processes
-    from autorubric.training.service.server import ServiceSettings, serve_rewards
+    from autorubric.training.service.server import serve_rewards
 
     limits, processes = service_limits(settings, os.environ), settings.by_processes()
     grader, audit, rule = make_grader(settings), settings.auditing(), settings.rule()
@@ -329,9 +330,29 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
             names += [model.name for model in (await one.open_session()).models.values()]
     if settings.progress is not None:
         settings.progress(RunState(0, 0, [], 0, 0, 0, 0.0, stand_ins=stand_ins(names)))
-    out = Path(settings.out)
-    service = ServiceSettings(
-        out,
+    out, service = Path(settings.out), _service(settings, rule, limits)
+    log = None if settings.log_json is None else Path(settings.log_json)
+    async with AsyncExitStack() as stack:
+        service = replace(service, evolution=await _open_evolution(settings, stack))
+        stack.enter_context(rare_collections())  # a long search for cycles would be a long wait for somebody
+        stack.enter_context(attempt_log(log, str(out), prompts=settings.log_prompts))
+        stack.enter_context(run_folder(out, (MANIFEST_FILE,), start_over=settings.start_over))
+
+        def announce(url: str) -> None:
+            settings.announce(f"rewards at {url}/v1/reward")
+
+        if processes is not None:
+            budget = partial(Budget, usd=settings.budget_usd, tokens=settings.budget_tokens)
+            return await serve_by_processes(service, grader, processes, budget, announce)
+        return await serve_rewards(service, grader, rule, audit, announce)
+
+
+def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -> ServiceSettings:
+    """How the service is run."""
+    from autorubric.training.service.server import ServiceSettings
+
+    return ServiceSettings(
+        Path(settings.out),
         settings.host,
         settings.port,
         settings.queue,
@@ -351,20 +372,6 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
             "settings": settings.recorded(),
         },
     )
-    log = None if settings.log_json is None else Path(settings.log_json)
-    async with AsyncExitStack() as stack:
-        service = replace(service, evolution=await _open_evolution(settings, stack))
-        stack.enter_context(rare_collections())  # a long search for cycles would be a long wait for somebody
-        stack.enter_context(attempt_log(log, str(out), prompts=settings.log_prompts))
-        stack.enter_context(run_folder(out, (MANIFEST_FILE,), start_over=settings.start_over))
-
-        def announce(url: str) -> None:
-            settings.announce(f"rewards at {url}/v1/reward")
-
-        if processes is not None:
-            budget = partial(Budget, usd=settings.budget_usd, tokens=settings.budget_tokens)
-            return await serve_by_processes(service, grader, processes, budget, announce)
-        return await serve_rewards(service, grader, rule, audit, announce)
 
 
 def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:

@@ -107,7 +107,7 @@ class EvaluationRun(StoppableRun):
         for index in range(len(self.dataset)):
             asked = _Asked(self.generation * DRAWS_A_GENERATION)
             try:
-                await grader.grade_input(self._input(index, grader), asked)
+                await grader.judgments(self._input(index, grader), asked)
             except AutorubricError:
                 continue  # the item fails with this when it is graded
             for one in asked.requests:
