@@ -10,6 +10,7 @@ from benchmarks.planted.corpus import BAD, LANGUAGES, Kind, scenes
 from benchmarks.planted.course import Fate, course
 from benchmarks.planted.judges import Noise
 from benchmarks.planted.unrelated import unrelated_rejected
+from benchmarks.record import Record
 
 RESPONSES, JUDGES = 6, 3
 SEEDS = range(100, 110)
@@ -37,6 +38,24 @@ SWEEP: dict[str, Noise] = {
     "both 70 % shared": Noise(shared=0.7, across=True, verdicts_shared=0.7),
 }
 """How the scripted models err; see `Noise`."""
+
+STATED = {"relevance 12 %, 70 % shared": 0.12, "relevance 20 %, 70 % shared": 0.2}
+"""Rows that are repeated with `least_error` set to the error rate, as measured on labels."""
+
+FIGURES = {
+    "shared": "both 70 % shared",
+    "error_12": "relevance 12 %, 70 % shared",
+    "error_20": "relevance 20 %, 70 % shared",
+    "stated_12": "relevance 12 %, 70 % shared, `least_error: 0.12`",
+    "stated_20": "relevance 20 %, 70 % shared, `least_error: 0.2`",
+}
+"""Rows of the sweep whose shares the guide states."""
+
+SHARES = (
+    *("bad rejected", "good kept", "bad undecided", "good undecided"),
+    *("bad rejected, of the decided", "good kept, of the decided"),
+)
+KINDS: tuple[Kind, ...] = ("good", *BAD)
 
 HELD = ("relevance 6 %, 70 % shared", "verdicts 70 % shared", "both 70 % shared")
 LEAST = 0.9
@@ -86,56 +105,70 @@ def _end(fate: Fate) -> str:
     return "fixed" if fate.kind == "ambiguous" else "the other one"
 
 
-def run() -> None:
-    """Print the figures of the default settings by fault and gate, then the sweeps; fail where `LEAST` is missed."""
+def run() -> Record:
+    """The default settings by fault and gate, then the sweeps; fails where `LEAST` is missed. Floor: no gate."""
     every = [fate for seed in SEEDS for fate in outcomes(seed)]
-    print(f"faults: {RESPONSES} responses, {JUDGES} judges; {len(every) // len(SEEDS)} criteria, {len(SEEDS)} seeds")
-    for kind in ("good", *BAD):
-        mine = of_kind(every, kind)
-        unsure = 1 - len(decided(mine)) / len(mine)
-        print(
-            f"faults: {kind:<13} {len(mine):>5} planted, {rejected(mine):6.1%} rejected, {unsure:6.1%} undecided: "
-            f"{gates_of(mine)}",
-            flush=True,
-        )
+    record = Record(
+        f"{RESPONSES} responses, {JUDGES} judges, {GateSettings().licence_draws} relevance draws; "
+        f"{len(every) // len(SEEDS)} criteria, {len(SEEDS)} seeds, sweeps {len(FEW)}; scripted models; floor: no gate"
+    )
+    record.table("faults", ("fault", "planted", "rejected", "undecided", "by"), [_fault_row(every, k) for k in KINDS])
+    bad, good = shares(every)
+    record.figure("bad_rejected", f"{bad:.1%}")
+    record.figure("good_kept", f"{good:.1%}")
     for language in LANGUAGES:
-        mine = [fate for fate in every if fate.language == language]
-        bad, good = rejected(of_kind(mine, *BAD)), rejected(of_kind(mine, "good"))
-        print(f"faults: {language}: {bad:.1%} of the bad rejected, {1 - good:.1%} of the good kept")
-    print(f"faults: {len(FEW)} seeds; all: bad rejected, good kept; undecided: bad, good; of the decided: bad, good")
-    print(f"faults: {'no gate at all':<46} {_line(settings=GateSettings(order=()))}")
-    print(f"faults: {'good criteria drawn until they separate':<46} {_line(selected=True)}")
-    missed = [name for name, noise in SWEEP.items() if not _print_row(name, noise) and name in HELD]
-    print("faults: votes counted as independent (least_error: 0)")
-    for name in HELD:
-        print(f"faults: {name:<46} {_line(noise=SWEEP[name], settings=GateSettings(least_error=0))}", flush=True)
-    print("faults: responses x judges x relevance draws, and the share of unrelated criteria that are rejected")
+        for name, share in zip(
+            ("bad_rejected", "good_kept"), shares([fate for fate in every if fate.language == language]), strict=True
+        ):
+            record.figure(f"{name}_{language}", f"{share:.1%}")
+    record.limit("bad rejected", bad, least=LEAST)
+    record.limit("good kept", good, least=LEAST)
+    _sweep(record)
+    rows = []
     for responses, judges, draws in SIZES:
-        line = _line(responses, judges, GateSettings(licence_draws=draws))
-        unrelated = unrelated_rejected(responses, judges, 1000)
-        print(f"faults: {f'{responses} x {judges} x {draws}':<46} {line}, unrelated {unrelated:.1%}", flush=True)
-    if missed:
-        raise SystemExit(f"faults: less than {LEAST:.0%} of the decided hold with {', '.join(missed)}")
+        fates = _few(responses, judges, GateSettings(licence_draws=draws))
+        name = f"{responses} × {judges} × {draws}"
+        rows.append((name, *_cells(fates), f"{unrelated_rejected(responses, judges, 1000):.1%}"))
+    record.table("sizes", ("responses × judges × relevance draws", *SHARES, "unrelated rejected"), rows)
+    return record
 
 
-def _print_row(name: str, noise: Noise) -> bool:
-    """Print a row of the sweep; whether what was decided holds."""
-    fates = [fate for seed in FEW for fate in outcomes(seed, noise=noise)]
-    print(f"faults: {name:<46} {_show(fates)}", flush=True)
-    return all(share >= LEAST for share in shares(decided(fates)))
+def _fault_row(every: Sequence[Fate], kind: Kind) -> tuple[str, ...]:
+    mine = of_kind(every, kind)
+    unsure = 1 - len(decided(mine)) / len(mine)
+    return kind, f"{len(mine):,}", f"{rejected(mine):.1%}", f"{unsure:.1%}", gates_of(mine)
 
 
-def _line(
+def _sweep(record: Record) -> None:
+    """What the errors of the scripted models do, in a table with the floor first."""
+    found = {"no gate at all": _few(settings=GateSettings(order=()))}
+    found["good criteria drawn until they separate"] = _few(selected=True)
+    found |= {name: _few(noise=noise) for name, noise in SWEEP.items()}
+    for name, least in STATED.items():
+        found[f"{name}, `least_error: {least}`"] = _few(noise=SWEEP[name], settings=GateSettings(least_error=least))
+    for name in HELD:
+        found[f"{name}, counted as independent"] = _few(noise=SWEEP[name], settings=GateSettings(least_error=0))
+    record.table("sweep", ("conditions", *SHARES), [(name, *_cells(fates)) for name, fates in found.items()])
+    for name in (*HELD, FIGURES["stated_12"]):
+        for what, share in zip(("bad rejected", "good kept"), shares(decided(found[name])), strict=True):
+            record.limit(f"{name}: {what}, of the decided", share, least=LEAST)
+    for key, name in FIGURES.items():
+        bad_left, good_left, bad_right, good_right = _cells(found[name])[2:]
+        record.figure(f"{key}_bad_right", bad_right)
+        record.figure(f"{key}_good_right", good_right)
+        record.figure(f"{key}_bad_undecided", bad_left)
+        record.figure(f"{key}_good_undecided", good_left)
+
+
+def _few(
     responses: int = RESPONSES,
     judges: int = JUDGES,
     settings: GateSettings | None = None,
     noise: Noise | None = None,
     *,
     selected: bool = False,
-) -> str:
-    return _show(
-        [fate for seed in FEW for fate in outcomes(seed, responses, judges, settings, noise, selected=selected)]
-    )
+) -> list[Fate]:
+    return [fate for seed in FEW for fate in outcomes(seed, responses, judges, settings, noise, selected=selected)]
 
 
 def shares(fates: Sequence[Fate]) -> tuple[float, float]:
@@ -143,11 +176,11 @@ def shares(fates: Sequence[Fate]) -> tuple[float, float]:
     return rejected(of_kind(fates, *BAD)), 1 - rejected(of_kind(fates, "good"))
 
 
-def _show(fates: Sequence[Fate]) -> str:
+def _cells(fates: Sequence[Fate]) -> tuple[str, ...]:
+    """The cells of `SHARES`."""
     sure = decided(fates)
     left = [1 - len(of_kind(sure, *kinds)) / len(of_kind(fates, *kinds)) for kinds in (BAD, ("good",))]
-    cells = (*shares(fates), *left, *shares(sure))
-    return "  ".join(f"{share:6.1%}" for share in cells)
+    return tuple(f"{share:.1%}" for share in (*shares(fates), *left, *shares(sure)))
 
 
 if __name__ == "__main__":

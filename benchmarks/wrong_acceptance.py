@@ -8,12 +8,12 @@ acceptance are the product's own. Run as `python -m benchmarks.wrong_acceptance`
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import typer
+from scipy import stats
 from typer import Option
 
 from autorubric import Criterion, Rubric, RubricDataset
@@ -24,6 +24,7 @@ from autorubric.improvement.samples import split_items
 from autorubric.improvement.search import Commission, Rules
 from autorubric.improvement.study import Aims, Study
 from autorubric.improvement.wording import Outcome, Wording
+from benchmarks.record import Record
 
 BETTER = "better"
 
@@ -102,37 +103,38 @@ def main(
     old: float = Option(0.3, help="Error rate of the judge under the original."),
     new: float = Option(0.12, help="Error rate under the better wording."),
     measure: str = Option("agreement", help="agreement, ac1 or score_error."),
-) -> None:
+) -> Record:
     """Print the share of wrong acceptances and the power."""
-    print(f"judge errs at {old:.0%} under the original and the others, at {new:.0%} under the better wording")
-    print(f"measure {measure}, {runs} repetitions, exact 95 % upper bound in brackets\n")
-    print("labels  better among the ten  wrongly accepted  power")
+    record = Record(
+        f"{runs} repetitions a row; judge errs at {old:.0%} under the original and the others, at {new:.0%} under "
+        f"the better wording; measure {measure}; in brackets the exact 95 % upper bound; floor: the nominal 5 %"
+    )
+    rows = []
     for size in labels:
         for has_better in (True, False):
             found = simulate(size, (old, new), runs, has_better=has_better, measure=measure)  # type: ignore[arg-type]
             upper = _upper(found.wrong, runs)
-            power = f"{found.better / runs:.1%}" if has_better else "-"
-            told = f"{found.wrong / runs:.1%} (<= {upper:.1%})"
-            print(f"{size:6}  {'1' if has_better else '0':20}  {told:16}  {power}", flush=True)
+            record.limit(f"{size} labels: least wrongly accepted, %", 100 * _lower(found.wrong, runs), most=5.0)
+            power = f"{found.better / runs:.1%}" if has_better else "–"
+            rows.append((size, int(has_better), f"{found.wrong / runs:.1%} (≤ {upper:.1%})", power))
+            print(*rows[-1], flush=True)
+    record.table("accepted", ("labels", "better among the ten", "wrongly accepted", "power"), rows)
+    return record
 
 
 def _upper(hits: int, runs: int) -> float:
-    """The one-sided 95 % Clopper-Pearson bound, by bisection."""
-    low, high = hits / runs, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        tail = sum(
-            math.exp(math.lgamma(runs + 1) - math.lgamma(k + 1) - math.lgamma(runs - k + 1))
-            * middle**k * (1 - middle) ** (runs - k)
-            for k in range(hits + 1)
-        )  # fmt: skip
-        low, high = (middle, high) if tail > 0.05 else (low, middle)
-    return high
+    """The one-sided 95 % Clopper-Pearson bound."""
+    return float(stats.beta.ppf(0.95, hits + 1, runs - hits)) if hits < runs else 1.0
 
 
-def run() -> None:
+def _lower(hits: int, runs: int) -> float:
+    """Likewise from below."""
+    return float(stats.beta.ppf(0.05, hits, runs - hits + 1)) if hits else 0.0
+
+
+def run() -> Record:
     """The table with the defaults."""
-    main(500, [60, 120, 400], 0.3, 0.12, "agreement")
+    return main(500, [60, 120, 400], 0.3, 0.12, "agreement")
 
 
 if __name__ == "__main__":

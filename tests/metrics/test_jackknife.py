@@ -27,14 +27,24 @@ def test_the_interval_of_a_mean_is_students() -> None:
     assert found is not None and found[:2] == pytest.approx(expected)
 
 
-def test_the_interval_of_a_share_as_a_bounded_mean_is_jeffreys() -> None:
+def test_the_interval_of_a_share_as_a_bounded_mean_is_of_beta_quantiles() -> None:
     ends, draws = np.array([[0.0], [1.0]]), Draws(100_000, 0.9, seed=4)
     for met in (0, 3, 20):
         [found] = bounded_mean_intervals(np.array([1.0] * met + [0.0] * (20 - met))[:, None], ends, draws)
-        low, high = stats.beta.ppf([0.05, 0.95], met + 0.5, 20.5 - met)
-        # The interval contains the estimate, where Jeffreys' would leave out 0 and 1.
-        expected = (min(low, met / 20), max(high, met / 20))
-        assert found[:2] == pytest.approx(expected, abs=0.003), met
+        # Clopper and Pearson's ends, with half an item in place of one.
+        low = stats.beta.ppf(0.05, met, 20.5 - met) if met else 0.0
+        high = stats.beta.ppf(0.95, met + 0.5, 20 - met) if met < 20 else 1.0
+        assert found[:2] == pytest.approx((low, high), abs=0.003), met
+
+
+def test_small_errors_on_a_large_scale_keep_their_lower_end() -> None:
+    # Means of squares far below the scale: what an unseen large error could add is no evidence of one.
+    rng, covered = np.random.default_rng(7), 0
+    for seed in range(300):
+        values = (0.02 * rng.normal(size=(30, 1))) ** 2
+        [found] = bounded_mean_intervals(values, np.array([[0.0], [1.0]]), Draws(seed=seed))
+        covered += found.holds(0.0004)
+    assert covered / 300 >= 0.93
 
 
 def test_intervals_of_a_mean_with_rare_large_values_cover_it() -> None:

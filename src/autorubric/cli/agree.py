@@ -30,6 +30,7 @@ _EXAMPLES = """
 autorubric agree graded --labels labels.csv
 autorubric agree graded --against graded-other
 autorubric agree graded --simulate
+autorubric agree graded --corrected --simulate
 autorubric agree panel --pairwise --by judge
 autorubric agree graded --label-next 50 --csv > to_label.csv
 """
@@ -39,7 +40,7 @@ _HEEDED = {
     "criteria": frozenset({"confidence", "rollouts"}),
     "against": _ABSTENTIONS | {"confidence", "replicates", "seed"},
     "pairwise": _ABSTENTIONS | {"confidence", "replicates", "seed", "by", "against", "items"},
-    "corrected": frozenset({"confidence"}),
+    "corrected": frozenset({"confidence", "seed", "simulate"}),
     "label_next": frozenset({"labels", "seed"}),
     "labels": frozenset({"confidence"}),
 }
@@ -154,24 +155,33 @@ def _analysis(settings: AgreeFlags) -> Shown:
 
 def _labels_shown(settings: AgreeFlags) -> Shown:
     """What labels say of scores, and which to collect next."""
-    from autorubric.cli.labels import show_corrected, show_labelled_score, show_labels_to_collect
+    from autorubric.cli.labels import show_labelled_score, show_labels_to_collect
     from autorubric.jobs.label_next import label_next, labelled_score
-    from autorubric.labels.drawn import correct_by_labels
-    from autorubric.metrics.corrected import corrected_scores
 
     if settings.corrected:
-        run = read_run(settings.run)
-        history = drawn_labels(run, settings)
-        if history is None:
-            found = corrected_scores(run, stored_labels(run, settings), confidence=settings.confidence)
-        else:
-            who = known_annotator(history, settings.annotator)
-            found = correct_by_labels(run, run.dataset, history, settings.confidence, who)
-        return show_corrected(found, settings.confidence)
+        return _corrected(settings)
     if settings.label_next is None:
         return show_labelled_score(labelled_score(settings, settings.confidence))
     given = {name: getattr(settings, name) for name in ("dataset", "labels", "annotator", "column")}
     return show_labels_to_collect(label_next(settings.run, n=settings.label_next, seed=settings.seed, **given))
+
+
+def _corrected(settings: AgreeFlags) -> Shown:
+    """The scores, corrected for the judge's errors; with --simulate also the coverage of their intervals."""
+    from autorubric.cli.labels import show_corrected
+    from autorubric.labels.drawn import correct_by_labels
+    from autorubric.metrics.corrected import corrected_scores
+    from autorubric.metrics.simulated_coverage import simulate_corrections
+
+    run, confidence = read_run(settings.run), settings.confidence
+    history = drawn_labels(run, settings)
+    if history is not None:
+        refuse_simulation(settings, "with a label store, whose pairs may be drawn with unequal probabilities")
+        who = known_annotator(history, settings.annotator)
+        return show_corrected(correct_by_labels(run, run.dataset, history, confidence, who), confidence)
+    truth = stored_labels(run, settings)
+    simulated = simulate_corrections(run, truth, confidence, settings.seed) if settings.simulate else None
+    return show_corrected(corrected_scores(run, truth, confidence=confidence), confidence, simulated)
 
 
 def _mode(given: set[str]) -> str:

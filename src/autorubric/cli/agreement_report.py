@@ -157,11 +157,11 @@ def show_agreement(found: MetricsResult, by: str) -> Shown:
         "",
     ]
     notes = [f"note: {warning}" for warning in found.warnings]
-    below = ["", *sentences(found), *notes, *_simulation_lines(found.simulation)]
+    below = ["", *sentences(found), *notes, *simulation_lines(found.simulation)]
     return Shown(rows, found.model_dump(mode="json"), above, below)
 
 
-def _simulation_lines(found: CoverageSimulation | None) -> Iterator[str]:
+def simulation_lines(found: CoverageSimulation | None) -> Iterator[str]:
     """How often the intervals covered the true values in samples of the run's own items."""
     if found is None:
         return

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from autorubric.cli.agreement_report import Ranged, Shown, interval_name
+from autorubric.cli.agreement_report import Ranged, Shown, interval_name, simulation_lines
 from autorubric.cli.command import command
 from autorubric.core.display import counted
 from autorubric.errors import InputError
@@ -29,6 +29,7 @@ from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.metrics_text import show
+from autorubric.metrics.results import CoverageSimulation
 from autorubric.settings import setting
 
 _EXAMPLES = """
@@ -102,7 +103,7 @@ _METHODS = {
 }
 
 
-def show_corrected(found: CorrectedScores, confidence: float) -> Shown:
+def show_corrected(found: CorrectedScores, confidence: float, simulation: CoverageSimulation | None = None) -> Shown:
     """The mean score and each criterion's rate: as judged, as labelled, and corrected for the judge's errors."""
     rows = [{"metric": name, **_cells(one)} for name, one in _named(found)]
     valid = "" if found.weighted else "; valid if the labelled items were drawn at random"
@@ -111,7 +112,9 @@ def show_corrected(found: CorrectedScores, confidence: float) -> Shown:
         f"{interval_name(confidence)}{valid}",
         "",
     ]
-    return Shown(rows, _whole(found), above, ["", *(f"note: {note}" for note in _notes(found))])
+    below = ["", *(f"note: {note}" for note in _notes(found)), *simulation_lines(simulation)]
+    simulated = {} if simulation is None else {"simulation": simulation.model_dump(mode="json")}
+    return Shown(rows, _whole(found) | simulated, above, below)
 
 
 def show_labels_to_collect(rows: list[dict[str, Any]]) -> Shown:

@@ -215,26 +215,60 @@ def corrected_scores(
         0.5
     """
     table = graded_table(run, dataset)
-    rule = rule or read_rule(table.settings) or ScoreRule()
+    named = {figure.name: figure.corrected(confidence) for figure in figures(table, rule)}
+    score = named.pop("")
+    return CorrectedScores(score, named, tuple(_notes(table, [("mean score", score), *named.items()])))
+
+
+class Figure(NamedTuple):
+    """What is corrected: the mean score (without a name), or the mean of a criterion.
+
+    Attributes:
+        name: of the criterion; empty for the mean score.
+        truth: of the labelled items.
+        seen: what the judge said of them.
+        rest: what it said of the items without labels.
+        judged: what it said of all.
+        scale: of scores; None for verdicts, which are 0 and 1.
+    """
+
+    name: str
+    truth: Floats
+    seen: Floats
+    rest: Floats
+    judged: Floats
+    scale: ScoreRange | None
+
+    def corrected(self, confidence: float) -> Corrections:
+        """Its estimates by every method."""
+        parts = self.truth, self.seen, self.rest
+        if self.scale is None:
+            return replace(correct_rate(*parts, confidence), raw=plain_rate(self.judged, confidence))
+        made = correct_mean(*parts, self.scale, confidence)
+        return replace(made, raw=plain_mean(self.judged, self.scale, confidence))
+
+
+def figures(table: Table, rule: ScoreRule | None = None) -> Iterator[Figure]:
+    """The mean score of a run and the mean of each criterion; no criteria where items have rubrics of their own.
+
+    Raises:
+        InputError: no item has ground truth.
+    """
     if not table.labelled.any():
         raise InputError("no graded item has ground truth; label some items, drawn at random, to correct the scores")
-    criteria = {}
+    yield _score(table, rule or read_rule(table.settings) or ScoreRule())
     if not len(table.find_other_rubrics()):
         values, truth = table.matrix(table.values), table.matrix(table.truth_values)
         for place, column in enumerate(table.rubric_columns):
-            criteria[column.name] = _criterion(column, values[:, place], truth[:, place], table.labelled, confidence)
-    score = _score(table, rule, confidence)
-    notes = _notes(table, [("mean score", score), *criteria.items()])
-    return CorrectedScores(score, criteria, tuple(notes))
+            yield _criterion(column, values[:, place], truth[:, place], table.labelled)
 
 
-def _score(table: Table, rule: ScoreRule, confidence: float) -> Corrections:
+def _score(table: Table, rule: ScoreRule) -> Figure:
     scored = table.only(~np.isnan(table.scores))
     truth = score_rows(scored, scored.points.truth, rule)
     labelled = scored.labelled & ~np.isnan(truth)
-    scale = _score_range(scored, rule)
     parts = truth[labelled], scored.scores[labelled], scored.scores[~scored.labelled]
-    return replace(correct_mean(*parts, scale, confidence), raw=plain_mean(scored.scores, scale, confidence))
+    return Figure("", *parts, scored.scores, _score_range(scored, rule))
 
 
 def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
@@ -250,16 +284,15 @@ def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
     return ScoreRange(-float(negative.max()), float(positive.max()), float(most.max()))
 
 
-def _criterion(column: Column, judged: Floats, truth: Floats, labelled: Flags, confidence: float) -> Corrections:
+def _criterion(column: Column, judged: Floats, truth: Floats, labelled: Flags) -> Figure:
     seen = ~np.isnan(judged)
     both = seen & ~np.isnan(truth)
-    parts = truth[both], judged[both], judged[seen & ~labelled]
+    parts = truth[both], judged[both], judged[seen & ~labelled], judged[seen]
     # A panel's mean of options, or a split vote scored in between, is a number and no verdict.
     if column.kind == "binary" and {*truth[both].tolist(), *judged[seen].tolist()} <= {0.0, 1.0}:
-        return replace(correct_rate(*parts, confidence), raw=plain_rate(judged[seen], confidence))
+        return Figure(column.name, *parts, None)
     low, high = float(column.values.min()), float(column.values.max())
-    scale = ScoreRange(low, high, high - low)
-    return replace(correct_mean(*parts, scale, confidence), raw=plain_mean(judged[seen], scale, confidence))
+    return Figure(column.name, *parts, ScoreRange(low, high, high - low))
 
 
 def _notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:

@@ -107,9 +107,10 @@ def _interval(value: float, left_out: Floats, scale: Scale, confidence: float) -
 def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[Interval]:
     """An interval for the mean of each column of bounded values: a Bayesian bootstrap with the ends of the scale.
 
-    Every item has a gamma weight with shape 1 (Rubin, Annals of Statistics 9 (1981)), and each end of the scale one
-    with shape 1/2. So values that lie at the ends alone have the posterior of a share with Jeffreys' prior, and large
-    values that are rare lie in the interval even if the sample has none.
+    Every item has a gamma weight with shape 1 (Rubin, Annals of Statistics 9 (1981)). The lower end of the interval
+    also counts half an item at the lower end of the scale, and the upper end half an item at the upper: for shares,
+    Jeffreys' half of the item that Clopper and Pearson, and for any bounded values Gaffke (2005), count in full. So
+    large values that are rare lie in the interval even if the sample has none.
 
     Args:
         values: items × columns.
@@ -122,17 +123,19 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
         [0.0, 0.08]
     """
     points, counts = np.unique(np.round(values, 12), axis=0, return_counts=True)
-    shape, points = np.r_[counts, 0.5, 0.5], np.vstack([points, ends])
-    rng, block = np.random.default_rng(draws.seed), max(1, 2_000_000 // len(shape))
-    means = []
+    rng, block = np.random.default_rng(draws.seed), max(1, 2_000_000 // len(counts))
+    lows, highs = [], []
     for start in range(0, draws.replicates, block):
-        weights = rng.standard_gamma(shape, (min(block, draws.replicates - start), len(shape)))
-        means.append(weights @ points / weights.sum(axis=1, keepdims=True))
+        size = min(block, draws.replicates - start)
+        weights, half = rng.standard_gamma(counts, (size, len(counts))), rng.standard_gamma(0.5, (size, 1))
+        total, above = weights.sum(axis=1, keepdims=True) + half, weights @ points
+        lows.append((above + half * ends[0]) / total)
+        highs.append((above + half * ends[1]) / total)
     tail = (1.0 - draws.confidence) / 2.0
-    found = np.quantile(np.concatenate(means), (tail, 1.0 - tail), axis=0).T
+    low, high = (np.quantile(np.concatenate(means), at, axis=0) for means, at in ((lows, tail), (highs, 1.0 - tail)))
     return [
-        Interval(float(low), float(high), draws.confidence).widened(float(mean))
-        for (low, high), mean in zip(found, values.mean(axis=0), strict=True)
+        Interval(float(one), float(other), draws.confidence).widened(float(mean))
+        for one, other, mean in zip(low, high, values.mean(axis=0), strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""How often the intervals of agreement would cover the true values, by resampling a run's own labelled items.
+"""How often intervals of agreement and of corrected scores would cover the true values, by resampling a run's items.
 
 The labelled items are taken as a population whose values are known. Samples of as many items are drawn from it with
 replacement (a pseudo-population bootstrap), and each interval is computed on each sample.
@@ -15,13 +15,22 @@ from autorubric.dataset import RubricDataset
 from autorubric.metrics.agreement_sums import SUMMED, Layout
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.compute import pool
+from autorubric.metrics.corrected import Figure, figures
 from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import Modes, read_labelled_run
+from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.results import CoverageSimulation, SimulatedCoverage
-from autorubric.metrics.table import GradedRun
+from autorubric.metrics.table import GradedRun, Report
 
+METHOD = "pseudo-population bootstrap"
 _RESAMPLES = 400
+_CORRECTIONS = {
+    "labels_only": "labels alone",
+    "ppi": "corrected (PPI)",
+    "rogan_gladen": "Rogan-Gladen",
+    "ppi_plus_plus": "PPI++",
+}
 _TITLES = {"mean_kappa": "mean kappa", "kappa": "kappa of all binary pairs", "rmse": "RMSE", "mae": "MAE"}
 
 
@@ -65,7 +74,7 @@ def simulate_coverage(
             found.setdefault(name, []).append((value, interval))
     made = [_coverage(name, each) for name, each in found.items()]
     return CoverageSimulation(
-        method="pseudo-population bootstrap",
+        method=METHOD,
         items=len(sums),
         resamples=resamples,
         confidence=draws.confidence,
@@ -111,3 +120,60 @@ def _coverage(name: str, each: Sequence[tuple[float, Interval | None]]) -> Simul
         width=float(np.mean([interval.width for _, interval in given])),
         given=len(given) / len(each),
     )
+
+
+def simulate_corrections(
+    run: GradedRun | Sequence[Report | None],
+    dataset: RubricDataset,
+    confidence: float = 0.95,
+    seed: int | None = 0,
+    resamples: int = _RESAMPLES,
+) -> CoverageSimulation:
+    """How often each interval of `corrected_scores` covers the true value with as many items and labels.
+
+    The labelled items are the population. A sample has as many items with and without labels as the run, drawn from
+    the population with replacement; of those without, only what the judge said counts.
+
+    Args:
+        run: the graded run.
+        dataset: the items, some with ground truth.
+        confidence: of the intervals.
+        seed: of the draws.
+        resamples: how many samples are drawn.
+
+    Raises:
+        InputError: see `corrected_scores`.
+
+    Example:
+        >>> from autorubric.metrics.example_run import example_run
+        >>> dataset, reports = example_run()
+        >>> found = simulate_corrections(reports, dataset, resamples=20)
+        >>> found.items, [one.name for one in found.intervals][:2]
+        (4, ['mean score, labels alone', 'mean score, corrected (PPI)'])
+    """
+    rng = np.random.default_rng(seed)
+    every = list(figures(graded_table(run, dataset)))
+    made = [one for figure in every for one in _corrections(figure, confidence, rng, resamples)]
+    return CoverageSimulation(
+        method=METHOD, items=len(every[0].truth), resamples=resamples, confidence=confidence, intervals=made
+    )
+
+
+def _corrections(
+    figure: Figure, confidence: float, rng: np.random.Generator, resamples: int
+) -> Iterator[SimulatedCoverage]:
+    """The coverage of each method's interval of one figure; none without labels."""
+    labels, rest = len(figure.truth), len(figure.rest)
+    found: dict[str, list[tuple[float, Interval | None]]] = {}
+    for _ in range(resamples if labels else 0):
+        drawn = rng.integers(0, labels, labels + rest)
+        sampled, others = drawn[:labels], figure.seen[drawn[labels:]]
+        parts = figure.truth[sampled], figure.seen[sampled], others
+        one = Figure(figure.name, *parts, figure.seen[drawn], figure.scale).corrected(confidence)
+        for method in _CORRECTIONS:
+            estimate = getattr(one, method)
+            found.setdefault(method, []).append((float(figure.truth.mean()), estimate and estimate.interval))
+    for method, each in found.items():
+        covered = _coverage(f"{figure.name or 'mean score'}, {_CORRECTIONS[method]}", each)
+        if covered is not None:
+            yield covered
