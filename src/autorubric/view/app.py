@@ -102,6 +102,7 @@ def make_app(view: View, token: str | None) -> App:
         page("/compare", "comparison.comparison_page", slow=True, others=view.sources, hides=view.labelling.hides),
         page("/rubrics", "rubrics.rubrics_page", slow=True),
         page("/rubrics/{rubric:int}", "rubrics.rubric_page", slow=True),
+        page("/versions", "versions.versions_page", slow=True),
         page("/drift", "training.drift_page", slow=True),
         page("/best-of-k", "training.best_page"),
         page("/live", "live.live_page"),

@@ -21,6 +21,7 @@ def tabs_of(source: Source, runs: int) -> list[Tab]:
         (True, Tab("Summary", "/")),
         (graded, Tab("Items", "/items")),
         (rubrics, Tab("Rubrics", "/rubrics")),
+        ((source.directory / "rubric_versions.jsonl").is_file(), Tab("Versions", "/versions")),
         (graded, Tab("Criteria", "/criteria")),
         (graded, Tab("Agreement", "/agreement")),
         (graded and runs > 1, Tab("Compare", "/compare")),
