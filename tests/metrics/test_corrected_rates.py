@@ -28,15 +28,15 @@ TABLES = [
 
 
 def rates(hits: float, misses: float) -> npt.NDArray[np.float64]:
-    """A rate's posterior with Jeffreys' prior, as quantiles at the middles of 200 equal parts."""
-    return np.asarray(stats.beta.ppf((np.arange(200) + 0.5) / 200, hits + 0.5, misses + 0.5))
+    """A rate's posterior with Jeffreys' prior, as quantiles at the middles of 100 equal parts."""
+    return np.asarray(stats.beta.ppf((np.arange(100) + 0.5) / 100, hits + 0.5, misses + 0.5))
 
 
 @pytest.mark.parametrize(("cells", "rest_met", "rest"), [*TABLES, (LabelledCells(30, 0, 0, 0), 300, 300)])
 def test_the_intervals_of_corrected_rates_are_those_of_jeffreys_posteriors(
     cells: LabelledCells, rest_met: int, rest: int
 ) -> None:
-    # Summed over a grid of 200³ points of equal probability, where the package draws.
+    # Summed over a grid of 100³ points of equal probability, where the package draws.
     judged = rest_met + cells.judged_met
     share, met, unmet = np.meshgrid(
         rates(judged, cells.labels + rest - judged),
@@ -118,6 +118,18 @@ def test_ppi_plus_plus_is_that_of_ppi_python() -> None:
         found = correct_rate(truth[:n], judged[:n], judged[n:]).ppi_plus_plus
         assert found.interval is not None
         assert (found.value, *found.interval[:2]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_ppi_plus_plus_has_no_interval_where_the_estimated_variance_is_zero() -> None:
+    # ppi-python gives an interval of width 0 here.
+    for labels, judged, rest, value in (
+        ([1.0] * 30, [1.0] * 30, [1.0] * 100, 1.0),
+        ([0.7] * 30, [0.9, 0.4] * 15, [0.9] * 100, 0.7),
+        ([0.0, 1.0] * 15, [0.0, 1.0] * 15, [1.0] * 100, 1.0),
+    ):
+        found = ppi_plus_plus(labels, judged, rest)
+        assert found.value == pytest.approx(value)
+        assert found.interval is None and "variance is 0" in (found.reason or "")
 
 
 def test_rogan_gladen_inverts_what_an_imperfect_judge_does() -> None:

@@ -66,7 +66,7 @@ class StatisticSettings(Settings):
     )
     confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, le=1)
     replicates: int = setting(
-        1000, "Draws of permutation tests and of the posterior of kappa.", group="Statistics", ge=2, le=1_000_000
+        1000, "Draws of permutation tests and of posteriors.", group="Statistics", ge=2, le=1_000_000
     )
     seed: int = setting(0, "Random seed of these draws and of --label-next.", group="Statistics", ge=0, le=2**63 - 1)
 
@@ -115,7 +115,11 @@ def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
         >>> found.n_items, round(found.majority_baseline, 2)
         (3, 0.67)
     """
-    stored = read_run(run)
+    return measured_agreement(read_run(run), settings)
+
+
+def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsResult:
+    """`agree` on a run that has been read."""
     truth = stored_labels(stored, settings)
     refuse_no_labels(truth)
     found = compute_metrics(

@@ -38,12 +38,7 @@ from autorubric.improvement.run_files import (
 )
 from autorubric.improvement.search import Rules
 from autorubric.improvement.study import Aims, Improvement, Study
-from autorubric.improvement.writing import (
-    NoWriter,
-    Stopped,
-    Writer,
-    package_writer_prompt,
-)
+from autorubric.improvement.writing import NoWriter, Stopped, Writer, package_writer_prompt
 from autorubric.jobs.improve_inputs import WRITER, Inputs, Result, second_grader, writer_config
 from autorubric.jobs.judges import make_grader
 from autorubric.jobs.submissions import rubric_in

@@ -346,7 +346,7 @@ def label_queue(
     """
     path = Path(run)
     load_manifest(path)
-    found = RubricDataset.from_file(path / DATASET_FILE) if items is None else items
+    found = RubricDataset.from_stored(path / DATASET_FILE) if items is None else items
     with label_store(path) as store:
         queue = Queue(store, path, found, ask, second_share)
         try:

@@ -10,16 +10,12 @@ import numpy as np
 from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.agreement_notes import name_few, name_unvaried, notes_on
+from autorubric.metrics.agreement_notes import name_missing, notes_on
 from autorubric.metrics.agreement_statistics import Part, measure
 from autorubric.metrics.agreement_sums import SUMMED, Layout
 from autorubric.metrics.arrays import Flags, defined
 from autorubric.metrics.confusion import confusion_counts
-from autorubric.metrics.criterion_results import (
-    CannotAssessStats,
-    ConfusionMatrix,
-    NAStats,
-)
+from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.judge_influence import leave_out_judges
@@ -35,13 +31,7 @@ from autorubric.metrics.labelled_run import (
     settle,
 )
 from autorubric.metrics.per_criterion import majority_baseline, measure_criteria, measure_scales
-from autorubric.metrics.results import (
-    BootstrapResults,
-    JudgeMetrics,
-    JudgeSelfConsistency,
-    MetricsResult,
-    TagMetrics,
-)
+from autorubric.metrics.results import BootstrapResults, JudgeMetrics, JudgeSelfConsistency, MetricsResult, TagMetrics
 from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, Column, GradedRun, Points, Table
@@ -65,8 +55,8 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     Args:
         eval_result: the run: whatever has `item_results`.
         dataset: the items with their ground truth.
-        bootstrap: compute confidence intervals by resampling items.
-        n_bootstrap: the number of bootstrap replicates.
+        bootstrap: compute confidence intervals.
+        n_bootstrap: draws of the posteriors.
         per_judge: also measure each judge of a panel, and the panel without each judge.
         cannot_assess: CANNOT_ASSESS leaves its pair out (`exclude`), counts as UNMET (`as_unmet`) or is a category
             of its own (`as_category`).
@@ -105,7 +95,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     accuracy_ci = whole.intervals.get("accuracy") or _wilson(points, whole.values["accuracy"], confidence)
     return MetricsResult(
         **MetricsResult.measured(whole.values),
-        **compare_scores(run.scores, confidence),
+        **compare_scores(run.scores, confidence, whole.intervals.get("bias")),
         n_kappa_criteria=sum(criterion.kappa is not None for criterion in each),
         macro_accuracy=_mean([criterion.accuracy for criterion in each]),
         mean_krippendorff_alpha=_mean([criterion.krippendorff_alpha for criterion in each]),
@@ -131,7 +121,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         n_scores=len(run.scores.rows),
         score_rule=describe_rule(run.scores.rule),
         self_consistency=[_read_consistency(judge, confidence) for judge in table.consistency],
-        warnings=[*run.warnings, *notes_on(run, each), *name_unvaried(*whole), *name_few(whole.intervals, each)],
+        warnings=[*run.warnings, *notes_on(run, each), *name_missing(*whole, each)],
     )
 
 
@@ -156,7 +146,7 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     if not len(points):
         return Measured(values | {"mean_kappa": None}, {})
     table, points = pool(run.table, points) if run.pooled else _restrict(run.table, points, columns)
-    layout = Layout.of(table, run.modes)
+    layout = Layout.of(table, run.modes, run.scores.span)
     sums = layout.sum_items(table, points, run.scores)
     mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
     # Columns that stand for many criteria at once have no κ of their own.
@@ -277,7 +267,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
             judge_id=judge,
             mean_kappa=measured.values["mean_kappa"],
             **JudgeMetrics.measured(measured.values),
-            **compare_scores(scores, confidence),
+            **compare_scores(scores, confidence, measured.intervals.get("bias")),
             confusion_matrix=_count_verdicts(own),
             coverage="full" if len(asked) == len(table.points) or not table.escalated else "escalated",
             n_pairs=len(pairs),

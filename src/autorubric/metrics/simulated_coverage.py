@@ -1,7 +1,7 @@
 """How often the intervals of agreement would cover the true values, by resampling a run's own labelled items.
 
 The labelled items are taken as a population whose values are known. Samples of as many items are drawn from it with
-replacement (a pseudo-population bootstrap), and each interval is computed anew on each sample.
+replacement (a pseudo-population bootstrap), and each interval is computed on each sample.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def simulate_coverage(
     """
     labelled = read_labelled_run(run, dataset, modes)
     table, points = pool(labelled.table, labelled.points) if labelled.pooled else (labelled.table, labelled.points)
-    layout = Layout.of(table, modes)
+    layout = Layout.of(table, modes, labelled.scores.span)
     sums = layout.sum_items(table, points, labelled.scores)
     sums = sums[sums.any(axis=1)]
     names = [] if labelled.pooled else [column.name for column in table.columns]

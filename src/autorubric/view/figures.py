@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from autorubric.core.means import Z95, Mean, estimate_mean
+from autorubric.metrics.means import Z95, Mean, estimate_mean
 from autorubric.view.index.schema import ABSTENTION, FAILED, FAILURE, FINAL, HUMAN
 
 
@@ -20,7 +20,9 @@ def scores(connection: sqlite3.Connection) -> dict[str, Any]:
         (FAILED,),
     ).fetchone()
     names = ("failed", "flagged", "disputed", "differs", "labelled")
-    mean = estimate_mean(row[1], row[2], row[3])
+    # Scores that are not normalized have bounds of their own, which the index does not know.
+    normalized = row[1] > 0 and row[9] >= 0.0 and row[10] <= 1.0
+    mean = estimate_mean(row[1], row[2], row[3], *([(0.0, 1.0)] if normalized else []))
     return {
         "items": row[0],
         "scored": row[1],
@@ -64,7 +66,7 @@ def drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str, Any
 
 def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
     """The figures of a row of `criteria`."""
-    mean = estimate_mean(row["judged"], row["total"], row["squares"])
+    mean = estimate_mean(row["judged"], row["total"], row["squares"], (0.0, 1.0))
     variance = max(0.0, row["squares"] / row["judged"] - mean.value**2) if mean.value is not None else 0.0
     return {
         "criterion": row["criterion"],
@@ -134,9 +136,41 @@ def agreement(counts: Sequence[tuple[str, str, int]]) -> Agreement:
         hits / total,
         None if share is None else (share[0], share[1]),
         kappa,
-        None if kappa is None or error < 1e-9 else (max(kappa - Z95 * error, -1.0), min(kappa + Z95 * error, 1.0)),
+        None if kappa is None or error == 0.0 else (max(kappa - Z95 * error, -1.0), min(kappa + Z95 * error, 1.0)),
         abstained,
     )
+
+
+def statistics(counts: Sequence[tuple[str, str, int]]) -> dict[str, float | None]:
+    """The registered statistics that have a column in tables, by title, those of installed packages included.
+
+    Args:
+        counts: labels and verdicts of one criterion, and how often these came together; abstentions and failures are
+            left out. Nothing comes of a criterion with options, whose values an index does not hold.
+
+    Raises:
+        InputError: a statistic of an installed package failed.
+
+    Example:
+        >>> found = statistics([("MET", "MET", 40), ("MET", "UNMET", 10), ("UNMET", "UNMET", 50)])
+        >>> found["baseline"], round(found["kappa"], 3)
+        (0.5, 0.8)
+    """
+    import numpy as np
+
+    from autorubric.metrics.agreement_statistics import Part, measure
+    from autorubric.metrics.agreement_statistics import statistics as registered
+
+    words = ("MET", "UNMET")
+    decided = [(a, b, n) for a, b, n in counts if {a, b}.isdisjoint((ABSTENTION, FAILURE))]
+    if not decided or any(word not in words for a, b, _ in decided for word in (a, b)):
+        return {}
+    times = [n for _, _, n in decided]
+    truth, judged = (np.repeat([words.index(pair[side]) for pair in decided], times) for side in (0, 1))
+    part = Part("binary", truth, judged, words, true_values=1.0 - truth, judged_values=1.0 - judged)
+    titles = {one.name: one.title for one in registered() if one.title}
+    found = measure(part, [one for one in registered() if one.name in titles])
+    return {titles[name]: value for name, value in found.items()}
 
 
 def _kappa(counts: Sequence[tuple[str, str, int]], total: int) -> tuple[float | None, float]:
@@ -156,7 +190,7 @@ def _kappa(counts: Sequence[tuple[str, str, int]], total: int) -> tuple[float | 
     same = sum(cells.get((word, word), 0.0) * (1.0 - (rows[word] + columns[word]) * beyond) ** 2 for word in words)
     apart = sum(p * (columns[a] + rows[b]) ** 2 for (a, b), p in cells.items() if a != b)
     variance = same + beyond**2 * apart - (kappa - chance * beyond) ** 2
-    return kappa, math.sqrt(max(variance, 0.0) / total) / (1.0 - chance)
+    return kappa, math.sqrt(variance / total) / (1.0 - chance) if variance > 1e-12 else 0.0
 
 
 def pairs(
