@@ -41,9 +41,7 @@ from autorubric.synthesis.synthesis_settings import SynthesisSettings
 _FRESH = Opening()
 _DIGITS = re.compile(r"\d+")
 _WHOLE = Division("synthesize")
-_WITHOUT_EFFECT = frozenset(
-    {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
-)
+_WITHOUT_EFFECT = {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
 """Settings that do not change the files of a finished run, or of which another part of its digest says more."""
 
 
