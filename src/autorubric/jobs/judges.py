@@ -111,6 +111,11 @@ class JudgeSettings(EndpointSettings):
     )
     calls: str = setting("per_criterion", "per_criterion, or per_item for one request per item.", group="Judges")
     repeat: int = setting(1, "Ask each judge N times; the majority is its vote.", group="Judges", ge=1, le=100)
+    compound: Literal["as_is", "all"] = setting(
+        "as_is",
+        "Criteria with several demands: one verdict (as_is), or each demand must be met (all).",
+        group="Judges",
+    )
     evidence: bool = setting(False, "Ask for quotes and look them up in the submission.", group="Judges")
     few_shot: int = setting(0, "Labelled examples in each prompt; needs --training-data.", group="Judges", ge=0)
     training_data: DatasetSource | None = setting(
@@ -195,6 +200,7 @@ _OF_JUDGES = (
     "nominal_aggregation",
     "quorum",
     "calls",
+    "compound",
     "escalate_to",
     "escalate_below",
     "evidence",
@@ -269,6 +275,7 @@ def make_grader(
         length_penalty=length_penalty,
         run_dir=run_dir,
         prefix_first=settings.prefix_first,
+        compound=settings.compound,
     )
 
 

@@ -16,6 +16,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
+from autorubric.graders.demands import assumed_demands
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask, JudgeInput, Occurrences
 from autorubric.llm.batches.setting import batching, widened
@@ -291,11 +292,10 @@ class _Counter:
             rows.recorded += 1
             return answer
         key = request_key(model, request)
-        if key in self._counted:
-            return _NOT_ASKED
-        self._counted.add(key)
-        rows.add(request, self._reply_tokens)
-        return _NOT_ASKED
+        if key not in self._counted:
+            self._counted.add(key)
+            rows.add(request, self._reply_tokens)
+        return assumed_demands(request) or _NOT_ASKED
 
 
 def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:

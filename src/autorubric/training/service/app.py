@@ -40,14 +40,18 @@ class ServiceMetrics:
         self._rewards: Counter[str] = Counter()
         self._buckets = [0] * (len(_BOUNDS) + 1)
         self._seconds = 0.0
+        self._compound, self._compounds = 0.0, 0
 
     def request(self, status: int) -> None:
         """Count an answered request."""
         self._requests[status] += 1
 
-    def reward(self, seconds: float, failure: str | None) -> None:
+    def reward(self, seconds: float, failure: str | None, compound: float | None = None) -> None:
         """Count a submission that was answered: with a reward, or with the kind of failure."""
         self._rewards["reward" if failure is None else failure] += 1
+        if failure is None and compound is not None:
+            self._compound += compound
+            self._compounds += 1
         self._buckets[bisect_left(_BOUNDS, seconds)] += 1
         self._seconds += seconds
 
@@ -57,11 +61,19 @@ class ServiceMetrics:
             *_metric("requests_total", "counter", "Requests by HTTP status.", "status", self._requests),
             *_metric("rewards_total", "counter", "Submissions by outcome.", "outcome", self._rewards),
             *self._latency(),
+            *self._compound_share(),
             *_metric("open_submissions", "gauge", "Submissions in the service.", "", {"": open_}),
             *_metric("room", "gauge", "Maximum submissions at a time.", "", {"": room}),
             *_calls(activity),
         ]
         return "\n".join(lines) + "\n"
+
+    def _compound_share(self) -> Iterator[str]:
+        name = "autorubric_compound_share"
+        yield f"# HELP {name} Share of a reward's points from criteria with several demands."
+        yield f"# TYPE {name} summary"
+        yield f"{name}_sum {self._compound:.6f}"
+        yield f"{name}_count {self._compounds}"
 
     def _latency(self) -> Iterator[str]:
         name = "autorubric_reward_seconds"
@@ -249,7 +261,7 @@ class RewardService:
             raise Refused(504, words) from None
         seconds = time.perf_counter() - started
         for one in rewards:
-            self.counts.reward(seconds, None if one.failure is None else failure_kind(one.failure))
+            self.counts.reward(seconds, None if one.failure is None else failure_kind(one.failure), one.compound)
         return rewards
 
     def _check_caller(self, request: web.BaseRequest) -> None:
@@ -324,6 +336,7 @@ def _one(reward: Reward) -> dict[str, Any]:
         "closed": list(reward.closed),
         "penalty": reward.penalty,
         "dropped": list(reward.dropped),
+        "compound": reward.compound,
         "status": reward.status,
         "stop": reward.stop,
         **({} if reward.version is None else {"version": reward.version}),
