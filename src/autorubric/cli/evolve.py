@@ -35,8 +35,8 @@ def evolve(settings: EvolveSettings) -> int:
 
 def _print(result: EvolveResult) -> None:
     print(f"\n{result}")
-    counts = {name: result.count(name) for name in ("added", "returned", "retired", "rejected")}
-    print(f"  criteria: {', '.join(f'{count} {name}' for name, count in counts.items())}")
+    counts = {name: result.count(name) for name in ("split", "added", "returned", "retired", "rejected")}
+    print(f"  criteria: {', '.join(f'{count} {name}' for name, count in counts.items() if count or name != 'split')}")
     for reason, count in result.undecided.items():
         print(f"  {counted(count, 'rubric')} unchanged, because a call failed: {reason}")
     for line in spending_lines(result.totals):

@@ -52,7 +52,12 @@ class EvolutionSettings(EndpointSettings):
                 "never retire"
             )
         return EvolutionRule(
-            self.most_added, self.retire_after, self.most_rollouts, self.retire_original, tuple(self.persistent)
+            self.most_added,
+            self.retire_after,
+            self.most_rollouts,
+            self.retire_original,
+            tuple(self.persistent),
+            split=getattr(self, "compound", "as_is") == "split",
         )
 
     def writer_config(self, name: str) -> dict[str, LLMConfig]:

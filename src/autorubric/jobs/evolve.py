@@ -31,6 +31,11 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
         "evolved", "Run directory; the same command again resumes the run.", short="-o", group="Run"
     )
 
+    @property
+    def splits(self) -> bool:
+        """The writer splits criteria."""
+        return True
+
     @model_validator(mode="after")
     def _check_evolution(self) -> Self:
         problems = []
@@ -72,8 +77,8 @@ class EvolveResult:
         return self.out / EVOLVED_FILE
 
     def count(self, what: str) -> int:
-        """The number of criteria `added`, `returned`, `retired` or `rejected` in all changes."""
-        return sum(len(change[what]) for one in self.lineages for change in one.changes)
+        """The number of criteria `added`, `returned`, `retired`, `rejected` or `split` in all changes."""
+        return sum(len(change.get(what, ())) for one in self.lineages for change in one.changes)
 
     def __str__(self) -> str:
         changed = sum(one.newest.number > 0 for one in self.lineages)

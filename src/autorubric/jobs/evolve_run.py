@@ -231,6 +231,7 @@ def _described(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, A
         "judges": sorted(grader.judge_ids),
         "grader": {**describe_grader(grader), "stand_ins": None, "judges": None},
         "persistent": list(settings.persistent),
+        **({"compound": "split"} if settings.compound == "split" else {}),
         **{name: getattr(settings, name) for name in own},
     }
 

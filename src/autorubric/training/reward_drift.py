@@ -249,7 +249,7 @@ def find_recommendations(drift: Drift) -> Iterator[str]:
     if found is not None and found.graded == "as_is" and (found.last or 0.0) >= _MUCH_COMPOUND:
         names = ", ".join(map(repr, found.criteria[:_EXAMPLES])) + (", …" if len(found.criteria) > _EXAMPLES else "")
         yield (
-            "split criteria with several demands (evolve --split), or judge each demand (--compound all): "
+            "split criteria with several demands (--compound split), or judge each demand (--compound all): "
             f"{names} give {found.last:.0%} of the points"
         )
 

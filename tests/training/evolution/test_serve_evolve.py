@@ -22,7 +22,11 @@ def flags_of(endpoint: LoopbackEndpoint, out: Path, *more: str) -> list[str]:
 
 
 def rewards(url: str, step: int, texts: list[str]) -> list[dict[str, Any]]:
-    items = [{"query": QUERY, "submission": text, "rubric": RUBRIC, "step": step} for text in texts]
+    return rewards_of(url, QUERY, RUBRIC, step, texts)
+
+
+def rewards_of(url: str, query: str, rubric: Any, step: int, texts: list[str]) -> list[dict[str, Any]]:
+    items = [{"query": query, "submission": text, "rubric": rubric, "step": step} for text in texts]
     status, body = posted(url, json.dumps({"items": items}).encode())
     assert status == 200, body
     found: list[dict[str, Any]] = body["rewards"]

@@ -14,7 +14,9 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.demands import demands_request, read_demands
 from autorubric.graders.judge import Query
+from autorubric.improvement.wording import IMPROVED
 from autorubric.llm.executor import Executor
 from autorubric.llm.request import Failure, FailureKind, Model
 from autorubric.prompts.library import package_gate_prompts
@@ -25,12 +27,18 @@ from autorubric.synthesis.relevance import combine_relevance, read_relevance, re
 from autorubric.synthesis.thresholds import GateSettings
 from autorubric.training.evolution.proposals import Proposal, proposal_request, read_proposals, request_again
 from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
+from autorubric.training.evolution.splitting import (
+    PERSISTENT_TAG,
+    Split,
+    find_divisible,
+    gate_rows,
+    judge_splits,
+    make_split,
+    split_rubric,
+)
 from autorubric.training.evolution.versions import Change, RubricVersion
 from autorubric.training.observations import failure_kind
 from autorubric.training.reward import GATE_TAG
-
-PERSISTENT_TAG = "persistent"
-"""A criterion with this tag never retires."""
 
 EVOLUTION_GATES = GateSettings(
     order=("answerable", "licensed", "surface", "separates", "redundant"), licence_draws=3, least_error=0.0
@@ -49,6 +57,7 @@ class EvolutionRule:
         retire_original: whether criteria of the first version may retire too.
         persistent: names of criteria that never retire; those tagged `persistent` or `gate` never do.
         gates: what a proposal has to pass.
+        split: whether criteria of the first version that have several demands are split before anything else.
 
     Raises:
         ConfigError: a number is out of range.
@@ -60,6 +69,7 @@ class EvolutionRule:
     retire_original: bool = False
     persistent: tuple[str, ...] = ()
     gates: GateSettings = field(default=EVOLUTION_GATES)
+    split: bool = False
 
     def __post_init__(self) -> None:
         least = {"most_added": 1, "retire_after": 2, "most_rollouts": self.gates.separates.least_responses}
@@ -118,6 +128,10 @@ class Evolver:
             UndecidedError: a call failed.
         """
         change = Change(digest_rollouts(rollouts))
+        if self.rule.split and version.number == 0:
+            divided, change = await self._split(version, change, item)
+            if divided is not None:
+                return divided, change
         retired = find_retired(version.rubric, first, rollouts, self.rule)
         shown = choose_rollouts(rollouts, self.rule.most_rollouts)
         least = self.rule.gates.separates.least_responses
@@ -136,6 +150,38 @@ class Evolver:
         added = [one for one in new if id(one) in kept]
         returned = [one for one in version.inactive if id(one) in kept]
         return _next(version, retired, added, returned, change)
+
+    async def _split(self, version: RubricVersion, change: Change, item: str) -> tuple[RubricVersion | None, Change]:
+        """The version with a criterion for each demand; None where no criterion can be split."""
+        rubric = version.rubric
+        places = find_divisible(rubric, self.rule.persistent)
+        answers = await asyncio.gather(
+            *(
+                self.executor.ask_for(
+                    self.writer,
+                    replace(demands_request(rubric[place]), item=item, draw=self.draws),
+                    read_demands,
+                    request_again,
+                )
+                for place in places
+            )
+        )
+        splits = list[Split]()
+        for place, answer in zip(places, answers, strict=True):
+            if isinstance(answer, Failure):
+                raise UndecidedError(answer, "split")
+            if len(answer.value) > 1:
+                splits.append(make_split(rubric, place, answer.value, self.writer.name))
+        if not splits:
+            return None, change
+        rows = gate_rows(rubric, splits)
+        relevance = await self._assess(version.query, rows, item)
+        passed, rejected, evidence = judge_splits(version.query, rows, splits, relevance, self.rule.gates)
+        names = tuple({"criterion": one.name, "parts": [str(part.name) for part in one.parts]} for one in passed)
+        change = replace(change, split=names, rejected=tuple(rejected), evidence=evidence)
+        if not passed:
+            return None, change
+        return replace(version, number=version.number + 1, rubric=split_rubric(rubric, passed)), change
 
     async def _propose(self, version: RubricVersion, shown: Sequence[Rollout], item: str) -> list[Proposal]:
         count = 2 * self.rule.most_added
@@ -178,7 +224,7 @@ class Evolver:
             else:
                 gate, words = reason or ("most_added", f"{self.rule.most_added} others were added")
                 rejected.append({"description": one.requirement, "gate": gate, "reason": words})
-        return passed, replace(change, rejected=tuple(rejected), evidence=evidence)
+        return passed, replace(change, rejected=(*change.rejected, *rejected), evidence=evidence)
 
     async def _judge(
         self, version: RubricVersion, candidates: Sequence[Criterion], rollout: Rollout, item: str
@@ -234,7 +280,9 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
     found = []
     for name, one in zip(names, rubric, strict=True):
         fixed = {PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) or name in rule.persistent
-        if fixed or one.requirement in original:
+        # The parts of an original criterion are original.
+        is_original = one.requirement in original or (IMPROVED in one.metadata and not rule.retire_original)
+        if fixed or is_original:
             continue
         verdicts = [row.verdicts.get(one.requirement) for row in rollouts]
         latest = [verdict for verdict in verdicts if verdict is not None][-rule.retire_after :]

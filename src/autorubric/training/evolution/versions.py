@@ -57,6 +57,7 @@ class Change:
         rejected: proposals that did not pass, each with `description`, `gate` and `reason`.
         note: why there are no proposals; empty where there are.
         evidence: figures of the gates, by criterion.
+        split: criteria that were split, each with `criterion` and the names of its `parts`.
     """
 
     rollouts: str
@@ -66,11 +67,12 @@ class Change:
     rejected: tuple[Mapping[str, str], ...] = ()
     note: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    split: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether the rubric stays as it is."""
-        return not (self.added or self.returned or self.retired)
+        return not (self.added or self.returned or self.retired or self.split)
 
     def to_dict(self) -> dict[str, Any]:
         """The change as JSON values."""
@@ -82,6 +84,7 @@ class Change:
             "rejected": [dict(one) for one in self.rejected],
             "note": self.note,
             "evidence": dict(self.evidence),
+            **({"split": [dict(one) for one in self.split]} if self.split else {}),
         }
 
 
