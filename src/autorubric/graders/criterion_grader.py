@@ -211,6 +211,11 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """Whether replies are recorded in a ledger of the grader's own."""
         return self._sessions.records
 
+    @property
+    def run_dir(self) -> Path | None:
+        """The directory of the grader's own records, if it has one."""
+        return self._sessions.run_dir
+
     def read_input(
         self,
         to_grade: ToGradeInput,

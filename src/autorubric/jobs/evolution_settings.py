@@ -46,10 +46,11 @@ class EvolutionSettings(EndpointSettings):
         Raises:
             ConfigError: settings contradict each other.
         """
-        if self.persistent and not self.retire_original:
+        split = getattr(self, "compound", "as_is") == "split"
+        if self.persistent and not (self.retire_original or split):
             raise ConfigError(
-                "--persistent (Python: persistent=) has no effect without --retire-original: original criteria "
-                "never retire"
+                "--persistent (Python: persistent=) has no effect without --retire-original or --compound split: "
+                "original criteria never change"
             )
         return EvolutionRule(
             self.most_added,
@@ -57,7 +58,7 @@ class EvolutionSettings(EndpointSettings):
             self.most_rollouts,
             self.retire_original,
             tuple(self.persistent),
-            split=getattr(self, "compound", "as_is") == "split",
+            split=split,
         )
 
     def writer_config(self, name: str) -> dict[str, LLMConfig]:

@@ -170,7 +170,7 @@ def read_rollouts(source: Path) -> list[RolloutGroup]:
     """
     manifest = read_manifest(source)
     kind = str((manifest or {}).get("kind") or "evaluation")
-    if kind == "service":
+    if kind == "service" or (manifest is None and (source / VERSIONS_FILE).exists()):
         return read_service_rollouts(source)
     if manifest is None or kind not in ("evaluation", "selection"):
         what = "no run directory" if manifest is None else f"a run of the kind {kind!r}"

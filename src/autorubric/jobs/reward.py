@@ -336,7 +336,7 @@ async def _open_evolution(settings: ServeSettings, stack: AsyncExitStack) -> Evo
     models = await stack.enter_async_context(open_models(config, settings.concurrency))
     if settings.budget_usd is not None:
         check_priced(models)
-    return EvolutionPlan(settings.evolution(), models["writer"])
+    return EvolutionPlan(models["writer"], settings.evolution())
 
 
 serve = blocking(serve_async)

@@ -87,7 +87,7 @@ def test_calls_that_would_mix_versions_are_refused_with_one_message(tmp_path: Pa
         item = {"query": QUERY, "submission": "So.", "rubric": RUBRIC}
         cases = {
             "give each submission its 'step'": [item, item],
-            "the rubric is version 1 of one that this service evolves itself (the newest is 1); send version 0": [
+            "the rubric is version 1 of one that evolves here (the newest is 1); send version 0": [
                 {**item, "step": 3, "rubric": evolved},
                 {**item, "step": 3, "rubric": evolved},
             ],

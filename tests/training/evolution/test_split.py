@@ -37,7 +37,7 @@ TEXTS = [f"4 g of it. Keep calm {n} times." for n in range(3)] + ["The liver is 
 
 
 class Models:
-    """Judge and writer: the writer lists demands, and the judge decides by key words; both count what they are asked."""
+    """Judge and writer: the writer lists demands, and the judge decides by key words."""
 
     def __init__(self, lists: Mapping[str, Sequence[str]] | None = None) -> None:
         self.lists = LISTS if lists is None else lists

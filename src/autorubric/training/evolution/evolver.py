@@ -279,7 +279,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
     names = criterion_names(list(rubric))
     found = []
     for name, one in zip(names, rubric, strict=True):
-        fixed = {PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) or name in rule.persistent
+        fixed = {PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) or {name, one.id} & {*rule.persistent}
         # The parts of an original criterion are original.
         is_original = one.requirement in original or (IMPROVED in one.metadata and not rule.retire_original)
         if fixed or is_original:

@@ -53,7 +53,8 @@ def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
     return [
         place
         for place, (name, one) in enumerate(zip(names, rubric, strict=True))
-        if is_compound(one) and not {PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) and name not in persistent
+        if is_compound(one)
+        and not ({PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) or {name, one.id} & {*persistent})
     ]
 
 

@@ -7,7 +7,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -181,7 +181,7 @@ async def serve_rewards(
     for judge in (grader, audit.grader if audit else None):
         if judge is not None:
             await judge.open_session()
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         folder = settings.out / LEDGER_FOLDER
         stack.enter_context(run_lock(folder, wait=settings.wait))
         content = _content(settings, grader, audit)
@@ -194,7 +194,8 @@ async def serve_rewards(
             ledger.begin_observations()
         engine = RewardEngine(grader, ledger, rule, audit, settings.repeat_share, prefix_first=settings.prefix_first)
         if settings.evolution is not None:
-            engine.evolution = stack.enter_context(open_evolution(settings.out, settings.evolution, engine))
+            evolution = open_evolution(settings.out, settings.evolution, grader, engine.executor, ledger, rule)
+            engine.evolution = await stack.enter_async_context(evolution)
         service = RewardService(engine, Admission(settings.room), settings.limits)
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
         write_manifest(settings.out, {**content, "status": "running"})
