@@ -1,4 +1,7 @@
-"""GRPO with audit, dropout and evolution, from the last checkpoint on: `python grpo_run.py BASE_URL FOLDER STEPS`."""
+"""GRPO with audit, dropout and evolution, from the last checkpoint on.
+
+`python grpo_run.py BASE_URL FOLDER STEPS CRITERION…`
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,10 @@ from autorubric.training import AuditPlan, EvolutionPlan, EvolutionRule, RewardR
 from autorubric.training.adapters.trl import reward_function, stop_callback
 from autorubric.training.rewarder import judge_config
 
-RUBRIC = [
-    {"criterion": text, "points": 1}
-    for text in ("Names a cause.", "Names an effect.", "Names a date.", "Names a place.")
-]
 
-
-def main(base_url: str, folder: Path, steps: int) -> None:
+def main(base_url: str, folder: Path, steps: int, criteria: list[str]) -> None:
     """Train, from the last checkpoint if there is one."""
+    rubric = [{"criterion": text, "points": 1} for text in criteria]
     reference = CriterionGrader(judge_model_config=judge_config(f"reference@{base_url}"))
     rewarder = make_rewarder(
         f"judge@{base_url}",
@@ -36,7 +35,7 @@ def main(base_url: str, folder: Path, steps: int) -> None:
         model=tiny_model(),
         reward_funcs=reward_function(rewarder),
         args=GRPOConfig(**options, num_generations=4, max_completion_length=24, learning_rate=1e-2),
-        train_dataset=Dataset.from_dict({"prompt": ["Why now?", "Why here?"] * 4, "rubrics": [RUBRIC] * 8}),
+        train_dataset=Dataset.from_dict({"prompt": ["Why now?", "Why here?"] * 4, "rubrics": [rubric] * 8}),
         processing_class=tokenizer(),
         callbacks=[stop_callback(rewarder)],
     )
@@ -46,4 +45,4 @@ def main(base_url: str, folder: Path, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

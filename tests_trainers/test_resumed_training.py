@@ -9,20 +9,18 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from grpo_run import RUBRIC
-
 from autorubric.llm.records.view import ledger_view
 from autorubric.llm.request import Message, Request
 from autorubric.testing import LoopbackEndpoint, PromptSections
 
-STEPS, KILLED_IN_STEP = 10, 6
-ASKED_A_STEP = 8  # four completions, on two of the four original criteria
-ORIGINAL = [one["criterion"] for one in RUBRIC]
+STEPS = 8
+KILLED_AT = 35  # requests on original criteria; a step of four completions makes eight, or fewer with new criteria
+ORIGINAL = ["Names a cause.", "Names an effect.", "Names a date.", "Names a place."]
 PROPOSED = ["Weighs two views.", "Gives a reason.", "Warns of a danger.", "Says how sure it is."]
 
 
 class Models:
-    """Judges and a writer on a socket; a criterion holds for about half of all texts. In one step they kill the training."""
+    """Judges and a writer on a socket; half of all texts meet a criterion. At one request they kill the training."""
 
     def __init__(self) -> None:
         self.bodies: Counter[str] = Counter()
@@ -43,7 +41,7 @@ class Models:
             return json.dumps({"licences": [{"criterion_id": one[0], **asked} for one in shown.criteria]})
         if body["model"] == "judge" and shown["criterion"] in ORIGINAL:
             self.originals += 1
-            if self.process is not None and self.originals == KILLED_IN_STEP * ASKED_A_STEP + 3:
+            if self.process is not None and self.originals == KILLED_AT:
                 self.process.kill()
         number = [*ORIGINAL, *PROPOSED].index(shown["criterion"])
         met = sum(map(ord, shown["submission"][number::3])) % 2 == 0
@@ -52,7 +50,7 @@ class Models:
 
 def train(folder: Path, url: str) -> subprocess.Popen[bytes]:
     script = Path(__file__).with_name("grpo_run.py")
-    return subprocess.Popen([sys.executable, str(script), url, str(folder), str(STEPS)])
+    return subprocess.Popen([sys.executable, str(script), url, str(folder), str(STEPS), *ORIGINAL])
 
 
 def observed(folder: Path, kind: str) -> list[dict[str, Any]]:
@@ -90,7 +88,7 @@ def test_a_killed_training_with_audit_dropout_and_evolution_resumes(tmp_path: Pa
         versions = events(killed)
         before = rewards(killed)
         assert train(killed, endpoint.base_url).wait() == 0
-    assert reached == KILLED_IN_STEP
+    assert 0 < reached < STEPS
     # The history goes on where it was, and the rewards that were given are given again.
     after = rewards(killed)
     assert events(killed)[: len(versions)] == versions
@@ -107,10 +105,12 @@ def test_a_killed_training_with_audit_dropout_and_evolution_resumes(tmp_path: Pa
     assert all(len(found) == 1 for found in groups.values())
     assert {version for found in groups.values() for version, _ in found} > {0}
     # Audits are chosen by the reward alone, so those of the first part were made once.
-    audits = Counter((row["step"], row["answer"]) for row in observed(killed, "second") if row["gap"] is not None)
+    audits = Counter((row["step"], row["answer"]) for row in observed(killed, "second") if row["second"] is not None)
     assert audits and set(audits.values()) == {1} and audits.keys() <= after.keys()
     # Only what was under way at the kill is paid for twice: the calls of one step, audits and an evolution.
     twice = [body for body, count in said.bodies.items() if count > 1]
     assert len(twice) <= 16, twice
-    print(f"{len(after)} rewards, {len(audits)} audits, {sum(e['event'] == 'version' for e in events(killed))} versions")
+    print(
+        f"{len(after)} rewards, {len(audits)} audits, {sum(e['event'] == 'version' for e in events(killed))} versions"
+    )
     print(f"killed after checkpoint {reached}; {sum(said.bodies.values())} calls, {len(twice)} of them repeated")

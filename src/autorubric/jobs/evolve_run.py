@@ -124,7 +124,7 @@ async def evolved(source: Path, settings: EvolveSettings) -> dict[str, Any]:
             locked_ledger(out, KIND, lambda manifest: changed_since_paid(manifest, described), opening)
         )
         versions = stack.enter_context(VersionLog(out / VERSIONS_FILE))
-        _check_newest(groups, versions, source)
+        check_newest(groups, versions, source)
         executor = grader.executor_on(ledger, detached=False)
         evolver = Evolver(settings.evolution(), writers["writer"], grader, executor)
         notes = stand_ins(model.name for model in models.values())
@@ -178,7 +178,7 @@ def read_rollouts(source: Path) -> list[RolloutGroup]:
     return read_graded_rollouts(source)
 
 
-def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path) -> None:
+def check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path) -> None:
     """Refuse rollouts that were graded by a version that is not the newest.
 
     Raises:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias
 
 from autorubric.core.report import EvaluationReport
 from autorubric.dataset import RubricDataset
@@ -234,6 +234,8 @@ REPLY_TOKENS = 120
 """Assumed length of a verdict with its explanation, where nothing is on record to measure."""
 
 _NOT_ASKED = Failure("stopped", "dry run")
+Read: TypeAlias = Callable[[Reply], Answer[Any] | Unreadable]
+"""Finds the value in a reply."""
 
 
 async def estimate(
@@ -257,7 +259,7 @@ async def estimate(
         share_equal: equal items share their replies.
         generation: how often everything was requested again (`coming_generation`).
     """
-    counter = _Counter(executor, reply_tokens, generation)
+    counter = CallCounter(executor, reply_tokens, generation)
     copies = {} if share_equal else copies_in(dataset)
     for index, item in enumerate(dataset):
         rubric = dataset.get_item_rubric(index)
@@ -267,14 +269,28 @@ async def estimate(
     return list(counter.found.values())
 
 
-class _Counter:
-    """An `Ask` that counts instead of asking."""
+class CallCounter:
+    """An `Ask` that counts instead of asking.
 
-    def __init__(self, executor: Executor, reply_tokens: float, generation: int) -> None:
+    Args:
+        executor: finds what is on record.
+        reply_tokens: the expected length of a reply, or of the reply to a request.
+        generation: how often everything was requested again.
+        assume: what a reply is taken to say where later requests depend on it; None where they do not.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        reply_tokens: float | Callable[[Request], float],
+        generation: int = 0,
+        assume: Callable[[Request, Read], Answer[Any] | None] = lambda request, _: assumed_demands(request),
+    ) -> None:
         self.found: dict[int, ModelEstimate] = {}
         self._executor = executor
         self._reply_tokens = reply_tokens
         self._draws = generation * DRAWS_A_GENERATION
+        self._assume = assume
         self._counted: set[bytes] = set()
 
     async def __call__(
@@ -284,6 +300,7 @@ class _Counter:
         read: Callable[[Reply], Answer[Any] | Unreadable],
         follow_up: FollowUp,
     ) -> Answer[Any] | Failure:
+        """What is on record or assumed; else a failure, once the call is counted."""
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))
         reply = self._executor.find(model, request)
@@ -294,8 +311,9 @@ class _Counter:
         key = request_key(model, request)
         if key not in self._counted:
             self._counted.add(key)
-            rows.add(request, self._reply_tokens)
-        return assumed_demands(request) or _NOT_ASKED
+            tokens = self._reply_tokens
+            rows.add(request, tokens if isinstance(tokens, float | int) else tokens(request))
+        return self._assume(request, read) or _NOT_ASKED
 
 
 def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:

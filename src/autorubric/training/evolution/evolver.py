@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import InputError
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import demands_request, read_demands
 from autorubric.graders.judge import Query
 from autorubric.improvement.wording import IMPROVED
-from autorubric.llm.executor import Executor
-from autorubric.llm.request import Failure, FailureKind, Model
+from autorubric.llm.request import Failure, FailureKind, Model, Request
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.synthesis.accounting import sameness_key
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gates import GateContext, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
-from autorubric.synthesis.thresholds import GateSettings
 from autorubric.training.evolution.proposals import Proposal, proposal_request, read_proposals, request_again
 from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
+from autorubric.training.evolution.rule import EvolutionRule
 from autorubric.training.evolution.splitting import (
     PERSISTENT_TAG,
     Split,
@@ -36,50 +35,9 @@ from autorubric.training.evolution.splitting import (
     make_split,
     split_rubric,
 )
-from autorubric.training.evolution.versions import Change, RubricVersion
+from autorubric.training.evolution.versions import EVOLVED, Change, RubricVersion
 from autorubric.training.observations import failure_kind
 from autorubric.training.reward import GATE_TAG
-
-EVOLUTION_GATES = GateSettings(
-    order=("answerable", "licensed", "surface", "separates", "redundant"), licence_draws=3, least_error=0.0
-)
-"""Unlike in synthesis, a plain majority of relevance judgments rejects: nobody reads the criterion before it pays."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvolutionRule:
-    """How rubrics evolve.
-
-    Attributes:
-        most_added: the most criteria that one evolution adds or returns.
-        retire_after: the latest verdicts that have to be equal for a criterion to retire.
-        most_rollouts: the most rollouts of a query that the model is shown and candidates are graded on.
-        retire_original: whether criteria of the first version may retire too.
-        persistent: names of criteria that never retire; those tagged `persistent` or `gate` never do.
-        gates: what a proposal has to pass.
-        split: whether criteria of the first version that have several demands are split before anything else.
-
-    Raises:
-        ConfigError: a number is out of range.
-    """
-
-    most_added: int = 3
-    retire_after: int = 8
-    most_rollouts: int = 8
-    retire_original: bool = False
-    persistent: tuple[str, ...] = ()
-    gates: GateSettings = field(default=EVOLUTION_GATES)
-    split: bool = False
-
-    def __post_init__(self) -> None:
-        least = {"most_added": 1, "retire_after": 2, "most_rollouts": self.gates.separates.least_responses}
-        problems = [
-            f"{name}={getattr(self, name)!r}; expected at least {low}"
-            for name, low in least.items()
-            if getattr(self, name) < low
-        ]
-        if problems:
-            raise ConfigError(problems)
 
 
 class UndecidedError(Exception):
@@ -93,6 +51,14 @@ class UndecidedError(Exception):
     def __init__(self, failure: Failure, by: str) -> None:
         self.failure, self.by = failure, by
         super().__init__(f"{by}: {failure}")
+
+
+class Asking(Protocol):
+    """How models are asked: an `Executor`, or what counts its calls."""
+
+    async def ask_for(self, model: Model, request: Request, read: Any, follow_up: Any) -> Any:
+        """The value that `read` finds in the reply, or a failure."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +76,7 @@ class Evolver:
     rule: EvolutionRule
     writer: Model
     grader: CriterionGrader
-    executor: Executor
+    executor: Asking
     draws: int = 0
 
     async def evolve(
@@ -191,7 +157,8 @@ class Evolver:
         )
         if isinstance(answer, Failure):
             raise UndecidedError(answer, "evolve")
-        return answer.value
+        proposals: list[Proposal] = answer.value
+        return proposals
 
     async def _decide(
         self,
@@ -378,7 +345,7 @@ def _criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubr
                 name=name,
                 requirement=one.description,
                 weight=round(one.weight * largest / 10, 6),
-                metadata={"evolved": {"version": version.number + 1}},
+                metadata={EVOLVED: {"version": version.number + 1}},
             )
         )
     return made

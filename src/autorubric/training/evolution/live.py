@@ -21,8 +21,9 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.view import ledger_view
 from autorubric.llm.request import Model
 from autorubric.runs.status import ledger_folder
-from autorubric.training.evolution.evolver import EvolutionRule, Evolver, UndecidedError, digest_rollouts
+from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, verdicts_of
+from autorubric.training.evolution.rule import EvolutionRule
 from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, lineage_key, read_versions
 from autorubric.training.reward import Reward, RewardRule
 

@@ -18,6 +18,8 @@ from autorubric.graders.judge import Query
 from autorubric.training.observations import describe_rubric, digest_group
 
 VERSIONS_FILE = "rubric_versions.jsonl"
+EVOLVED = "evolved"
+"""The key of a criterion's metadata that says which version added it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +226,20 @@ def read_versions(path: Path) -> dict[str, Lineage]:
     Raises:
         InputError: it is damaged.
     """
+    return read_log(path).lineages
+
+
+def read_log(path: Path) -> VersionLog:
+    """A log that another process may be writing, to look only; empty where there is none.
+
+    Raises:
+        InputError: it is damaged.
+    """
     reader = VersionLog.__new__(VersionLog)
     reader.lineages, reader._by_rubric = {}, {}
     for event, _ in _events(path):
         reader._take(event)
-    return reader.lineages
+    return reader
 
 
 def _events(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
