@@ -114,8 +114,8 @@ class Rewarder:
         self._repeater: Repeater | None = None
         self._audit, self._repeat_share, self._plan = audit, repeat_share, evolution
         self._held, self._opening = AsyncExitStack(), asyncio.Lock()
-        if evolution is not None and (not isinstance(grader, CriterionGrader) or grader.run_dir is None):
-            raise ConfigError("rubric versions are kept in the judge's run directory; give it one (run_dir=…)")
+        if evolution is not None:
+            _check_evolution(grader, evolution)
         if audit is not None or repeat_share:
             if not isinstance(grader, CriterionGrader) or not grader.has_records:
                 raise ConfigError(
@@ -252,6 +252,13 @@ class Rewarder:
         if self._observing is None or self._observing[0] is not ledger:
             self._observing = (ledger, Observer(ledger))
         return self._observing[1]
+
+
+def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
+    if not isinstance(grader, CriterionGrader) or grader.run_dir is None:
+        raise ConfigError("rubric versions are kept in the judge's run directory; give it one (run_dir=…)")
+    if not grader.recipe.specs and plan.assessor is None:
+        raise ConfigError("no model assesses the relevance of proposals; give EvolutionPlan(assessor=…)")
 
 
 def read_sample(grader: CriterionGrader, sample: Sample) -> JudgeInput:

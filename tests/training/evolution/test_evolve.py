@@ -223,5 +223,5 @@ def test_a_dry_run_of_a_split_counts_what_it_takes_if_the_gates_reject_it(
     grade(ROLLOUTS, rubric=Rubric.from_dict(both), prompt=QUERY, judge="builtin/offline", out=tmp_path / "run")
     settings = {"judge": "builtin/offline", "writer": "builtin/offline", "compound": "split"}
     [writer, judge] = evolve(tmp_path / "run", **settings, out=tmp_path / "out", dry_run=True).estimate or []
-    # A list of demands and three relevance judgments; then a proposal, and 2 · 3 criteria on 8 rollouts with three more.
+    # A list and three relevance judgments; then a proposal, 2 · 3 criteria on 8 rollouts, and three more.
     assert (writer.calls, judge.calls) == (1 + 1, 3 + 6 * 8 + 3)

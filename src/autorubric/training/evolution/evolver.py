@@ -71,6 +71,7 @@ class Evolver:
         grader: judges proposals on the rollouts; its models also assess their relevance.
         executor: makes all calls.
         draws: where the draws of this generation of replies begin.
+        assessor: assesses relevance where the grader has a judge of the user's own, without models.
     """
 
     rule: EvolutionRule
@@ -78,6 +79,7 @@ class Evolver:
     grader: CriterionGrader
     executor: Asking
     draws: int = 0
+    assessor: Model | None = None
 
     async def evolve(
         self, version: RubricVersion, first: Rubric, rollouts: Sequence[Rollout], item: str = ""
@@ -208,6 +210,7 @@ class Evolver:
 
     async def _assess(self, query: Query | None, rows: Sequence[Candidate], item: str) -> dict[str, Relevance]:
         models = list((await self.grader.open_session()).models.values())
+        models = models or ([] if self.assessor is None else [self.assessor])
         if not models:
             raise InputError("criteria without a judge cannot evolve; pass --judge MODEL (Python: judge=)")
         asked = [(models[draw % len(models)], draw) for draw in range(self.rule.gates.licence_draws)]

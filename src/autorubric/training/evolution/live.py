@@ -45,6 +45,7 @@ class EvolutionPlan:
     Attributes:
         writer: the model that proposes criteria: its name, its configuration, or an open model.
         rule: what it may change.
+        assessor: an open model that assesses relevance, for a judge of your own; else the judge's models do.
 
     Example:
         >>> EvolutionPlan("openai/gpt-5.1", EvolutionRule(most_added=1)).rule.retire_after
@@ -53,6 +54,7 @@ class EvolutionPlan:
 
     writer: str | LLMConfig | Model
     rule: EvolutionRule = field(default_factory=EvolutionRule)
+    assessor: Model | None = None
 
     @asynccontextmanager
     async def opened(self, most: int) -> AsyncIterator[Model]:
@@ -211,7 +213,7 @@ async def open_evolution(
     fixed = replace(plan.rule, persistent=(*plan.rule.persistent, *rule.gates))
     async with plan.opened(grader.max_in_flight) as writer:
         with VersionLog(out / VERSIONS_FILE) as log:
-            live = LiveEvolution(log, ledger, Evolver(fixed, writer, grader, executor))
+            live = LiveEvolution(log, ledger, Evolver(fixed, writer, grader, executor, assessor=plan.assessor))
             if log.lineages:
                 live.recall(value for _, value in ledger.observations(ROLLOUT))
             yield live
