@@ -1,100 +1,35 @@
-"""One of several processes that work on one run: it runs a shard, and talks to the process that started it.
-
-The first line of standard input is the order; further lines are `Word`s of the parent. Each line of standard output
-is a word of this process. When standard input ends, the parent has gone, and the run is stopped.
-"""
+"""One of several processes that work on one run: it runs a shard. If its parent has gone, the run is stopped."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import threading
-import time
-import traceback
-import warnings
-from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autorubric.background import new_event_loop
-from autorubric.errors import AutorubricError, InputError
-from autorubric.files.descriptors import raise_open_file_limit
-from autorubric.jobs.divided import JOBS
-from autorubric.llm.sharing import Sharing, Sum, sharing
+from autorubric.jobs.divided import load_job
+from autorubric.jobs.talk import Talk, run_ordered
 from autorubric.runs.progress import RunState
 from autorubric.runs.stopping import GRACE_SECONDS, Stop
-
-_stdin = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115 (a buffer is locked while a thread reads)
 
 _BACKSTOP = GRACE_SECONDS + 20.0
 """Seconds after which a process whose parent has gone ends, whatever it does."""
 
 
-class Worker:
-    """The talk with the parent: progress and requests out, answers and commands in."""
+async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
+    """Run the shard that the parent orders; how it ended."""
+    stop = Stop()
 
-    def __init__(self, out: int) -> None:
-        self.stop = Stop()
-        self._out = out
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._answer: asyncio.Future[Sum | None] | None = None
-        self._shared: Sharing | None = None
-
-    def say(self, **word: Any) -> None:
-        """Send a word to the parent; one who has gone hears nothing."""
-        with self._lock:
-            try:
-                os.write(self._out, json.dumps(word).encode() + b"\n")
-            except OSError:
-                return
-
-    def told(self, state: RunState) -> None:
-        """Report progress."""
-        self.say(state=asdict(state))
-
-    async def borrow(self, held: Sum, missing: Sum) -> Sum | None:
-        """Ask the parent for more budget."""
-        self._answer = asyncio.get_running_loop().create_future()
-        self.say(borrow=[held, missing])
-        return await self._answer
-
-    def spare(self) -> Sum:
-        """What this process has borrowed and not spent, which it no longer has from now on."""
-        budget = None if self._shared is None else self._shared.budget
-        return Sum() if budget is None else budget.give_spare()
-
-    async def run(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Run the shard; how it ended."""
-        self._loop = asyncio.get_running_loop()
-        base = Path(order["base"]) if order["base"] else None
-        self._shared = Sharing(order["processes"], base, self.borrow, lambda seconds: self.say(refused=seconds))
-        sharing.set(self._shared)
-        threading.Thread(target=self._listen, daemon=True).start()
-        model, job = JOBS[order["command"]]
-        values = {**order["settings"], "progress": self.told, "stop": self.stop}
-        return _end(await job(model.checked(values)))
-
-    def _listen(self) -> None:
-        for line in _stdin:
-            assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._hear, json.loads(line))
-        self.stop()
-        time.sleep(_BACKSTOP)
-        os._exit(1)
-
-    def _hear(self, word: dict[str, Any]) -> None:
-        assert self._shared is not None
-        if "lent" in word and self._answer is not None and not self._answer.done():
-            self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
-        if "give" in word:
-            self.say(gave=self.spare(), to=word["give"])
-        if "hold" in word:
-            self._shared.hold(word["hold"])
+    def heard(word: dict[str, Any]) -> None:
         if "stop" in word:
-            self.stop()
+            stop()
+
+    def told(state: RunState) -> None:
+        talk.say(state=asdict(state))
+
+    talk.share(order["processes"], Path(order["base"]) if order["base"] else None)
+    talk.listen(heard, stop, _BACKSTOP)
+    model, job = load_job(order["command"])
+    return _end(await job(model.checked({**order["settings"], "progress": told, "stop": stop})))
 
 
 def _end(result: Any) -> dict[str, Any]:
@@ -104,28 +39,5 @@ def _end(result: Any) -> dict[str, Any]:
     return {"stopped": stopped, "interrupted": interrupted}
 
 
-def main() -> None:
-    """Run the shard that the parent orders."""
-    out = os.dup(1)
-    os.dup2(2, 1)  # what else prints does not disturb the talk
-    worker = Worker(out)
-    warnings.simplefilter("always", UserWarning)
-    warnings.showwarning = lambda message, *_, **__: worker.say(note=str(message))
-    raise_open_file_limit()
-    order = json.loads(_stdin.readline() or b"{}")
-    if not order:
-        return
-    try:
-        with asyncio.Runner(loop_factory=new_event_loop, debug=False) as runner:
-            end = runner.run(worker.run(order), context=copy_context())
-    except InputError as error:
-        end = {"problems": list(error.problems)}
-    except AutorubricError as error:
-        end = {"stopped": str(error)}
-    except BaseException:
-        end = {"stopped": f"a worker failed: {traceback.format_exc()}"}
-    worker.say(end=end, spare=worker.spare())
-
-
 if __name__ == "__main__":
-    main()
+    run_ordered(run_shard)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import secrets
 import shutil
-import subprocess
-import sys
-import threading
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
+from autorubric.jobs.child import Child
+from autorubric.jobs.lending import Lender, Purse
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
@@ -31,71 +28,20 @@ _MODULE = "autorubric.jobs.worker"
 _MOST_RESTARTS = 3
 """How often the process of a shard is started again after it was killed."""
 
-_PIECES = 4
-"""Each process borrows at most this part, divided by the number of processes, of what is left of a budget."""
 
-
-@dataclass(slots=True)
-class Purse:
-    """A budget that is lent to several processes: what they hold together never exceeds it.
-
-    Example:
-        >>> purse = Purse(Sum(100, math.inf), processes=2)
-        >>> purse.lend("a", Sum(), Sum(30, 0)), purse.lend("b", Sum(), Sum(80, 0))
-        (Sum(tokens=30, pico=0), None)
-        >>> purse.give_back("a", Sum(20, 0))
-        >>> purse.lend("b", Sum(), Sum(80, 0))
-        Sum(tokens=80, pico=0)
-    """
-
-    limit: Sum
-    processes: int = 1
-    lent: dict[Any, Sum] = field(default_factory=dict)
-
-    def lend(self, to: Any, held: Sum, missing: Sum) -> Sum | None:
-        """More for a process that holds `held` and lacks `missing`; None if that is not left."""
-        self.lent[to] = _finite(held)
-        left = self.limit
-        for one in self.lent.values():
-            left = left.minus(one)
-        if not missing.within(left):
-            return None
-        pieces = _PIECES * self.processes
-        more = Sum(
-            *(max(lack, here // pieces) if here < math.inf else 0 for lack, here in zip(missing, left, strict=True))
-        )
-        self.lent[to] = self.lent[to].plus(more)
-        return more
-
-    def give_back(self, by: Any, spare: Sum) -> None:
-        """Take back what a process does not need."""
-        self.lent[by] = self.lent.get(by, Sum()).minus(spare)
-
-
-def _finite(one: Sum) -> Sum:
-    return Sum(*(part if part < math.inf else 0 for part in one))
-
-
-@dataclass(slots=True)
-class _Shard:
+@dataclass(slots=True, eq=False)
+class _Shard(Child):
     """A shard and the process that runs it."""
 
     shard: Shard
     folder: Path
-    process: subprocess.Popen[bytes] | None = None
-    words: asyncio.Queue[dict[str, Any] | None] = field(default_factory=asyncio.Queue)
     state: RunState | None = None
     end: dict[str, Any] | None = None
 
-    def tell(self, **word: Any) -> None:
-        """Send a word to the process; one that has ended hears nothing."""
-        if self.process is None or self.process.stdin is None:
-            return
-        try:
-            self.process.stdin.write(json.dumps(word).encode() + b"\n")
-            self.process.stdin.flush()
-        except (OSError, ValueError):
-            return
+    @property
+    def name(self) -> Shard:
+        """The shard."""
+        return self.shard
 
 
 @dataclass
@@ -130,11 +76,8 @@ class WorkerProcesses:
     interrupted: bool = False
     executor: Executor | None = None
     _shards: list[_Shard] = field(default_factory=list)
-    _purse: Purse = field(default_factory=lambda: Purse(Sum()))
+    _lender: Lender = field(default_factory=lambda: Lender(Purse(Sum()), list))
     _notes: set[str] = field(default_factory=set)
-    _returns: dict[int, tuple[asyncio.Future[None], set[Shard]]] = field(default_factory=dict)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     def of(cls, settings: Any, passed: Mapping[str, Any], processes: int) -> WorkerProcesses:
@@ -156,7 +99,7 @@ class WorkerProcesses:
         """
         if not self._shards:
             base, spent = _recorded(directory)
-            self._purse = Purse(self._left(spent), self.processes)
+            self._lender = Lender(Purse(self._left(spent), self.processes), self._living)
             token = secrets.token_hex(4)
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
@@ -186,19 +129,20 @@ class WorkerProcesses:
         for attempt in range(_MOST_RESTARTS + 1):
             if attempt and self.interrupted:
                 return
-            with self._started(one, base) as process:
+            with one.started(_MODULE, self._order(one, base)) as process:
+                if self.interrupted:
+                    one.tell(stop=True)
                 while (word := await one.words.get()) is not None:
                     self._hear(one, word)
             code = process.returncode
-            self._gone(one)
+            self._lender.gone(one)
             if one.end is not None:
                 return
             warnings.warn(f"the process of shard {one.shard} ended with status {code}", UserWarning, stacklevel=2)
         one.end = {"stopped": f"the process of shard {one.shard} ended {_MOST_RESTARTS + 1} times without a result"}
 
-    @contextmanager
-    def _started(self, one: _Shard, base: Path | None) -> Iterator[subprocess.Popen[bytes]]:
-        """The process of a shard; at the end of the block it hears that nobody listens, and is waited for."""
+    def _order(self, one: _Shard, base: Path | None) -> dict[str, Any]:
+        """What the process of a shard is to run."""
         share, rest = divmod(self.concurrency, self.processes)
         own: dict[str, Any] = {"out": str(one.folder), "shard": str(one.shard)}
         own |= {"concurrency": share + (one.shard.index <= rest)}
@@ -207,21 +151,7 @@ class WorkerProcesses:
             own["format"] = ()  # tables are written once, of the whole run
         settings = {name: value for name, value in {**self.settings, **own}.items() if value is not None}
         order = {"command": self.command, "settings": settings, "processes": self.processes}
-        command, pipe, loop = [sys.executable, "-m", _MODULE], subprocess.PIPE, asyncio.get_running_loop()
-        # In a session of its own: Ctrl-C reaches this process alone, which tells the others.
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as one.process:
-            one.tell(**order, base=None if base is None else str(base))
-            listener = threading.Thread(target=_listen, args=(one, one.process, loop), daemon=True)
-            listener.start()
-            if self.interrupted:
-                one.tell(stop=True)
-            try:
-                yield one.process
-            finally:
-                with suppress(OSError):  # it has ended
-                    if one.process.stdin is not None:
-                        one.process.stdin.close()
-                listener.join()
+        return {**order, "base": None if base is None else str(base)}
 
     def _hear(self, one: _Shard, word: dict[str, Any]) -> None:
         if "state" in word:
@@ -230,50 +160,12 @@ class WorkerProcesses:
         for note in {word["note"]} - self._notes if "note" in word else ():
             self._notes.add(note)
             warnings.warn(note, UserWarning, stacklevel=2)
-        if "refused" in word:
-            for other in (other for other in self._shards if other is not one):
-                other.tell(hold=word["refused"])
-        if "borrow" in word:
-            task = asyncio.create_task(self._lend(one, *(Sum(*part) for part in word["borrow"])))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        if "gave" in word:
-            self._purse.give_back(one.shard, Sum(*word["gave"]))
-            self._returned(word["to"], one.shard)
         if "end" in word:
             one.end = word["end"]
-            self._purse.give_back(one.shard, Sum(*word["spare"]))
+        self._lender.hear(one, word)
 
-    async def _lend(self, one: _Shard, held: Sum, missing: Sum) -> None:
-        """Lend from what is left, or from what the other processes can spare."""
-        async with self._lending:
-            lent = self._purse.lend(one.shard, held, missing)
-            if lent is None:
-                await self._collect(one)
-                lent = self._purse.lend(one.shard, held, missing)
-        one.tell(lent=lent)
-
-    async def _collect(self, one: _Shard) -> None:
-        """Take back what the other processes can spare."""
-        others = {o.shard for o in self._shards if o is not one and o.end is None}
-        number, done = secrets.randbits(30), asyncio.get_running_loop().create_future()
-        self._returns[number] = done, others
-        for other in self._shards:
-            if other.shard in others:
-                other.tell(give=number)
-        if others:
-            await done
-        del self._returns[number]
-
-    def _returned(self, number: int, shard: Shard) -> None:
-        done, others = self._returns.get(number, (None, set()))
-        others.discard(shard)
-        if done is not None and not others and not done.done():
-            done.set_result(None)
-
-    def _gone(self, one: _Shard) -> None:
-        for number in list(self._returns):
-            self._returned(number, one.shard)
+    def _living(self) -> list[_Shard]:
+        return [one for one in self._shards if one.end is None]
 
     def _conclude(self) -> None:
         """Say why the run ended early, if it did; raise what is wrong with the input if nothing was spent."""
@@ -328,15 +220,3 @@ def _recorded(directory: Path) -> tuple[Path | None, Spent]:
 def _spent(folder: Path) -> Spent:
     with open_ledger(folder) as ledger:
         return ledger.spent()
-
-
-def _listen(one: _Shard, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
-    """Pass on what a process says, and None when it has ended."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        try:
-            word = json.loads(line)
-        except ValueError:  # torn by a kill
-            continue
-        loop.call_soon_threadsafe(one.words.put_nowait, word)
-    loop.call_soon_threadsafe(one.words.put_nowait, None)

@@ -6,7 +6,7 @@ import math
 import weakref
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -59,6 +59,7 @@ class Sharing:
         base: the directory of the ledger whose replies are found too; it does not change meanwhile.
         borrow: asks for more budget, given what is held already and what is missing; None where it is refused.
         tell_refusal: passes on that an endpoint (its account) has closed for some seconds.
+        used: is told what is spent and reserved whenever that grows, for the case that the process is killed.
         budget: lives on what was lent.
     """
 
@@ -66,6 +67,8 @@ class Sharing:
     base: Path | None
     borrow: Callable[[Sum, Sum], Awaitable[Sum | None]]
     tell_refusal: Callable[[float], None]
+    _: KW_ONLY
+    used: Callable[[Sum], None] = lambda _: None
     budget: Spare | None = None
     limiters: weakref.WeakSet[Held] = field(default_factory=weakref.WeakSet)
 

@@ -280,7 +280,7 @@ class Limiter:
         """A call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
         self.pace.refused(place.sent, now, retry_after)
-        if self._shared is not None and self.pace.closed_for(now) > 0:
+        if self._shared is not None and self.pace.is_closed:
             self._shared.tell_refusal(self.pace.delay(now))
         if self.pace.closed_for(now) >= PATIENCE:
             waiting, self._waiting = self._waiting, deque()
