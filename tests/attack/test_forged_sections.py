@@ -26,6 +26,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "criteria": [{"id": "c0", "requirement": "{text}", "pitfall": True, "options": "1. {text}", "values": ()}]
     },
     "judge_reask": {"problem": "the reply holds no JSON object", "unfound": ["{text}"]},
+    "demands": {"requirement": "{text}", "pitfall": True, "most": 8},
     "reask": {"problem": "the reply holds no JSON object"},
     "pitfalls": {"query": "{text}", "reference": "{text}", "chinese": True},
     "merge_sets": {

@@ -216,6 +216,11 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     )
     announce: Callable[[str], object] = setting(print, "Called with the address once it answers.", cli=False)
 
+    @property
+    def splits(self) -> bool:
+        """The model that evolves splits criteria."""
+        return self.evolve is not None
+
     @model_validator(mode="after")
     def _check_service(self) -> Self:
         if not self.host.isprintable():
@@ -285,6 +290,8 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         if self.evolve is None:
             return None
         rule = {name: value for name, value in asdict(self.evolution()).items() if name != "gates"}
+        if not rule["split"]:  # as manifests of earlier versions have it
+            del rule["split"]
         return {"model": self.evolve, **rule, "persistent": list(self.persistent)}
 
     def auditing(self) -> AuditPlan | None:
@@ -296,6 +303,8 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         unset = {"quorum", "escalate_to", "escalate_below"}
         shared = self.model_fields_set & JudgeSettings.model_fields.keys() - unset
         own: dict[str, Any] = {name: getattr(self, name) for name in shared}
+        if self.compound == "split":
+            own["compound"] = "as_is"
         own |= {"budget_usd": self.audit_budget, "budget_tokens": self.audit_tokens, "timeout": self.timeout}
         grader = make_grader(JudgeSettings(**{**own, "judge": [self.audit]}))
         return AuditPlan(grader, self.audit_share, self.seed, self.audit_tolerance, self.on_gap)
@@ -392,7 +401,7 @@ async def _open_evolution(settings: ServeSettings, stack: AsyncExitStack) -> Evo
     models = await stack.enter_async_context(open_models(config, settings.concurrency))
     if settings.budget_usd is not None:
         check_priced(models)
-    return EvolutionPlan(settings.evolution(), models["writer"])
+    return EvolutionPlan(models["writer"], settings.evolution())
 
 
 serve = blocking(serve_async)

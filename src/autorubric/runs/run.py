@@ -16,6 +16,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
+from autorubric.graders.demands import assumed_demands
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Occurrences, Read
 from autorubric.llm.batches.setting import batching, widened
@@ -256,7 +257,7 @@ async def estimate(
         share_equal: equal items share their replies.
         generation: how often everything was requested again (`coming_generation`).
     """
-    counter = _Counter(executor, reply_tokens, generation)
+    counter = CallCounter(executor, reply_tokens, generation)
     copies = {} if share_equal else copies_in(dataset)
     for index, item in enumerate(dataset):
         rubric = dataset.get_item_rubric(index)
@@ -266,17 +267,32 @@ async def estimate(
     return list(counter.found.values())
 
 
-class _Counter:
-    """An `Ask` that counts instead of asking."""
+class CallCounter:
+    """An `Ask` that counts instead of asking.
 
-    def __init__(self, executor: Executor, reply_tokens: float, generation: int) -> None:
+    Args:
+        executor: finds what is on record.
+        reply_tokens: the expected length of a reply, or of the reply to a request.
+        generation: how often everything was requested again.
+        assume: what a reply is taken to say where later requests depend on it; None where they do not.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        reply_tokens: float | Callable[[Request], float],
+        generation: int = 0,
+        assume: Callable[[Request, Read], Answer[Any] | None] = lambda request, _: assumed_demands(request),
+    ) -> None:
         self.found: dict[int, ModelEstimate] = {}
         self._executor = executor
         self._reply_tokens = reply_tokens
         self._draws = generation * DRAWS_A_GENERATION
+        self._assume = assume
         self._counted: set[bytes] = set()
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
+        """What is on record or assumed; else a failure, once the call is counted."""
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))
         reply = self._executor.find(model, request)
@@ -285,11 +301,11 @@ class _Counter:
             rows.recorded += 1
             return answer
         key = request_key(model, request)
-        if key in self._counted:
-            return _NOT_ASKED
-        self._counted.add(key)
-        rows.add(request, self._reply_tokens)
-        return _NOT_ASKED
+        if key not in self._counted:
+            self._counted.add(key)
+            tokens = self._reply_tokens
+            rows.add(request, tokens if isinstance(tokens, float | int) else tokens(request))
+        return self._assume(request, read) or _NOT_ASKED
 
 
 def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
