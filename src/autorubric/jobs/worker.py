@@ -13,6 +13,8 @@ import threading
 import time
 import traceback
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
@@ -33,23 +35,20 @@ _BACKSTOP = GRACE_SECONDS + 20.0
 
 
 class Worker:
-    """The talk with the parent: progress and requests out, answers and commands in."""
+    """The talk with the parent: progress and requests out, answers and commands in.
 
-    def __init__(self, out: int) -> None:
+    Args:
+        say: passes a word on to the parent.
+    """
+
+    def __init__(self, say: Callable[..., None]) -> None:
         self.stop = Stop()
-        self._out = out
-        self._lock = threading.Lock()
+        self.say = say
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+        self._early: list[tuple[Callable[[Any], object], Any]] = []
         self._answer: asyncio.Future[Sum | None] | None = None
         self._shared: Sharing | None = None
-
-    def say(self, **word: Any) -> None:
-        """Send a word to the parent; one who has gone hears nothing."""
-        with self._lock:
-            try:
-                os.write(self._out, json.dumps(word).encode() + b"\n")
-            except OSError:
-                return
 
     def told(self, state: RunState) -> None:
         """Report progress."""
@@ -68,24 +67,47 @@ class Worker:
 
     async def run(self, order: dict[str, Any]) -> dict[str, Any]:
         """Run the shard; how it ended."""
-        self._loop = asyncio.get_running_loop()
         base = Path(order["base"]) if order["base"] else None
         self._shared = Sharing(order["processes"], base, self.borrow, lambda seconds: self.say(refused=seconds))
         sharing.set(self._shared)
-        threading.Thread(target=self._listen, daemon=True).start()
+        with self._lock:
+            self._loop, early = asyncio.get_running_loop(), self._early
+        for function, value in early:
+            function(value)
         model, job = JOBS[order["command"]]
         values = {**order["settings"], "progress": self.told, "stop": self.stop}
         return _end(await job(model.checked(values)))
 
-    def _listen(self) -> None:
-        for line in _stdin:
-            assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._hear, json.loads(line))
-        self.stop()
-        time.sleep(_BACKSTOP)
-        os._exit(1)
+    def carry_out(self, order: dict[str, Any]) -> None:
+        """Run the shard in a loop of its own, and say how it ended."""
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: self.say(note=str(message))
+        raise_open_file_limit()
+        try:
+            with asyncio.Runner(loop_factory=new_event_loop, debug=False) as runner:
+                end = runner.run(self.run(order), context=copy_context())
+        except InputError as error:
+            end = {"problems": list(error.problems)}
+        except AutorubricError as error:
+            end = {"stopped": str(error)}
+        except BaseException:
+            end = {"stopped": f"a worker failed: {traceback.format_exc()}"}
+        self.say(end=end, spare=self.spare())
 
-    def _hear(self, word: dict[str, Any]) -> None:
+    def hear(self, word: dict[str, Any]) -> None:
+        """Take a word of the parent, on any thread."""
+        self.call(self._heed, word)
+
+    def call(self, function: Callable[[Any], object], value: Any) -> None:
+        """Call a function in the event loop of the run, from any thread."""
+        with self._lock:
+            if self._loop is None:
+                self._early.append((function, value))
+                return
+        with suppress(RuntimeError):  # the run has ended, and the loop is closed
+            self._loop.call_soon_threadsafe(function, value)
+
+    def _heed(self, word: dict[str, Any]) -> None:
         assert self._shared is not None
         if "lent" in word and self._answer is not None and not self._answer.done():
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
@@ -108,23 +130,27 @@ def main() -> None:
     """Run the shard that the parent orders."""
     out = os.dup(1)
     os.dup2(2, 1)  # what else prints does not disturb the talk
-    worker = Worker(out)
-    warnings.simplefilter("always", UserWarning)
-    warnings.showwarning = lambda message, *_, **__: worker.say(note=str(message))
-    raise_open_file_limit()
     order = json.loads(_stdin.readline() or b"{}")
     if not order:
         return
-    try:
-        with asyncio.Runner(loop_factory=new_event_loop, debug=False) as runner:
-            end = runner.run(worker.run(order), context=copy_context())
-    except InputError as error:
-        end = {"problems": list(error.problems)}
-    except AutorubricError as error:
-        end = {"stopped": str(error)}
-    except BaseException:
-        end = {"stopped": f"a worker failed: {traceback.format_exc()}"}
-    worker.say(end=end, spare=worker.spare())
+    lock = threading.Lock()
+
+    def say(**word: Any) -> None:
+        # A parent who has gone hears nothing.
+        with lock, suppress(OSError):
+            os.write(out, json.dumps(word).encode() + b"\n")
+
+    worker = Worker(say)
+    threading.Thread(target=_listen, args=(worker,), daemon=True).start()
+    worker.carry_out(order)
+
+
+def _listen(worker: Worker) -> None:
+    for line in _stdin:
+        worker.hear(json.loads(line))
+    worker.stop()
+    time.sleep(_BACKSTOP)
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from autorubric.errors import InputError
 from autorubric.llm.budget import Budget
@@ -77,15 +77,21 @@ def _finite(one: Sum) -> Sum:
 
 
 @dataclass(slots=True)
-class _Shard:
+class ShardLink:
     """A shard and the process that runs it."""
 
     shard: Shard
     folder: Path
+    number: int
     process: subprocess.Popen[bytes] | None = None
     words: asyncio.Queue[dict[str, Any] | None] = field(default_factory=asyncio.Queue)
     state: RunState | None = None
     end: dict[str, Any] | None = None
+
+    @property
+    def account(self) -> Any:
+        """Whose budget is lent."""
+        return self.number
 
     def tell(self, **word: Any) -> None:
         """Send a word to the process; one that has ended hears nothing."""
@@ -129,15 +135,15 @@ class WorkerProcesses:
     stopped: str | None = None
     interrupted: bool = False
     executor: Executor | None = None
-    _shards: list[_Shard] = field(default_factory=list)
+    _shards: list[ShardLink] = field(default_factory=list)
     _purse: Purse = field(default_factory=lambda: Purse(Sum()))
     _notes: set[str] = field(default_factory=set)
-    _returns: dict[int, tuple[asyncio.Future[None], set[Shard]]] = field(default_factory=dict)
+    _returns: dict[int, tuple[asyncio.Future[None], set[int]]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
-    def of(cls, settings: Any, passed: Mapping[str, Any], processes: int) -> WorkerProcesses:
+    def of(cls, settings: Any, passed: Mapping[str, Any], processes: int) -> Self:
         """The processes of a run with these settings.
 
         Args:
@@ -147,6 +153,17 @@ class WorkerProcesses:
         """
         budget = (settings.concurrency, settings.budget_usd, settings.budget_tokens)
         return cls(settings.command, passed, processes, *budget, settings.progress, settings.stop)
+
+    def order(self, one: ShardLink) -> dict[str, Any]:
+        """What a process is to do."""
+        share, rest = divmod(self.concurrency, self.processes)
+        own: dict[str, Any] = {"out": str(one.folder), "shard": str(one.shard)}
+        own |= {"concurrency": share + (one.number <= rest)}
+        own |= {"budget_usd": self.usd, "budget_tokens": self.tokens}
+        if "format" in self.settings:
+            own["format"] = ()  # tables are written once, of the whole run
+        settings = {name: value for name, value in {**self.settings, **own}.items() if value is not None}
+        return {"command": self.command, "settings": settings, "processes": self.processes}
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
         """Run all shards to their end, once; the directory of each.
@@ -160,7 +177,7 @@ class WorkerProcesses:
             token = secrets.token_hex(4)
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
-                self._shards.append(_Shard(Shard(index, self.processes), place / f"{token}-{index}"))
+                self._shards.append(ShardLink(Shard(index, self.processes), place / f"{token}-{index}", index))
             with (self.stop or Stop()).bound(self):
                 async with reported(self.progress, self._state):
                     await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
@@ -173,6 +190,9 @@ class WorkerProcesses:
         for one in self._shards:
             one.tell(stop=True)
 
+    def expect(self, digest: Callable[[], str]) -> None:
+        """These processes read the same file; nothing is to be compared."""
+
     def clear(self) -> None:
         """Remove the directories of the shards, which the run directory has taken in."""
         for one in self._shards:
@@ -181,7 +201,7 @@ class WorkerProcesses:
     def _left(self, spent: Spent) -> Sum:
         return Budget(usd=self.usd, tokens=self.tokens, spent=spent).left()
 
-    async def _supervise(self, one: _Shard, base: Path | None) -> None:
+    async def _supervise(self, one: ShardLink, base: Path | None) -> None:
         """Run the process of a shard until the shard has ended."""
         for attempt in range(_MOST_RESTARTS + 1):
             if attempt and self.interrupted:
@@ -197,20 +217,12 @@ class WorkerProcesses:
         one.end = {"stopped": f"the process of shard {one.shard} ended {_MOST_RESTARTS + 1} times without a result"}
 
     @contextmanager
-    def _started(self, one: _Shard, base: Path | None) -> Iterator[subprocess.Popen[bytes]]:
+    def _started(self, one: ShardLink, base: Path | None) -> Iterator[subprocess.Popen[bytes]]:
         """The process of a shard; at the end of the block it hears that nobody listens, and is waited for."""
-        share, rest = divmod(self.concurrency, self.processes)
-        own: dict[str, Any] = {"out": str(one.folder), "shard": str(one.shard)}
-        own |= {"concurrency": share + (one.shard.index <= rest)}
-        own |= {"budget_usd": self.usd, "budget_tokens": self.tokens}
-        if "format" in self.settings:
-            own["format"] = ()  # tables are written once, of the whole run
-        settings = {name: value for name, value in {**self.settings, **own}.items() if value is not None}
-        order = {"command": self.command, "settings": settings, "processes": self.processes}
         command, pipe, loop = [sys.executable, "-m", _MODULE], subprocess.PIPE, asyncio.get_running_loop()
         # In a session of its own: Ctrl-C reaches this process alone, which tells the others.
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as one.process:
-            one.tell(**order, base=None if base is None else str(base))
+            one.tell(**self.order(one), base=None if base is None else str(base))
             listener = threading.Thread(target=_listen, args=(one, one.process, loop), daemon=True)
             listener.start()
             if self.interrupted:
@@ -223,7 +235,7 @@ class WorkerProcesses:
                         one.process.stdin.close()
                 listener.join()
 
-    def _hear(self, one: _Shard, word: dict[str, Any]) -> None:
+    def _hear(self, one: ShardLink, word: dict[str, Any]) -> None:
         if "state" in word:
             stages = [StageState(**stage) for stage in word["state"].pop("stages")]
             one.state = RunState(**word["state"], stages=stages)
@@ -238,49 +250,47 @@ class WorkerProcesses:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if "gave" in word:
-            self._purse.give_back(one.shard, Sum(*word["gave"]))
-            self._returned(word["to"], one.shard)
+            self._purse.give_back(one.account, Sum(*word["gave"]))
+            self._returned(word["to"], one.number)
         if "end" in word:
             one.end = word["end"]
-            self._purse.give_back(one.shard, Sum(*word["spare"]))
+            self._purse.give_back(one.account, Sum(*word["spare"]))
 
-    async def _lend(self, one: _Shard, held: Sum, missing: Sum) -> None:
+    async def _lend(self, one: ShardLink, held: Sum, missing: Sum) -> None:
         """Lend from what is left, or from what the other processes can spare."""
         async with self._lending:
-            lent = self._purse.lend(one.shard, held, missing)
+            lent = self._purse.lend(one.account, held, missing)
             if lent is None:
                 await self._collect(one)
-                lent = self._purse.lend(one.shard, held, missing)
+                lent = self._purse.lend(one.account, held, missing)
         one.tell(lent=lent)
 
-    async def _collect(self, one: _Shard) -> None:
+    async def _collect(self, one: ShardLink) -> None:
         """Take back what the other processes can spare."""
-        others = {o.shard for o in self._shards if o is not one and o.end is None}
+        others = {o.number for o in self._shards if o is not one and o.end is None}
         number, done = secrets.randbits(30), asyncio.get_running_loop().create_future()
         self._returns[number] = done, others
         for other in self._shards:
-            if other.shard in others:
+            if other.number in others:
                 other.tell(give=number)
         if others:
             await done
         del self._returns[number]
 
-    def _returned(self, number: int, shard: Shard) -> None:
+    def _returned(self, number: int, by: int) -> None:
         done, others = self._returns.get(number, (None, set()))
-        others.discard(shard)
+        others.discard(by)
         if done is not None and not others and not done.done():
             done.set_result(None)
 
-    def _gone(self, one: _Shard) -> None:
+    def _gone(self, one: ShardLink) -> None:
         for number in list(self._returns):
-            self._returned(number, one.shard)
+            self._returned(number, one.number)
 
     def _conclude(self) -> None:
         """Say why the run ended early, if it did; raise what is wrong with the input if nothing was spent."""
         ends = [one.end or {} for one in self._shards]
-        spent = Spent()
-        for one in self._shards:
-            spent = spent.plus(_spent(one.folder))
+        spent = self._spent_now()
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
         if problems and not spent.calls and not self.interrupted:
             self.clear()
@@ -294,6 +304,13 @@ class WorkerProcesses:
                 f"{head} by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in this "
                 "session; a higher budget goes on from here"
             )
+
+    def _spent_now(self) -> Spent:
+        """What this session has spent."""
+        spent = Spent()
+        for one in self._shards:
+            spent = spent.plus(_spent(one.folder))
+        return spent
 
     def _state(self) -> RunState:
         """The progress of all processes together."""
@@ -330,7 +347,7 @@ def _spent(folder: Path) -> Spent:
         return ledger.spent()
 
 
-def _listen(one: _Shard, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
+def _listen(one: ShardLink, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
     """Pass on what a process says, and None when it has ended."""
     assert process.stdout is not None
     for line in process.stdout:

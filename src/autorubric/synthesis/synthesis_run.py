@@ -134,7 +134,7 @@ class SynthesisRun:
         with RowStore(settings.out, prepared.plan) as store:
             await run_plan(
                 prepared.plan,
-                prepared.source.queries(),
+                prepared.source,
                 runner,
                 window=widened(2 * settings.concurrency),
                 finished=lambda row: self._keep(store, row),
