@@ -26,5 +26,5 @@ def workers_of(settings: Any, passed: Mapping[str, Any], processes: int) -> Work
 
     check_installed()
     workers = RayWorkers.of(settings, passed, processes)
-    workers.address = settings.ray_address
+    workers.address, workers.asked = settings.ray_address, settings.processes
     return workers

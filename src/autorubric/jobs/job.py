@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import os
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import UnionType
@@ -314,7 +313,7 @@ class ShardedSettings(UploadedSettings):
         """
         concurrency = getattr(self, "concurrency", 1)
         once = any(getattr(self, name, False) for name in ("dry_run", "export_only"))
-        number = min(self.processes or (1 if self.engine is None else os.cpu_count() or 1), concurrency)
+        number = min(self.processes or 1, concurrency)
         if self._parts is not None or (number == 1 and self.engine is None) or once:
             return self
         workers = run_by(self._passed(), number)

@@ -77,6 +77,7 @@ class RayWorkers(WorkerProcesses):
     """
 
     address: str | None = None
+    asked: int | None = None
     whole: Callable[[], str] = str
     _keys: set[str] = field(default_factory=set)
     _spool: Path = Path()
@@ -108,7 +109,9 @@ class RayWorkers(WorkerProcesses):
         if self._cluster is None:
             self._prepare(directory)
             loop = asyncio.get_running_loop()
-            self._cluster = await loop.run_in_executor(None, RayCluster, self.address, self.processes)
+            asked = None if self.asked is None else self.processes
+            self._cluster = await loop.run_in_executor(None, RayCluster, self.address, asked)
+            self.processes = asked or min(self._cluster.cpus, self.concurrency)
             try:
                 with (self.stop or Stop()).bound(self):
                     async with reported(self.progress, self._state):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -63,37 +64,25 @@ class RayCluster:
 
     Args:
         address: of the cluster; None takes `RAY_ADDRESS`, and without it starts one.
-        workers: how many will be started.
+        workers: how many will be started; None for one a CPU.
 
     Raises:
         InputError: there is no cluster at the address, it runs other versions, or it has fewer CPUs than workers.
     """
 
-    def __init__(self, address: str | None, workers: int) -> None:
+    def __init__(self, address: str | None, workers: int | None) -> None:
         check_installed()
         # A cluster that this process starts sends no statistics of its use to anybody.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
 
         self._was_connected = ray.is_initialized()
-        where = address or os.environ.get("RAY_ADDRESS") or "local"
-        quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "include_dashboard": False}
-        if where == "local":
-            quiet["num_cpus"] = max(workers, 1)
-        else:
-            del quiet["include_dashboard"]
         if not self._was_connected:
-            try:
-                ray.init(address=where, **quiet)
-            except (RuntimeError, ConnectionError, ValueError, OSError) as error:
-                first = str(error).strip().partition("\n")[0]
-                raise InputError(
-                    f"Ray at {where}: {first}; pass another --ray-address (in Python: ray_address)"
-                ) from None
-        cpus = int(ray.cluster_resources().get("CPU", 0))
-        if cpus < workers:
+            _connect(address or os.environ.get("RAY_ADDRESS") or "local", workers)
+        self.cpus = int(ray.cluster_resources().get("CPU", 0))
+        if self.cpus < (workers or 1):
             self.close()
-            raise InputError(f"{workers} workers {_HOW} need a CPU each, and the Ray cluster has {cpus}")
+            raise InputError(f"{workers} workers {_HOW} need a CPU each, and the Ray cluster has {self.cpus}")
 
     def start(self, *about: Any, node: str | None = None) -> RemoteWorker:
         """Start a worker, on a node if that is still there.
@@ -116,6 +105,20 @@ class RayCluster:
 
         if not self._was_connected:
             ray.shutdown()
+
+
+def _connect(address: str, workers: int | None) -> None:
+    import ray
+
+    more: dict[str, Any] = {}
+    if address == "local":
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        more = {"num_cpus": workers or os.cpu_count(), "include_dashboard": False}
+    try:
+        ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
+    except Exception as error:  # Ray raises many kinds, plain `Exception` among them
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(f"Ray at {address}: {first}; pass another --ray-address (in Python: ray_address)") from None
 
 
 class _Actor(ClusterWorker):
