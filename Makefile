@@ -58,7 +58,7 @@ RAY := .venv-ray
 
 $(RAY)/.made: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]' pytest
+	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,checks]' pytest
 	@touch $@
 
 test-ray: $(RAY)/.made

@@ -30,6 +30,8 @@ from autorubric.runs.stopping import GRACE_SECONDS, Stop
 
 _stdin = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115 (a buffer is locked while a thread reads)
 
+_LEASED_SECONDS = 1.0
+
 _BACKSTOP = GRACE_SECONDS + 20.0
 """Seconds after which a process whose parent has gone ends, whatever it does."""
 
@@ -68,7 +70,7 @@ class Worker:
     async def run(self, order: dict[str, Any]) -> dict[str, Any]:
         """Run the shard; how it ended."""
         base = Path(order["base"]) if order["base"] else None
-        self._shared = Sharing(order["processes"], base, self.borrow, lambda seconds: self.say(refused=seconds))
+        self._shared = Sharing(order["processes"], base, self.borrow, self._tell_traffic)
         sharing.set(self._shared)
         with self._lock:
             self._loop, early = asyncio.get_running_loop(), self._early
@@ -76,7 +78,22 @@ class Worker:
             function(value)
         model, job = JOBS[order["command"]]
         values = {**order["settings"], "progress": self.told, "stop": self.stop}
-        return _end(await job(model.checked(values)))
+        renewal = asyncio.create_task(self._renew())
+        try:
+            return _end(await job(model.checked(values)))
+        finally:
+            renewal.cancel()
+
+    async def _renew(self) -> None:
+        """Ask once a second how fast endpoints may be called."""
+        while True:
+            await asyncio.sleep(_LEASED_SECONDS)
+            self._tell_traffic()
+
+    def _tell_traffic(self) -> None:
+        traffic = {} if self._shared is None else self._shared.take_traffic()
+        if traffic:
+            self.say(traffic=traffic)
 
     def carry_out(self, order: dict[str, Any]) -> None:
         """Run the shard in a loop of its own, and say how it ended."""
@@ -113,8 +130,8 @@ class Worker:
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
         if "give" in word:
             self.say(gave=self.spare(), to=word["give"])
-        if "hold" in word:
-            self._shared.hold(word["hold"])
+        if "rates" in word:
+            self._shared.renew(word["rates"])
         if "stop" in word:
             self.stop()
 

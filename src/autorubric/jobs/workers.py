@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,9 @@ from typing import Any, Self
 from autorubric.errors import InputError
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
+from autorubric.llm.http.lease import Leases
 from autorubric.llm.records.accounts import Spent
-from autorubric.llm.sharing import Sum
+from autorubric.llm.sharing import Sum, Traffic
 from autorubric.runs.progress import Progress, RunState, StageState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Shard
@@ -141,6 +143,7 @@ class WorkerProcesses:
     _returns: dict[int, tuple[asyncio.Future[None], set[int]]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _leases: Leases = field(default_factory=Leases)
 
     @classmethod
     def of(cls, settings: Any, passed: Mapping[str, Any], processes: int) -> Self:
@@ -242,9 +245,8 @@ class WorkerProcesses:
         for note in {word["note"]} - self._notes if "note" in word else ():
             self._notes.add(note)
             warnings.warn(note, UserWarning, stacklevel=2)
-        if "refused" in word:
-            for other in (other for other in self._shards if other is not one):
-                other.tell(hold=word["refused"])
+        if "traffic" in word:
+            self._grant(word["traffic"])
         if "borrow" in word:
             task = asyncio.create_task(self._lend(one, *(Sum(*part) for part in word["borrow"])))
             self._tasks.add(task)
@@ -255,6 +257,18 @@ class WorkerProcesses:
         if "end" in word:
             one.end = word["end"]
             self._purse.give_back(one.account, Sum(*word["spare"]))
+
+    def _grant(self, traffic: Mapping[str, Sequence[int]]) -> None:
+        """Divide the rates of endpoints, once a limit has shown, evenly among the processes that still run."""
+        running = [one for one in self._shards if one.end is None]
+        told = {name: Traffic(*counts) for name, counts in traffic.items()}
+        rates = {
+            name: rate / max(len(running), 1)
+            for name, rate in self._leases.heard(told, time.monotonic()).items()
+            if rate < math.inf
+        }
+        for one in running if rates else ():
+            one.tell(rates=rates)
 
     async def _lend(self, one: ShardLink, held: Sum, missing: Sum) -> None:
         """Lend from what is left, or from what the other processes can spare."""
@@ -292,7 +306,7 @@ class WorkerProcesses:
         ends = [one.end or {} for one in self._shards]
         spent = self._spent_now()
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
-        if problems and not spent.calls and not self.interrupted:
+        if problems and not (spent.tokens or spent.unpriced) and not self.interrupted:
             self.clear()
             raise InputError(problems)
         reasons = dict.fromkeys(filter(None, [*problems, *(end.get("stopped") for end in ends)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,11 +34,24 @@ class Sum(NamedTuple):
         return Sum(*(one if 0 < one < math.inf else 0 for one in self))
 
 
-class Held(Protocol):
-    """Who is held back, or gives something back, when another process says so."""
+class Traffic(NamedTuple):
+    """Requests to an endpoint that passed, and that were refused as too fast."""
 
-    def hold(self, seconds: float) -> None:
-        """Send nothing for some seconds."""
+    passed: int = 0
+    refused: int = 0
+
+
+class Leased(Protocol):
+    """The share of a process in the rate of an endpoint."""
+
+    account: str
+
+    def take_traffic(self) -> Traffic:
+        """What was sent since the last call."""
+        ...
+
+    def renew(self, rate: float) -> None:
+        """Send at most `rate` requests a second from now on."""
         ...
 
 
@@ -55,24 +68,35 @@ class Sharing:
     """One process of several that work on one run.
 
     Attributes:
-        processes: their number; each has this share of a rate limit.
+        processes: their number; each has this share of a rate limit that a user has set.
         base: the directory of the ledger whose replies are found too; it does not change meanwhile.
         borrow: asks for more budget, given what is held already and what is missing; None where it is refused.
-        tell_refusal: passes on that an endpoint (its account) has closed for some seconds.
+        tell_refusal: passes on at once that an endpoint has refused a request as too fast.
         budget: lives on what was lent.
+        leases: of the endpoints that this process calls.
     """
 
     processes: int
     base: Path | None
     borrow: Callable[[Sum, Sum], Awaitable[Sum | None]]
-    tell_refusal: Callable[[float], None]
+    tell_refusal: Callable[[], None]
     budget: Spare | None = None
-    limiters: weakref.WeakSet[Held] = field(default_factory=weakref.WeakSet)
+    leases: weakref.WeakSet[Leased] = field(default_factory=weakref.WeakSet)
 
-    def hold(self, seconds: float) -> None:
-        """Send nothing for some seconds, because an endpoint refused a request of another process."""
-        for limiter in self.limiters:
-            limiter.hold(seconds)
+    def take_traffic(self) -> dict[str, Traffic]:
+        """What was sent to each endpoint since the last call."""
+        found: dict[str, Traffic] = {}
+        for lease in self.leases:
+            passed, refused = lease.take_traffic()
+            before = found.get(lease.account, Traffic())
+            found[lease.account] = Traffic(before.passed + passed, before.refused + refused)
+        return {account: traffic for account, traffic in found.items() if any(traffic)}
+
+    def renew(self, rates: Mapping[str, float]) -> None:
+        """Call endpoints at these rates from now on."""
+        for lease in self.leases:
+            if lease.account in rates:
+                lease.renew(rates[lease.account])
 
 
 sharing: ContextVar[Sharing | None] = ContextVar("sharing", default=None)

@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def own_place(run: str) -> Path:
     Raises:
         InputError: another user has taken the name.
     """
-    top = Path(tempfile.gettempdir()) / f"autorubric-{getpass.getuser()}"
+    top = Path(tempfile.gettempdir()) / f"autorubric-ray-{getpass.getuser()}"
     try:
         top.mkdir(mode=0o700, exist_ok=True)
         top.chmod(0o700)
@@ -95,7 +95,7 @@ class ClusterWorker:
             marker: a file on the driver's machine.
         """
         before = self._name()
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if before is None:
             (self._folder / _NAME_FILE).write_text(secrets.token_hex(8), encoding="utf-8")
         there = environment()
@@ -143,6 +143,8 @@ class ClusterWorker:
     def remove(self, folder: str | None = None) -> None:
         """Remove a ledger that the driver has taken over."""
         shutil.rmtree(self._folder if folder is None else self._place / folder, ignore_errors=True)
+        with suppress(OSError):  # others are left
+            self._place.rmdir()
 
     def receive(self, name: str, data: bytes) -> None:
         """Append to a file of the driver's ledger, whose replies are found on this machine too."""
