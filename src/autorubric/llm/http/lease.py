@@ -71,7 +71,7 @@ class _Account:
         top: to which a halved rate returns.
         cut_at: when it was halved.
         since: since when `passed` requests have passed.
-        steps: how often it has grown since it was halved.
+        steps: how often it has grown since it returned.
     """
 
     since: float
@@ -89,14 +89,14 @@ class _Account:
         if self.rate < math.inf:  # else replies that are still to come tell how many the first burst was
             self._begin(now)
         self.rate, self.top = max(refused_at / 2, _LEAST), max(_BACK * refused_at, _LEAST)
-        self.cut_at, self.steps = now, 0
+        self.cut_at, self.steps = now, _HALVED
 
     def grow(self, now: float) -> None:
         """No request was refused: each second, a rate that is used grows, by more than the second before."""
         if self.rate == math.inf or now - max(self.cut_at, self.since) < _SECOND:
             return
-        if self.rate < self.top:
-            self.rate = max(self.top, _BACK * self._measured(now))
+        if self.steps == _HALVED:
+            self.rate, self.steps = max(self.top, _BACK * self._measured(now)), 0
         elif self.passed >= _USED * self.rate * (now - self.since):
             self.rate *= 1 + min(_FIRST_STEP * 2**self.steps, _LARGEST_STEP)
             self.steps += 1
@@ -110,6 +110,7 @@ class _Account:
 
 
 _SECOND = 1.0
+_HALVED = -1
 _BACK = 0.9
 """Share of the rate at which a request was refused to which a halved rate returns after a second."""
 
