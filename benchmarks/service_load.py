@@ -67,12 +67,12 @@ class Outcome:
 class Service:
     """The service in a process of its own."""
 
-    def __init__(self, directory: Path, judge: str) -> None:
+    def __init__(self, directory: Path, judge: str, *more: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1/reward"
         flags = ["--judge", f"judge@{judge}", "-o", str(directory), "--port", str(self.port), "--wait"]
-        flags += ["-j", str(CONCURRENCY), "--timeout", "20"]
+        flags += ["-j", str(CONCURRENCY), "--timeout", "20", *more]
         self._command = [sys.executable, "-m", "autorubric", "serve", *flags]
 
     def start(self) -> None:
@@ -88,9 +88,13 @@ class Service:
         self.process.communicate()
 
     def cpu(self) -> float:
-        """CPU seconds of the service so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """CPU seconds of the service's first process so far."""
+        return cpu_of(self.process.pid)
+
+    def cpu_of_others(self) -> list[float]:
+        """CPU seconds of each process that the first one has started."""
+        found = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [cpu_of(int(number)) for path in found for number in path.read_text(encoding="utf-8").split()]
 
     def starved(self) -> float:
         """Seconds in which the service could have run and had no core, so far; 0 where the system does not say."""
@@ -98,6 +102,12 @@ class Service:
             return int(Path(f"/proc/{self.process.pid}/schedstat").read_text(encoding="utf-8").split()[1]) / 1e9
         except OSError:
             return 0.0
+
+
+def cpu_of(process: int) -> float:
+    """CPU seconds of a process so far."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def call_of(name: str, number: int) -> tuple[bytes, float]:
@@ -141,7 +151,9 @@ async def call(session: aiohttp.ClientSession, url: str, name: str, number: int,
     outcome.wrong += value["reward"] is not None and abs(value["reward"] - expected) > 1e-9
 
 
-async def full_load(session: aiohttp.ClientSession, url: str, name: str, seconds: float) -> Outcome:
+async def full_load(
+    session: aiohttp.ClientSession, url: str, name: str, seconds: float, callers: int = CALLERS
+) -> Outcome:
     """Callers that each send the next call when the last is answered."""
     outcome, numbers = Outcome(), iter(range(10**9))
     end = time.monotonic() + seconds
@@ -150,7 +162,7 @@ async def full_load(session: aiohttp.ClientSession, url: str, name: str, seconds
         while time.monotonic() < end:
             await call(session, url, name, next(numbers), outcome)
 
-    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    await asyncio.gather(*(caller() for _ in range(callers)))
     return outcome
 
 

@@ -41,7 +41,7 @@ from autorubric.rows import read_rows
 from autorubric.synthesis.compiling import recognise
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.synthesis.replayed_gates import read_recorded
-from autorubric.synthesis.synthesis_settings import settings_from
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import read_queries
 from autorubric.training.service.calls import read_call
@@ -228,7 +228,7 @@ def _templates(path: Path) -> None:
 def _settings(data: bytes) -> None:
     value = parse_json(decode(data, "settings"))
     if isinstance(value, dict):
-        settings_from(value)
+        SynthesisSettings.checked(value)
 
 
 def _row_file(data: bytes) -> None:

@@ -139,6 +139,15 @@ class Settings(BaseModel):
             raise ConfigError(_messages(cls, error, named)) from None
 
     @classmethod
+    def _told(cls, problem: Mapping[str, Any], named: Callable[[str], str]) -> tuple[tuple[str, ...], list[str]]:
+        """The place of a problem, and what is wrong there; of several problems in one place the first is told."""
+        return tuple(map(str, problem["loc"][:1])), _describe(cls, problem, named)
+
+    def given(self) -> dict[str, Any]:
+        """The settings that were passed; `checked` makes equal ones from them."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+    @classmethod
     def flags(cls) -> dict[str, Flag]:
         """How each field appears on the command line, by field name."""
         return dict(_flags(cls))
@@ -161,7 +170,7 @@ class Settings(BaseModel):
         Raises:
             ConfigError: a setting holds a Python object, which no file can hold.
         """
-        values = {name: _plain(getattr(self, name)) for name in sorted(self.model_fields_set) if name not in without}
+        values = {name: _plain(value) for name, value in sorted(self.given().items()) if name not in without}
         objects = [name for name, value in values.items() if value is _NOT_RECORDED]
         if objects:
             raise ConfigError(f"{', '.join(objects)}: expected the path of a file or text, got a Python object")
@@ -319,12 +328,11 @@ def _messages(model: type[Settings], error: ValidationError, named: Callable[[st
     found: dict[tuple[str, ...], list[str]] = {}
     problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
     for problem in problems:
-        place = tuple(map(str, problem["loc"][:1]))
-        found.setdefault(place, _told(model, cast(Any, problem), named))
+        found.setdefault(*model._told(cast(Any, problem), named))
     return [message for messages in found.values() for message in messages]
 
 
-def _told(model: type[Settings], problem: dict[str, Any], named: Callable[[str], str]) -> list[str]:
+def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable[[str], str]) -> list[str]:
     raised = problem.get("ctx", {}).get("error")
     if not problem["loc"]:
         return list(raised.problems) if isinstance(raised, InputError) else [str(raised or problem["msg"])]

@@ -36,18 +36,25 @@ def sound_folder(counting_endpoint: LoopbackEndpoint, tmp_path_factory: pytest.T
     return folder
 
 
+@pytest.fixture(scope="session")
+def workplace(sound_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sound files in which commands run; each test leaves it as it found it."""
+    return Path(shutil.copytree(sound_folder, tmp_path_factory.mktemp("bench") / "here"))
+
+
 @pytest.fixture
 def bench(
     sound_folder: Path,
+    workplace: Path,
     counting_endpoint: LoopbackEndpoint,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Bench:
-    shutil.copytree(sound_folder, tmp_path / "here")
-    monkeypatch.chdir(tmp_path / "here")
+) -> Iterator[Bench]:
+    monkeypatch.chdir(workplace)
     for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("OPENAI_BASE_URL", counting_endpoint.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    return Bench(tmp_path / "here", counting_endpoint, capsys, sound_folder)
+    made = Bench(workplace, counting_endpoint, capsys, sound_folder)
+    with made.restored():
+        yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from autorubric.cli import main
 from autorubric.cli.app import run
 from tests.battery.bench import lay_out
 
@@ -30,42 +32,69 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("more", [PLAIN, {"PYTHONIOENCODING": "ascii"}], ids=["C", "ascii"])
-def test_rubrics_in_any_language_are_shown_in_any_terminal(folder: Path, more: dict[str, str]) -> None:
-    row = {"id": "é", "question": "什么是光合作用? – 🙂"}
-    (folder / "queries.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
-    words = ("synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/offline", "--show", "1")
-    ended = typed(folder, *words, **more)
+ROW = {"id": "é", "question": "什么是光合作用? – 🙂"}
+SHOWN = ("synthesize", "queries.jsonl", "--out", "out", "--models", "builtin/offline", "--show", "1")
+
+
+def written(folder: Path) -> object:
+    return json.loads((folder / "out" / "final.jsonl").read_text(encoding="utf-8"))["question"]
+
+
+def test_rubrics_in_any_language_are_shown_in_any_terminal(folder: Path) -> None:
+    (folder / "queries.jsonl").write_text(json.dumps(ROW, ensure_ascii=False) + "\n", encoding="utf-8")
+    ended = typed(folder, *SHOWN, **PLAIN)
     assert ended.returncode == 0, ended.stderr.decode()
-    written = (folder / "out" / "final.jsonl").read_text(encoding="utf-8")
-    assert json.loads(written)["question"] == row["question"]
+    assert written(folder) == ROW["question"]
 
 
-def test_a_name_that_is_no_text_is_told_without_a_traceback(folder: Path) -> None:
-    synthesize = (b"synthesize", b"\xff.jsonl", b"--out", b"o\xff")
-    lines: list[tuple[tuple[bytes, ...], dict[str, str]]] = [
-        ((b"agree", b"\xff"), PLAIN),
-        (synthesize, {}),
-    ]
-    for words, more in lines:
-        ended = typed(folder, *words, **more)
-        assert ended.returncode == 2, ended.stderr.decode(errors="replace")
-        assert ended.stderr.startswith(b"autorubric: ")
-        assert b"Traceback" not in ended.stderr
+def test_rubrics_in_any_language_are_shown_on_a_stream_of_ascii(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streams as `PYTHONIOENCODING=ascii` makes them."""
+    (folder / "queries.jsonl").write_text(json.dumps(ROW, ensure_ascii=False) + "\n", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    shown = {name: io.BytesIO() for name in ("stdout", "stderr")}
+    for name, stream in shown.items():
+        wrapped = io.TextIOWrapper(stream, "ascii", line_buffering=True)
+        monkeypatch.setattr(sys, name, wrapped)
+        monkeypatch.setattr(sys, f"__{name}__", wrapped)
+    with pytest.raises(SystemExit) as ended:
+        main(SHOWN)
+    assert ended.value.code == 0, shown["stderr"].getvalue()
+    assert b"\\u4ec0\\u4e48" in shown["stdout"].getvalue()
+    assert written(folder) == ROW["question"]
 
 
-def test_a_file_whose_name_is_no_text_is_graded_and_selected_from(folder: Path) -> None:
+def test_a_name_that_is_no_text_is_told_without_a_traceback(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = typed(folder, b"agree", b"\xff", **PLAIN)
+    assert ended.returncode == 2, ended.stderr.decode(errors="replace")
+    assert ended.stderr.startswith(b"autorubric: ")
+    assert b"Traceback" not in ended.stderr
+    monkeypatch.chdir(folder)
+    assert run(["synthesize", "\udcff.jsonl", "--out", "o\udcff"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("autorubric: ")
+    assert "Traceback" not in told
+
+
+def test_a_file_whose_name_is_no_text_is_graded_and_selected_from(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The manifest says how to go on with the run, and a shell can take the line."""
+    monkeypatch.chdir(folder)
     for name in ("essays.json", "final.jsonl"):
         (folder / name).rename(folder / f"\udcff{Path(name).suffix}")
-    judge = (b"--judge", b"builtin/offline", b"--out")
+    judge = ("--judge", "builtin/offline", "--out")
     for out, words in (
-        ("graded", (b"grade", b"\xff.json", *judge, b"graded")),
-        ("chosen", (b"select", b"\xff.jsonl", b"--candidates", b"candidates.jsonl", *judge, b"chosen")),
+        ("graded", ("grade", "\udcff.json", *judge, "graded")),
+        ("chosen", ("select", "\udcff.jsonl", "--candidates", "candidates.jsonl", *judge, "chosen")),
     ):
-        ended = typed(folder, *words)
+        status = run([*words])
+        told = capsys.readouterr().out
         # Status 1 where the stand-in's scores keep no answer.
-        assert ended.returncode == (1 if b"; 0 answers kept" in ended.stdout else 0), ended.stdout
+        assert status == (1 if "; 0 answers kept" in told else 0), told
         assert b"\\\\xff.json" in (folder / out / "manifest.json").read_bytes()
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import random
 import signal
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -334,44 +332,41 @@ def until_asked(endpoint: NearEndpoint, count: int) -> None:
     wait_until(lambda: endpoint.stats()["completed_calls"] >= count, "the endpoint was not asked")
 
 
-def test_a_killed_run_goes_on_where_it_was_and_pays_twice_for_nothing_recorded(tmp_path: Path) -> None:
-    source, out, rng = dataset(tmp_path, 60), tmp_path / "run", random.Random(3)
+def test_a_killed_run_goes_on_where_it_was_and_pays_twice_for_nothing_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = dataset(tmp_path, 40), tmp_path / "run"
     with NearEndpoint("--latency", "lognormal:0.03,0.5") as endpoint:
         command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(out), "-j", "8"]
         for kill in range(1, 4):
             running = start(command)
-            until_asked(endpoint, 25 * kill)
-            time.sleep(rng.uniform(0, 0.1))
+            until_asked(endpoint, 17 * kill)
             running.send_signal(signal.SIGKILL)
             running.communicate()
             EvalResult.from_experiment(out)
-        done = start(command)
-        told, errors = done.communicate(timeout=600)
-        assert done.returncode == 0, errors
+        assert run(command) == 0
         calls = endpoint.calls_by_body()
-    assert "60 of 60 items graded" in told
-    assert len(calls) == 120
+    assert "40 of 40 items graded" in capsys.readouterr().out
+    assert len(calls) == 80
     # Only the eight calls in flight at each of three kills can have been asked twice.
-    assert sum(calls.values()) - 120 <= 3 * 8
+    assert sum(calls.values()) - 80 <= 3 * 8
     result = EvalResult.from_experiment(out)
-    assert [item.item_idx for item in result.item_results] == list(range(60))
-    assert result.get_scores() == [1.0] * 60
+    assert [item.item_idx for item in result.item_results] == list(range(40))
+    assert result.get_scores() == [1.0] * 40
 
 
 def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
-    source, out = dataset(tmp_path, 60), tmp_path / "run"
+    source, out = dataset(tmp_path, 30), tmp_path / "run"
     with NearEndpoint("--latency", "lognormal:0.05,0.5") as endpoint:
         command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(out), "-j", "8"]
         running = start(command)
-        until_asked(endpoint, 30)
+        until_asked(endpoint, 15)
         running.send_signal(signal.SIGINT)
         told, _ = running.communicate(timeout=600)
         assert running.returncode == 130
         assert f"interrupted\nresume with:\n  {sys.executable} -m autorubric grade" in told
         assert json.loads((out / "manifest.json").read_text())["error"] == "interrupted"
-        again = start(command)
-        again.communicate(timeout=600)
-        assert again.returncode == 0
+        assert run(command) == 0
         assert set(endpoint.calls_by_body().values()) == {1}
 
 

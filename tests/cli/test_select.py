@@ -326,14 +326,14 @@ def test_checks_alone_select_without_a_judge(tmp_path: Path) -> None:
 
 
 def test_a_killed_selection_goes_on_and_pays_twice_for_nothing_recorded(tmp_path: Path) -> None:
-    made, out = data(tmp_path, 20), tmp_path / "run"
+    made, out = data(tmp_path, 12), tmp_path / "run"
     with NearEndpoint("--latency", "fixed:0.05") as endpoint:
         at = f"@{endpoint.base_url}"
         command = [sys.executable, "-m", "autorubric", "select", str(made), "--sample", f"writer{at}", "-k", "2"]
         command += ["--judge", f"judge{at}", "-j", "8", "-o", str(out)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         chance = random.Random(7)
-        for calls in (15, 50):
+        for calls in (10, 35):
             running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
             while endpoint.stats()["requests"] < calls and running.poll() is None:
                 time.sleep(0.005 * chance.random())
@@ -342,11 +342,11 @@ def test_a_killed_selection_goes_on_and_pays_twice_for_nothing_recorded(tmp_path
         done = finish(command)
         assert done.returncode == 0, done.stderr
         requests = endpoint.stats()["requests"]
-    # 20 queries: two draws, and two criteria on each of their texts. Only the eight calls in flight at each of
+    # 12 queries: two draws, and two criteria on each of their texts. Only the eight calls in flight at each of
     # two kills can have been asked twice.
-    assert 120 <= requests <= 120 + 2 * 8
-    assert "20 of 20 queries have an answer above 0.6" in done.stdout
-    assert len(rows(out / "selected.jsonl")) == 20
+    assert 72 <= requests <= 72 + 2 * 8
+    assert "12 of 12 queries have an answer above 0.6" in done.stdout
+    assert len(rows(out / "selected.jsonl")) == 12
 
 
 def test_real_answers_of_three_models_are_selected_by_the_offline_judge(tmp_path: Path) -> None:

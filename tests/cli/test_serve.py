@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -67,44 +68,58 @@ def test_on_sigterm_open_calls_are_answered_and_the_next_start_pays_for_nothing_
         assert judge.stats()["requests"] == 1
 
 
-def test_a_killed_service_goes_on_with_what_it_had_answered(tmp_path: Path) -> None:
+def test_a_killed_service_resumes_and_starts_over_where_its_ledger_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
     with NearEndpoint() as judge:
-        flags = ["--judge", f"j@{judge.base_url}", "-o", str(tmp_path / "run")]
+        flags = ["--judge", f"j@{judge.base_url}", "-o", str(out)]
         with serving(*flags) as (process, url):
-            assert [asked(url, f"text {n}")[0] for n in range(5)] == [200] * 5
+            assert [asked(url, f"text {n}")[0] for n in range(3)] == [200] * 3
             process.kill()
-        assert run(["status", str(tmp_path / "run")]) == 0
+        assert run(["status", str(out)]) == 0
         with serving(*flags) as (process, url):
-            assert [asked(url, f"text {n}")[1]["reward"] for n in range(5)] == [1.0] * 5
-        assert judge.stats()["requests"] == 5
+            assert [asked(url, f"text {n}")[1]["reward"] for n in range(3)] == [1.0] * 3
+            process.kill()
+        assert judge.stats()["requests"] == 3
+        (out / "ledger" / "ledger.sqlite").unlink()
+        capsys.readouterr()
+        assert run(["serve", *flags, "--port", "0"]) == 1
+        told = r"is missing, but spent\.json knows of 3 calls; .*--start-over"
+        assert re.search(told, capsys.readouterr().err)
+        counts = judge.stats()
+        spent = counts["prompt_tokens"] + counts["completion_tokens"]
+        with serving(*flags, "--start-over", "--budget-tokens", str(spent)) as (process, url):
+            status, answer = asked(url, "another text")
+            assert f"{spent:,} spent, and the next call may cost" in json.dumps(answer), status
+            process.kill()
+        assert judge.stats()["requests"] == 3
 
 
-def test_the_token_is_asked_for_and_stands_in_no_file(tmp_path: Path) -> None:
-    token = "planted-token-of-the-service"
+def test_a_service_asks_for_its_token_and_takes_what_dapo_takes_and_its_directory_is_in_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token, out = "planted-token-of-the-service", tmp_path / "run"
+    body = {"query": "Why?", "submission": "Yes.", "rubric": RUBRIC}
+    known = {"Authorization": f"Bearer {token}"}
     with NearEndpoint() as judge:
-        flags = ["--judge", f"j@{judge.base_url}", "-o", str(tmp_path), "--token-env", "HOUSE_TOKEN"]
+        flags = ["--judge", f"j@{judge.base_url}", "-o", str(out), "--token-env", "HOUSE_TOKEN", "--overlong"]
         flags += ["--host", "0.0.0.0", "--log-json", str(tmp_path / "calls.jsonl")]
         with serving(*flags, HOUSE_TOKEN=token) as (process, everywhere):
             url = everywhere.replace("0.0.0.0", "127.0.0.1")
             assert asked(url, "text")[0] == 401
-            assert asked(url, "text", Authorization=f"Bearer {token}")[0] == 200
+            lengths: list[dict[str, int]] = [{}, {"length": 6144}, {"length": 9000}]
+            found = [posted(url, json.dumps({**body, **length}).encode(), **known) for length in lengths]
+            assert run(["serve", "--judge", "builtin/offline", "-o", str(out), "--port", "0"]) == 1
+            assert "is in use by process" in capsys.readouterr().err
             process.send_signal(signal.SIGINT)
             told = "".join(process.communicate(timeout=600))
     assert token not in told
     assert all(token.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert json.loads((tmp_path / "calls.jsonl").read_text())["role"] == "judge"
-
-
-def test_a_long_submission_loses_what_dapo_takes(tmp_path: Path) -> None:
-    body = {"query": "Why?", "submission": "Yes.", "rubric": RUBRIC}
-    with NearEndpoint() as judge:
-        flags = ["--judge", f"j@{judge.base_url}", "-o", str(tmp_path / "run"), "--overlong"]
-        with serving(*flags) as (_, url):
-            lengths: list[dict[str, int]] = [{}, {"length": 6144}, {"length": 9000}]
-            found = [posted(url, json.dumps({**body, **length}).encode()) for length in lengths]
     # Nothing up to 4096 tokens, half of 0.5 in the middle of the next 4096, all of it beyond.
     assert found[0][0] == 400 and "length in tokens" in found[0][1]["error"]["problems"][0]
-    rewards = [(status, told["reward"], told["penalty"]) for status, told in found[1:]]
+    rewards = [(status, said["reward"], said["penalty"]) for status, said in found[1:]]
     assert rewards == [(200, 0.75, 0.25), (200, 0.5, 0.5)]
 
 
@@ -133,36 +148,8 @@ def test_wrong_flags_are_refused_before_anything_listens(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_port_that_is_taken_and_a_directory_in_use_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["serve", "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert run([*command, "--port", str(taken.getsockname()[1])]) == 2
     assert "cannot listen at 127.0.0.1:" in capsys.readouterr().err
-    flags = ["--judge", "vllm/m", "-o", str(tmp_path / "run")]
-    with serving(*flags):
-        assert run([*command, "--port", "0"]) == 1
-    assert "is in use by process" in capsys.readouterr().err
-
-
-def test_a_service_that_lost_its_ledger_starts_over_and_counts_what_was_spent_before(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    with NearEndpoint() as judge:
-        flags = ["--judge", f"j@{judge.base_url}", "-o", str(out)]
-        with serving(*flags) as (process, url):
-            assert [asked(url, f"text {n}")[0] for n in range(3)] == [200] * 3
-            process.kill()
-        (out / "ledger" / "ledger.sqlite").unlink()
-        told = r"is missing, but spent\.json knows of 3 calls; .*--start-over"
-        with pytest.raises(AssertionError, match=told), serving(*flags):
-            pass
-        counts = judge.stats()
-        spent = counts["prompt_tokens"] + counts["completion_tokens"]
-        with serving(*flags, "--start-over", "--budget-tokens", str(spent)) as (process, url):
-            status, answer = asked(url, "another text")
-            assert f"{spent:,} spent, and the next call may cost" in json.dumps(answer), status
-            process.kill()
-        assert judge.stats()["requests"] == 3

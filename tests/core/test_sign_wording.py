@@ -26,12 +26,14 @@ FAULT = [
     "遗漏了警告",
     "如果没有来源则扣分",
     "编造来源",
+    "未提及剂量",
+    "没有给出来源",
 ]
 NEGATED = [
     "Does not mention the dose.",
     "The answer doesn't name a source.",
-    "未提及剂量",
-    "没有给出来源",
+    "没有推荐具体的药物",
+    "未提及任何品牌",
     "不说明剂量",
 ]
 PLAIN = [

@@ -31,7 +31,7 @@ from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts import load_prompts
 from autorubric.synthesis.query_file import QueryFile
-from autorubric.synthesis.synthesis_settings import settings_from
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 
 # AUTORUBRIC_EXAMPLES=10000 widens the search.
 EXAMPLES = settings(
@@ -138,7 +138,7 @@ def test_a_template_is_read_or_refused(text: str) -> None:
 @given(values=SHAPED | st.dictionaries(KEYS, JSON, max_size=6))
 def test_settings_are_taken_or_refused(values: Any) -> None:
     if isinstance(values, dict):
-        only_ours(lambda: settings_from(values))
+        only_ours(lambda: SynthesisSettings.checked(values))
 
 
 @EXAMPLES

@@ -10,6 +10,8 @@ from autorubric.linting import Finding, lint_rubric
 
 DATA = Path(__file__).parents[1] / "data"
 FAULTY = json.loads((Path(__file__).parent / "faulty.json").read_text("utf-8"))
+# Sound criteria of lists 7 to 13, written together with the faulty ones.
+WRITTEN = json.loads((Path(__file__).parent / "sound.json").read_text("utf-8"))
 # Each reads as one decidable demand, though it holds a word that lint looks for. The English ones above the
 # placeholder are from HealthBench (MIT, tests/data/LICENSES), the others are our own.
 SOUND = [
@@ -58,6 +60,10 @@ def test_at_least_nine_in_ten_of_each_list_of_faulty_criteria_are_found() -> Non
 
 def test_sound_criteria_with_words_that_lint_looks_for_are_left_alone() -> None:
     assert [(text, [one.message for one in found]) for text, w in SOUND if (found := warnings(text, w))] == []
+
+
+def test_sound_criteria_written_together_with_faulty_ones_are_left_alone() -> None:
+    assert [(text, found) for text, weight in WRITTEN if (found := warnings(text, weight))] == []
 
 
 def test_findings_that_people_read_stay_if_they_were_right_and_go_if_they_were_not() -> None:

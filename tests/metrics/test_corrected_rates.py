@@ -120,6 +120,18 @@ def test_ppi_plus_plus_is_that_of_ppi_python() -> None:
         assert (found.value, *found.interval[:2]) == pytest.approx(expected, abs=1e-12)
 
 
+def test_ppi_plus_plus_has_no_interval_where_the_estimated_variance_is_zero() -> None:
+    # ppi-python gives an interval of width 0 here.
+    for labels, judged, rest, value in (
+        ([1.0] * 30, [1.0] * 30, [1.0] * 100, 1.0),
+        ([0.7] * 30, [0.9, 0.4] * 15, [0.9] * 100, 0.7),
+        ([0.0, 1.0] * 15, [0.0, 1.0] * 15, [1.0] * 100, 1.0),
+    ):
+        found = ppi_plus_plus(labels, judged, rest)
+        assert found.value == pytest.approx(value)
+        assert found.interval is None and "variance is 0" in (found.reason or "")
+
+
 def test_rogan_gladen_inverts_what_an_imperfect_judge_does() -> None:
     # A rate of 0.25 seen through Se = Sp = 0.9: 0.25·0.9 + 0.75·0.1 = 0.3.
     cells = LabelledCells(45, 5, 5, 45)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -11,6 +12,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
+from autorubric import extras
+from autorubric.errors import MissingPackageError
 from autorubric.metrics.correlation import correlation, inversions, kendall, mae, pearson, rmse, spearman
 from autorubric.metrics.distribution import (
     earth_movers_distance,
@@ -158,29 +161,29 @@ def test_the_distance_of_scores_is_on_their_scale_and_not_on_that_of_the_sample(
     assert score_distance([], [0.5]).emd is None
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (4, 4), (7, 12), (60, 41)])
-@pytest.mark.parametrize("ties", [True, False])
-def test_the_two_sample_ks_test_is_that_of_scipy(n: int, m: int, ties: bool) -> None:
-    x, y = samples(n, max(n, m), ties)
-    expected = stats.ks_2samp(x[:n], y[:m], method="exact")
-    found = ks_test(x[:n], y[:m])
-    assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue))
+def test_kolmogorov_smirnov_tests_are_exact_for_small_samples() -> None:
+    # 2 of the 70 orders of four and four values separate the samples; 3 of 4 apart: 2·8/70 (Hodges 1958).
+    two = ks_test([0.1, 0.2, 0.3, 0.4], [0.6, 0.7, 0.8, 0.9])
+    assert (two.statistic, two.p_value, two.is_significant) == (1.0, close(2 / 70), True)
+    part = ks_test([0.1, 0.2, 0.3, 0.7], [0.6, 0.8, 0.9, 1.0])
+    assert (part.statistic, part.p_value) == (close(0.75), close(16 / 70))
+    # One uniform value lies as far as 0.3 from an end with a probability of 2·0.3.
+    one = ks_test_uniform([0.3])
+    assert (one.statistic, one.p_value, one.is_significant) == (close(0.7), close(0.6), False)
+    # Φ(1) - 1/2 is how far the steps at -1 and 1 lie from the normal distribution with mean 0 and deviation 1.
+    fitted = ks_test([-1.0, 1.0])
+    assert (fitted.statistic, fitted.is_significant) == (close(stats.norm.cdf(1.0) - 0.5), False)
 
 
-@pytest.mark.parametrize("n", [1, 5, 50, 400])
-def test_one_sample_is_tested_against_the_uniform_distribution(n: int) -> None:
-    x = np.random.default_rng(n).random(n) ** 1.2
-    expected = stats.kstest(x, "uniform", method="exact")
-    found = ks_test_uniform(x)
-    assert (found.statistic, found.p_value) == close((expected.statistic, expected.pvalue))
-
-
-@pytest.mark.parametrize("n", [2, 5, 50, 400])
-def test_one_sample_is_tested_against_the_normal_distribution_fitted_to_it(n: int) -> None:
-    x = np.random.default_rng(n).random(n) ** 1.2
-    expected = stats.kstest(x, "norm", args=(x.mean(), x.std()), method="exact")
-    found = ks_test(x)
-    assert (found.statistic, found.p_value) == close((expected.statistic, expected.pvalue))
+def test_kolmogorov_smirnov_tests_without_scipy_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    extras._is_installed.cache_clear()
+    try:
+        with pytest.raises(MissingPackageError, match=r"pip install 'autorubric-hub\[stats\]'"):
+            ks_test([0.5], [0.7])
+    finally:
+        monkeypatch.undo()
+        extras._is_installed.cache_clear()
 
 
 def test_the_normalized_earth_movers_distance_is_a_share_of_the_range_of_both_samples() -> None:

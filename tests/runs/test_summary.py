@@ -72,5 +72,5 @@ def test_equal_scores_give_no_interval_and_others_the_textbook_one() -> None:
     for number in (0.0, 0.5, 1.0):
         spread.add(number)
     assert equal.interval() is None
-    # s = 0.5, so 0.5 ± 1.959964 * 0.5 / sqrt(3)
-    assert spread.interval() == pytest.approx((-0.065793, 1.065793), abs=1e-6)
+    # s = 0.5, and t of 2 degrees of freedom is 4.302653: 0.5 ± 4.302653 * 0.5 / sqrt(3)
+    assert spread.interval() == pytest.approx((-0.742069, 1.742069), abs=1e-6)

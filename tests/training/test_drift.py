@@ -128,7 +128,8 @@ def test_the_gap_between_the_judges_has_its_interval_and_a_warning_when_it_grows
     gaps = np.array([value["first"] - value["second"] for _, value in (steady[-1], *parted)])
     # Comparisons arrive half a second behind their reward: the one at 99.5 falls into the second window.
     assert last.pairs == 101
-    assert last.half == pytest.approx(1.959964 * gaps.std(ddof=1) / math.sqrt(101))
+    # 1.983972 is the 97.5th percentile of Student's t with 100 degrees of freedom.
+    assert last.half == pytest.approx(1.983972 * gaps.std(ddof=1) / math.sqrt(101), rel=1e-6)
     assert abs(first.mean) < 0.02 and last.mean == pytest.approx(0.4, abs=0.03)
     assert any("lead over the audit's judge grew" in words for words in find_warnings(drift))
 

@@ -25,21 +25,38 @@ _SPEAKER = any_of(
     summary, explanation, letter, email, story, plan"""
 )
 _SUBJECT = rf"^\W*(?:(?:the |this |an? |any )?(?:\w+ )?{_SPEAKER}(?:'s)? )?(?:also )?"
-_SUBJECT_ZH = r"^\W*(?:该|此|本)?(?:回答|回复|答案|答复|回应|响应|文章|模型|输出|内容|文本)?(?:中|里)?"
+_SUBJECT_ZH = (
+    r"^\W*(?:该|此|本)?(?:回答|回复|答案|答复|回应|响应|文章|模型|输出|内容|文本|语句|语言|句子|结论|推理"
+    r"|(?:给出|提供|编写|写出)的[^，。；]{1,6}?)?(?:中|里)?"
+)
 _MODALS_ZH = any_of("应当?, 应该, 需要?, 必须, 须, 要, 能够?, 成功地?, 正确地?, 明确地?, 是否")
 _BAD_ACT = any_of(
     """fabricat, hallucinat, invent, mislead, plagiari[sz], contradict, insult, stigmati[sz], misstat, misrepresent
-    misinterpret, misidentif, misquot, miscalculat"""
+    downplay, trivialis, trivializ, belittl, distort, dismiss, mock"""
+)
+# "Misreads", "miscounts", "oversimplifies", "understates": what these prefixes do to a verb is a fault.
+_BAD_VERB = (
+    rf"(?:{_BAD_ACT}[a-z]*s|mis(?!sions?\b|sile|ses\b|s\b|takes\b|ts\b|sus)[a-z]{{4,}}s|over(?:simplif|generali[sz]"
+    rf"|stat)i?es"
+    r"|overestimates|understates|underestimates|exaggerates|mistranslates|glosses over|brushes (?:off|aside|over)"
+    r"|waves away|digresses|rambles|sidesteps|evades|dodges|gets? sidetracked|derails|blames (?:the )?(?:user"
+    r"|patient|reader)"
+    r"|(?:strays|deviates|veers|drifts|wanders) (?:off|from|away))"
 )
 _BAD_KIND = any_of(
     """factual, significant, major, serious, grammatical, spelling, calculation, arithmetic, logical, false, incorrect
     inaccurate, misleading, harmful, unsafe, dangerous, offensive, toxic, fabricated, invented, made-up, irrelevant
-    redundant, unnecessary, biased, wrong, hallucinated, bogus, fake, non-?existent, plagiari[sz]ed, outdated"""
+    redundant, unnecessary, biased, wrong, hallucinated, bogus, fake, non-?existent, plagiari[sz]ed, outdated
+    unsupported, unfounded
+    unverified, unsubstantiated, vague, unclear, ambiguous, abusive, contradictory, inconsistent, nonsensical
+    discriminatory"""
 )
 _BAD_KIND_ZH = any_of("明显, 严重, 事实, 语法, 逻辑, 计算, 拼写")
 _CARRIED = any_of(
     """errors?, mistakes?, claims?, statements?, information, advice, content, language, facts?, sources?
-    citations?, assumptions?, details?, repetitions?, typos?, inaccurac(?:y|ies)"""
+    citations?, assumptions?, details?, repetitions?, typos?, inaccurac(?:y|ies), references?, guidance, figures?
+    tangents?, remarks?, comments?, numbers?, values?, conclusions?, instructions?, recommendations?, quotes?, data
+    fallac(?:y|ies)"""
 )
 _CARRIES = any_of(
     """contains?, includes?, makes?, gives?, uses?, has, have, introduces?, spreads?, provides?, offers?
@@ -72,7 +89,12 @@ _GOOD = re.compile(
     rf"|(?:does not|doesn't|do not) {_BAD_ACT}|never \w+s\b"
     rf"|(?:does not|doesn't) (?:contain|include|make|give|use|have|introduce|spread) (?:any )?{_BAD_KIND}\b"
     r"|contains? no (?:\w+ )?(?:errors?|mistakes?|inaccurac)"
-    rf"|{_RIGHTLY} \w+s\b|(?:provides?|gives?|includes?|uses?|contains?|offers?|mentions?|states?|names?"
+    rf"|warns? (?:\w+ \w+ )?(?:about|against|that|of)\b"
+    rf"|(?:encourages|advises|urges|reminds|tells|asks|recommends|directs) (?:the )?\w+ to (?:seek|consult|see|call"
+    rf"|contact) (?:an? |the |their |immediate |prompt )*"
+    r"(?:professional|medical|doctor|physician|lawyer|therapist|help|specialist|emergency)"
+    rf"|{_RIGHTLY} \w+s\b|\w+s [^.;,]{{3,80}} (?:correctly|accurately)\W*$|(?:provides?|gives?|includes?|uses?"
+    rf"|contains?|offers?|mentions?|states?|names?"
     rf"|cites?) (?:the |an? )?"
     r"(?:correct|accurate|truthful|respectful|polite|inclusive|reliable|evidence-based|up-to-date) \w+(?=\W*$"
     r"| (?:of|for|about|on|to|and)\b)"
@@ -81,38 +103,55 @@ _GOOD = re.compile(
 _GOOD_ZH = re.compile(
     rf"{_SUBJECT_ZH}(?:{_MODALS_ZH}{{0,2}}(?:避免|杜绝|防止|切忌|力避|免于)"
     r"|(?:没有|并?未|无)(?:任何)?遗漏"
-    rf"|没有(?:出现|包含|存在)?(?:任何)?(?:{_BAD_KIND_ZH}(?:性|上)?的?(?:错误|问题)|编造|虚构|错误|捏造|误导|冒犯)"
-    r"|[未不](?:编造|虚构|捏造|误导|冒犯|出现(?:任何)?(?:\w\w)?错误|含有?(?:错误|有害|冒犯))|(?:应当?|应该|必须)"
-    r"|(?:从不|从未|从来不|绝不|决不)|(?:正确|准确|恰当|妥善)地?(?:[指说解回列描识给提计分理引判建总概翻]))"
+    rf"|没有(?:出现|包含|存在|使用|含有)?(?:任何)?(?:{_BAD_KIND_ZH}(?:性|上)?的?(?:错误|问题)|编造|虚构|错误|捏造"
+    rf"|误导|冒犯|攻击性|侮辱|歧视)"
+    r"|[未不](?:编造|虚构|捏造|误导|冒犯|出现(?:任何)?(?:\w\w)?错误|含有?(?:任何)?(?:错误|有害|冒犯|虚假|歧视"
+    r"|偏见))|(?:应当?|应该|必须)"
+    r"|(?:提醒|警告|告诫)(?:了)?(?:用户|患者|读者|对方)|(?:从不|从未|从来不|绝不|决不)|(?:正确|准确|恰当"
+    r"|妥善)地?(?:使用|运用|[指说解回列描识给提计分理引判建总概翻]))"
 )
 _FAULT = re.compile(
     rf"{_SUBJECT}(?:\w+ly )?(?:"
-    rf"fail(?:s|ed)? to\b|failure to\b|neglects?\b|forgets? (?:to|the)\b|should have (?:been|\w+ed|\w+en)\b"
+    rf"fail(?:s|ed)? (?:to|the|all|any)\b|leaves [^.;]{{1,60}}? (?:without|incomplete|un(?!changed|touched|altered"
+    rf"|modified|edited)\w+ed)\b|"
+    rf"(?:produces|writes|gives|provides|returns|outputs) (?:\w+ ){{1,3}}that (?:crashes|fails|does not|is (?:wrong"
+    rf"|incorrect|false))\b|answers? (?:a |an )?(?:different|another|other|wrong) questions?\b|failure to\b"
+    rf"|neglects?\b|forgets? (?:to|the)\b|should have (?:been|\w+ed|\w+en)\b"
     rf"|(?:omits?|overlooks?|skips?|misses|leaves out|ignores?|disregards?)\b{_NOT_MISSED}"
-    rf"|(?:confuses|mixes up|mistakes)\b(?! nothing)|gets? {_ANY}[\w ]{{1,40}}? wrong\b"
+    rf"|presents? [^.;]{{1,40}}? as (?:an? |established )?facts?\b|(?:confuses|conflates|mixes up"
+    rf"|mistakes)\b(?! nothing)|(?:cites|quotes|mentions|references|invents|uses|lists|names)"
+    rf" [^.;]{{1,50}}? (?:that|which|who) (?:does not|do not|never|did not) (?:exist|happen|occur)\w*"
+    rf"|gets? {_ANY}[\w ]{{1,40}}? wrong\b"
     rf"|(?:does not|doesn't|do not) (?:even )?(?:address|answer|respond to) {_ANY}(?:user's |given )?{_WHAT_IS_ASKED}"
     r"|makes? up (?:\w+ )?(?:statistics|facts|sources?|quot\w+|citations?|references?|data|numbers|details|stud\w+)\b"
-    rf"|{_BAD_ACT}[a-z]*s\b(?! of\b)|is (?:full of|riddled with)\b"
-    rf"|{_CARRIES} {_ANY}(?:several |many |multiple )?(?:{_BAD_KIND} (?:\w+ )?{_CARRIED}|(?:wrong|incorrect"
-    rf"|false) \w+|hallucinations?|typos?)\b"
+    rf"|{_BAD_VERB}\b(?! of\b)|is (?:full of|riddled with)\b"
+    rf"|{_CARRIES} {_ANY}(?:several |many |multiple |at least \w+ |one |two )?(?:{_BAD_KIND} (?:\w+ )?{_CARRIED}"
+    rf"|(?:wrong|incorrect"
+    rf"|false) \w+|hallucinations?|typos?|(?:\w+ ){{1,4}}(?:in|with|for|to|by) (?:the|a|an) (?:wrong|incorrect))\b"
     r"(?! (?:and|or) (?:then )?corrects)"
     r"|penali[sz]ed?\b|appl(?:y|ies) (?:a |the )?penalt|(?:deduct|subtract)s?\b|loses? points?|points? off"
-    r"|lacks? (?:a |an |any |the )?\w|overly\b"
+    r"|lacks? (?:a |an |any |the )?\w|overly\b|(?:is|are) (?:missing|lacking)\b(?! from)"
     rf"|(?:is|are) (?:factually |simply |completely )?{_BAD_STATE}(?=\W*$|[.,;] | (?:to|towards?|about)\b)"
     r"|(?:promotes|encourages|glorifies|endorses|normali[sz]es|recommends|suggests|incites) (?:\w+ )?"
     r"(?:self-harm|suicide|violence|hate|hatred|illegal|abuse|discrimination|unsafe|dangerous|harmful|unproven)\b"
-    r"|(?:encourages|advises|tells) [^.;]{0,60}? without (?:consulting|asking|seeing|talking|medical|professional)"
+    r"|(?:encourages|advises|tells|suggests|recommends) [^.;]{0,60}? without (?:consulting|asking|seeing|talking"
+    r"|medical|professional)"
     r"|(?:recommends|suggests|advises|gives|promotes) [^.;]{0,60}?(?:\bis|\bthat is|\bwhich is) "
     r"(?:\w+ly )?(?:dangerous|harmful|unsafe|too high|too low|incorrect|dangerously \w+))"
     rf"|{_SUBJECT}{_WRONGLY} \w+s\b"
 )
 _FAULT_ZH = re.compile(
     rf"{_SUBJECT_ZH}(?:未能|没能|没有(?:提醒|警告|提示|回答|回应|考虑)(?!任何|多余|无关|不)"
-    r"|(?:遗漏|漏掉|漏了|忘记|忽略|忽视)了?(?!无关|多余|不)|缺少|缺乏|错误(?:地"
-    r"|的?[将把])?[将把指说给引解计使判理]|误[将导称述]|编造|虚构|捏造"
-    r"|(?:给出|提供|使用|列出|写出|引用|推荐|指出|说出|得出)了?(?:一个|一些|多个)?(?:错误|虚假|虚构|过时|不存在|有害)的"
-    r"|答非所问|自相矛盾|[将把].{1,30}(?:混淆|弄错|搞错|说错|写错)|混淆了?|曲解|误解|偏离了?"
-    rf"|(?:存在|出现|包含|含有|有)了?(?:一[处个些])?{_BAD_KIND_ZH}?性?上?的?(?:错误|误导|虚构|有害|冒犯)"
+    r"|(?:并?未|没有?)(?:提及|提到|说明|指出|给出|列出|解释|提醒|警告|回答|回应|考虑|注明|标注)(?!任何|多余|无关|不"
+    r"|其他|品牌|个人)"
+    r"|(?:遗漏|漏掉|漏了|忘记|忽略|忽视|漏写|漏答|漏算)了?(?!无关|多余|不)|缺少|缺乏|错误(?:地|的?[将把])"
+    r"|错误[将把指说给引解计使判理]|误[将导称述]|编造|虚构|捏造"
+    r"|(?:给出|提供|使用|列出|写出|引用|推荐|指出|说出|得出)了?(?:一个|一些|多个)?(?:错误|虚假|虚构|过时|不存在"
+    r"|有害)的"
+    r"|答非所问|自相矛盾|跑题|离题|偏题|文不对题|[将把].{1,30}(?:混淆|弄[错混]|搞[错混]|说错|写错|当成|误认)"
+    r"|混淆了?|曲解|误解|偏离了?"
+    rf"|(?:存在|出现|包含|含有|有)了?(?:一[处个些])?(?:对[^，。；]{{1,15}}的)?(?:{_BAD_KIND_ZH}性?上?的?)*(?:错误"
+    rf"|误导|虚构|有害|冒犯|偏见|矛盾|歧义|错别字|遗漏)"
     r"|(?:若|如果?|凡).{1,40}则?扣|扣分|予以惩罚)"
 )
 _NEGATED = re.compile(

@@ -66,7 +66,7 @@ class StatisticSettings(Settings):
     )
     confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, le=1)
     replicates: int = setting(
-        1000, "Draws of permutation tests and of the posterior of kappa.", group="Statistics", ge=2, le=1_000_000
+        1000, "Draws of permutation tests and of posteriors.", group="Statistics", ge=2, le=1_000_000
     )
     seed: int = setting(0, "Random seed of these draws and of --label-next.", group="Statistics", ge=0, le=2**63 - 1)
 

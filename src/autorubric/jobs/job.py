@@ -131,7 +131,7 @@ def _settings(model: Any, first: str | None, data: Any, given: dict[str, Any]) -
     if isinstance(data, model):
         if not given:
             return data
-        return model.checked({**{name: getattr(data, name) for name in data.model_fields_set}, **given})
+        return model.checked({**data.given(), **given})
     if data is not None:
         if first is None:
             raise ConfigError(f"expected keyword arguments or {model.__name__}, got {type(data).__name__}")

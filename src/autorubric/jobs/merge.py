@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 from autorubric.core.display import counted
 from autorubric.errors import InputError, MissingFileError
-from autorubric.jobs.divided import JOBS
+from autorubric.jobs.divided import load_job
 from autorubric.jobs.job import ShardedSettings, blocking, job
 from autorubric.jobs.selection_run import SelectionResult
 from autorubric.llm.batches.store import open_batches
@@ -73,7 +73,7 @@ async def merged_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
     folders = cast(Sequence[Path], settings.shards)
     _check_out(Path(settings.out), folders)
     first, parts = find_parts(folders, partial=settings.partial)
-    model, run = JOBS[first.command]
+    model, run = load_job(first.command)
     own = {"out": settings.out, "replace": settings.replace, "wait": settings.wait, "again": settings.again}
     of_run = model.checked({**first.settings, **own}).of_parts(parts)
     with locked(parts, wait=settings.wait):

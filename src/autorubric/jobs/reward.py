@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
@@ -23,7 +25,7 @@ from autorubric.jobs.job import ReplaceableSettings, RunSettings, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, read_dataset
 from autorubric.llm.attempts import attempt_log
-from autorubric.llm.budget import check_priced
+from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.http.access import checked_token
 from autorubric.llm.models import open_models, stand_ins
 from autorubric.runs.manifest import MANIFEST_FILE
@@ -34,8 +36,10 @@ from autorubric.training.reward import Reward, RewardRule, SoftOverlong
 from autorubric.training.rewarder import Rewarder, Sample
 
 if TYPE_CHECKING:
+    from autorubric.jobs.service_processes import ServiceProcesses
     from autorubric.training.audit import AuditPlan
     from autorubric.training.evolution.live import EvolutionPlan
+    from autorubric.training.service.app import ServiceLimits
     from autorubric.training.service.engine import RewardEngine
 
 RewardData: TypeAlias = GradeData | Sequence[Sample]
@@ -152,6 +156,10 @@ def _sample(dataset: RubricDataset, index: int, item: DataItem) -> Sample:
     )
 
 
+_OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "replace", "announce", "progress", "stop"})
+"""Settings of a service that only the first of its processes needs."""
+
+
 class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     """The settings of `autorubric.serve` and `autorubric serve`."""
 
@@ -202,6 +210,9 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     start_over: bool = setting(
         False, "Use a new ledger if this one is lost or damaged; what was spent still counts.", group="Run"
     )
+    processes: int | None = setting(
+        None, "Serve with N processes, under one port, budget and ledger.", group="Service", ge=1, le=256
+    )
     announce: Callable[[str], object] = setting(print, "Called with the address once it answers.", cli=False)
 
     @model_validator(mode="after")
@@ -209,6 +220,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         if not self.host.isprintable():
             raise ConfigError(f"--host {self.host!a}; expected the name or the address of this machine")
         self._check_evolution()
+        self._check_processes()
         if self.second_judge is not None or self.second_share is not None:
             raise ConfigError("--second-judge is called --audit now, and --second-share --audit-share")
         if self.audit is None:
@@ -218,6 +230,39 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         elif self.audit in self.judge:
             raise ConfigError(f"--audit {self.audit} is a --judge already; name a model of another family")
         return self
+
+    def _check_processes(self) -> None:
+        """Refuse what one process has to see every reward for."""
+        if self.processes is None or self.processes == 1:
+            return
+        one = [name for name in ("audit", "evolve", "repeat_share", "log_json") if getattr(self, name)]
+        if one:
+            flags = " and ".join(f"--{name.replace('_', '-')}" for name in one)
+            raise ConfigError(f"{flags} cannot be combined with --processes; leave --processes out")
+        if self.concurrency < self.processes:
+            raise ConfigError(
+                f"--concurrency {self.concurrency} is less than one request for each of {self.processes} processes; "
+                "raise --concurrency, or lower --processes"
+            )
+        if not hasattr(socket, "send_fds"):
+            raise ConfigError("--processes needs a system that passes sockets between processes; leave it out")
+
+    def by_processes(self) -> ServiceProcesses | None:
+        """The processes that serve; None where this one does.
+
+        Raises:
+            ConfigError: a setting cannot be passed to them.
+        """
+        from autorubric.jobs.service_processes import ServiceProcesses
+
+        if self.processes is None or self.processes == 1:
+            return None
+        unshown = {name for name, flag in type(self).flags().items() if not flag.shown}
+        try:
+            passed = self.passed(_OF_FIRST_PROCESS | unshown)
+        except ConfigError as error:
+            raise ConfigError(f"a service with --processes needs each setting as plain text; {error}") from None
+        return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
     def _refuse_audit_settings(self) -> None:
         names = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
@@ -256,7 +301,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 
 
 @job(ServeSettings)
-async def serve_async(_: None, settings: ServeSettings) -> RewardEngine:
+async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | ServiceProcesses:
     """Serve rewards to trainers: POST /v1/reward, GET /healthz, GET /metrics.
 
     All callers share one limit, one budget and one ledger; equal questions at the same time are asked once, and never
@@ -271,10 +316,10 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine:
     Raises:
         InputError: a setting is wrong, or the address or directory cannot be taken; nothing was spent.
     """
-    from autorubric.training.service.app import ServiceLimits
+    from autorubric.jobs.service_processes import serve_by_processes
     from autorubric.training.service.server import ServiceSettings, serve_rewards
 
-    token = checked_token(settings.host, settings.token_env, os.environ)
+    limits, processes = service_limits(settings, os.environ), settings.by_processes()
     grader, audit, rule = make_grader(settings), settings.auditing(), settings.rule()
     if audit is not None:
         audit.check_family(grader)
@@ -290,7 +335,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine:
         settings.host,
         settings.port,
         settings.queue,
-        ServiceLimits(token, round(settings.max_body_mb * 2**20), settings.deadline),
+        limits,
         settings.grace,
         settings.prefix_first,
         settings.repeat_share,
@@ -312,9 +357,22 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine:
         stack.enter_context(rare_collections())  # a long search for cycles would be a long wait for somebody
         stack.enter_context(attempt_log(log, str(out), prompts=settings.log_prompts))
         stack.enter_context(run_folder(out, (MANIFEST_FILE,), start_over=settings.start_over))
-        return await serve_rewards(
-            service, grader, rule, audit, lambda url: settings.announce(f"rewards at {url}/v1/reward")
-        )
+
+        def announce(url: str) -> None:
+            settings.announce(f"rewards at {url}/v1/reward")
+
+        if processes is not None:
+            budget = partial(Budget, usd=settings.budget_usd, tokens=settings.budget_tokens)
+            return await serve_by_processes(service, grader, processes, budget, announce)
+        return await serve_rewards(service, grader, rule, audit, announce)
+
+
+def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
+    """The token that a call needs, and the limits of its body and duration."""
+    from autorubric.training.service.app import ServiceLimits
+
+    token = checked_token(settings.host, settings.token_env, environ)
+    return ServiceLimits(token, round(settings.max_body_mb * 2**20), settings.deadline)
 
 
 async def _open_evolution(settings: ServeSettings, stack: AsyncExitStack) -> EvolutionPlan | None:

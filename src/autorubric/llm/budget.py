@@ -159,6 +159,7 @@ class Budget:
             self._learn(reservation.claim, usage)
         self._drop(reservation)
         self._spent = self._spent.plus(_sum(actual))
+        self._tell_used()
         self._calls += 1
         self._may_borrow = self._shared is not None  # what this call did not take may be enough
         if not self._overrun_logged and not self._spent.within(self._limit):
@@ -210,6 +211,7 @@ class Budget:
                 continue
             if fits:
                 self._reserved = self._reserved.plus(need)
+                self._tell_used()
                 reservation.held += 1
                 reservation.must_be_covered = False
                 self._run(reservation, True)
@@ -224,6 +226,11 @@ class Budget:
         spare = self.left().bounded()
         self._limit = self._limit.minus(spare)
         return spare
+
+    def _tell_used(self) -> None:
+        """Note what a kill of this process would leave spent, so that others can have the rest."""
+        if self._shared is not None:
+            self._shared.used(self._spent.plus(self._reserved))
 
     def _borrows(self, need: Sum) -> bool:
         """Whether more is being asked for, so that a call has to wait for the answer."""
@@ -282,7 +289,7 @@ class Budget:
         self._excess[id(claim.model)] = raised
         self._known_excess[_address(claim.model)] = [raised.prompt_tokens, raised.completion_tokens]
         if self._records is not None:
-            self._records.keep_note(NOTE, self._known_excess)
+            self._records.keep_note(NOTE, self._known_excess, lambda before, now: united(before or {}, now))
         if known == Usage():
             _log.warning(
                 "%s: a reply took %s tokens (%s of the prompt) where at most %s + %s were allowed, so the endpoint "
@@ -320,7 +327,8 @@ class Budget:
         waiting = f", {held} reserved for calls that have begun" if reserved != Amount() else ""
         over = "" if self._spent.within(self._limit) else " (overrun by replies longer than max_tokens)"
         words = f"{used} spent{over}{waiting}, and the next call may cost {more}; a higher budget goes on from here"
-        return Failure("budget", f"budget of {limit} reached after {calls}: {words}")
+        where = "" if self._shared is None else f" in this process, one of {self._shared.processes} that share it"
+        return Failure("budget", f"budget of {limit} reached after {calls}{where}: {words}")
 
 
 def united(*notes: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:

@@ -87,11 +87,13 @@ class ReplyLimits:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        rows = records.find_note(NOTE) or ()
-        self._known = {(role, name): _Known(list(used), worked) for role, name, used, worked in rows}
+        self._known: dict[tuple[str, str], _Known] = {}
+        self._read()
 
     def placed(self, model: Model, request: Request) -> Request:
         """`request`, given without a limit, with the lowest one that has a recorded reply, or the one to send."""
+        if self._records.claims.needed:
+            self._read()  # another process may have found a limit that works
         first = started(model, request)
         known = self._known.get((request.role, model.name))
         if first.max_tokens is None and known is None:
@@ -162,9 +164,13 @@ class ReplyLimits:
     def _is_recorded(self, model: Model, request: Request) -> bool:
         return self._records.find(request_key(model, request)) is not None
 
+    def _read(self) -> None:
+        rows = self._records.find_note(NOTE) or ()
+        self._known = {(role, name): _Known(list(used), worked) for role, name, used, worked in rows}
+
     def _keep(self) -> None:
         rows = [[*name, known.used, known.worked] for name, known in self._known.items()]
-        self._records.keep_note(NOTE, rows)
+        self._records.keep_note(NOTE, rows, lambda before, now: united(before or (), now))
 
 
 def united(*notes: Iterable[Sequence[Any]]) -> list[list[Any]]:

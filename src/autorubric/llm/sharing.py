@@ -6,7 +6,7 @@ import math
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -46,6 +46,10 @@ class Leased(Protocol):
 
     account: str
 
+    def hold(self, seconds: float) -> None:
+        """Send nothing for some seconds."""
+        ...
+
     def take_traffic(self) -> Traffic:
         """What was sent since the last call."""
         ...
@@ -68,10 +72,12 @@ class Sharing:
     """One process of several that work on one run.
 
     Attributes:
-        processes: their number; each has this share of a rate limit that a user has set.
+        processes: their number; each has this share of a rate limit.
         base: the directory of the ledger whose replies are found too; it does not change meanwhile.
         borrow: asks for more budget, given what is held already and what is missing; None where it is refused.
-        tell_refusal: passes on at once that an endpoint has refused a request as too fast.
+        tell_refusal: passes on that an endpoint (its account) has closed for some seconds.
+        tell_traffic: passes on at once what was sent, because an endpoint has refused a request as too fast.
+        used: is told what is spent and reserved whenever that grows, for the case that the process is killed.
         budget: lives on what was lent.
         leases: of the endpoints that this process calls.
     """
@@ -79,9 +85,17 @@ class Sharing:
     processes: int
     base: Path | None
     borrow: Callable[[Sum, Sum], Awaitable[Sum | None]]
-    tell_refusal: Callable[[], None]
+    tell_refusal: Callable[[float], None]
+    _: KW_ONLY
+    tell_traffic: Callable[[], None] = lambda: None
+    used: Callable[[Sum], None] = lambda _: None
     budget: Spare | None = None
     leases: weakref.WeakSet[Leased] = field(default_factory=weakref.WeakSet)
+
+    def hold(self, seconds: float) -> None:
+        """Send nothing for some seconds, because an endpoint refused a request of another process."""
+        for lease in self.leases:
+            lease.hold(seconds)
 
     def take_traffic(self) -> dict[str, Traffic]:
         """What was sent to each endpoint since the last call."""

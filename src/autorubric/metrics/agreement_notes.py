@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from autorubric.metrics.agreement_sums import SUMMED
+from autorubric.metrics.agreement_sums import FEW, SUMMED, least_of_a_class
 from autorubric.metrics.criterion_results import CriterionMetrics, CriterionMetricsUnion
 from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.table import FAILED
-
-_FEW_LABELS = 5
 
 
 def notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
@@ -36,35 +35,30 @@ def notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     return sentences
 
 
-def name_few(intervals: Mapping[str, object], each: list[CriterionMetricsUnion]) -> Iterator[str]:
-    """A sentence where the interval of mean κ covers too little, as a criterion has few labels of a class."""
-    few = [
-        f"{one.name}: {min(one.support_true, one.n_samples - one.support_true)}"
-        for one in each
-        if isinstance(one, CriterionMetrics)
-        and one.kappa is not None
-        and min(one.support_true, one.n_samples - one.support_true) < _FEW_LABELS
-    ]
-    if few and intervals.get("mean_kappa") is not None:
-        yield (
-            f"the interval of mean kappa is too narrow: fewer than {_FEW_LABELS} labels of one class "
-            f"({', '.join(few)}); with 30 items and such criteria it covered the true value in 85 to 92 % of "
-            "simulated runs"
-        )
-
-
-def name_unvaried(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> list[str]:
-    """A sentence on the statistics that have no interval although one was computed and they are defined.
+def name_missing(
+    values: Mapping[str, float | None], intervals: Mapping[str, object], each: Sequence[CriterionMetricsUnion]
+) -> Iterator[str]:
+    """Sentences on the statistics that have no interval although one was computed and they are defined.
 
     Example:
-        >>> name_unvaried({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)})
+        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}, []))
         ['no interval for micro_kappa: the items do not vary, or without one of them it is undefined']
     """
-    fields = {"rmse": "score_rmse", "mae": "score_mae", "bias": "the mean bias", "kappa": "micro_kappa"}
-    none = [
-        fields.get(name, name)
-        for name in SUMMED
-        if name != "accuracy" and intervals.get(name, 0) is None and values.get(name, 0.0) is not None
-    ]
-    because = "the items do not vary, or without one of them it is undefined"
-    return [f"no interval for {', '.join(none)}: {because}"] if none else []
+    missing = [name for name in SUMMED[1:] if intervals.get(name, 0) is None and values.get(name) is not None]
+    few = {one.name: _least(one) for one in each if one.kappa is not None and _least(one) < FEW}
+    if "mean_kappa" in missing and few:
+        missing.remove("mean_kappa")
+        listed = ", ".join(f"{name}: {least:g}" for name, least in few.items())
+        yield (
+            f"no interval for mean_kappa: fewer than {FEW} labels or verdicts of one class ({listed}), where its "
+            "interval covers too little; see the intervals of the criteria"
+        )
+    if missing:
+        named = ", ".join({"kappa": "micro_kappa"}.get(name, name) for name in missing)
+        yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
+
+
+def _least(one: CriterionMetricsUnion) -> float:
+    """The fewest labels or verdicts of a class; infinite for options, to which no such limit applies."""
+    counted = isinstance(one, CriterionMetrics) and one.confusion_matrix
+    return least_of_a_class(counted.matrix) if counted else math.inf

@@ -6,32 +6,47 @@ statistics of all items, and those without each of them, come from one product o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from autorubric.metrics.arrays import Flags, Floats, ratio
 from autorubric.metrics.confusion import agreement_weights, kappas
 from autorubric.metrics.intervals import Interval
-from autorubric.metrics.jackknife import Draws, Scale, jackknife_intervals, kappa_posterior
+from autorubric.metrics.jackknife import Draws, Scale, bounded_mean_intervals, jackknife_intervals, kappa_posterior
 from autorubric.metrics.labelled_run import Modes
-from autorubric.metrics.scores import ScorePairs
+from autorubric.metrics.scores import ScorePairs, bias_interval
 from autorubric.metrics.table import Column, Points, Table
 
 SCORE_SUMS = 6
 """Score pairs: how many, Σ difference, Σ difference², Σ |difference|, Σ judged, Σ true."""
 SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
 """The first statistics of `Layout.summarize`: `kappa` is over all binary pairs. Those of the criteria follow."""
-_SCORES = SUMMED[3:]
-_SCALES: tuple[Scale, ...] = ("share", "correlation", "correlation", "size", "plain", "size")
+FEW = 5
+"""With fewer labels or verdicts of a class of a criterion mean κ has no interval (the rule of five, Cochran 1954)."""
+_SCALES: tuple[Scale, ...] = ("share", "correlation")
 
 
 class Found(NamedTuple):
-    """An interval, None where there is none, and how it was made: `wilson`, `jackknife`, `jeffreys` or `t`."""
+    """An interval, None where there is none, and how: `wilson`, `jackknife`, `jeffreys` or `bayesian-bootstrap`."""
 
     interval: Interval | None
     method: str
+
+
+def least_of_a_class(counts: ArrayLike) -> float:
+    """The fewest labels (rows) or verdicts (columns) of a category that occurs.
+
+    Example:
+        >>> least_of_a_class([[20, 1, 0], [2, 7, 0], [0, 0, 0]])
+        8.0
+    """
+    table = np.asarray(counts, float)
+    labels, verdicts = table.sum(axis=1), table.sum(axis=0)
+    return float(np.minimum(labels, verdicts)[labels + verdicts > 0.0].min(initial=np.inf))
 
 
 def kappa_weights(column: Column, categories: int) -> Floats:
@@ -49,14 +64,15 @@ class Layout:
     sizes: tuple[int, ...]  # how many categories it has
     weights: tuple[Floats, ...]  # of its κ
     binary: tuple[bool, ...]
+    span: float = 1.0  # the largest possible error of a score
 
     @classmethod
-    def of(cls, table: Table, modes: Modes) -> Layout:
+    def of(cls, table: Table, modes: Modes, span: float = 1.0) -> Layout:
         """The layout of a table."""
         sizes = tuple(len(modes.labels(column)) for column in table.columns)
         starts = tuple(int(s) for s in np.cumsum([0, *(size * size for size in sizes)]))
         weights = tuple(kappa_weights(c, size) for c, size in zip(table.columns, sizes, strict=True))
-        return cls(starts, sizes, weights, tuple(table.is_binary.tolist()))
+        return cls(starts, sizes, weights, tuple(table.is_binary.tolist()), span)
 
     def sum_items(self, table: Table, points: Points, scores: ScorePairs) -> Floats:
         """What each item adds: rows × (cells of all criteria + `SCORE_SUMS`)."""
@@ -113,31 +129,43 @@ class Layout:
     def intervals(self, sums: Floats, draws: Draws) -> list[Found]:
         """An interval for each statistic of `summarize`, given what each item adds to the sums.
 
-        The mean κ is over the criteria whose κ is defined in all items; it has none where leaving an item out leaves
-        one of them undefined.
+        The mean κ is over the criteria whose κ is defined in all items. It has no interval where one of these has few
+        labels or verdicts of a class, or is undefined without one of the items.
         """
         cells = self.starts[-1]
-        chosen = ~np.isnan(self.summarize(sums.sum(axis=0))[len(SUMMED) :])
+        total = sums.sum(axis=0)
+        chosen = ~np.isnan(self.summarize(total)[len(SUMMED) :])
         paired, scored = sums[sums[:, :cells].any(axis=1)], sums[sums[:, cells] > 0]
 
-        def whole(total: Floats) -> Floats:
-            return self.summarize(total, chosen)[..., : len(SUMMED)]
+        def whole(sums: Floats) -> Floats:
+            return self.summarize(sums, chosen)[..., : len(_SCALES)]
 
-        found = jackknife_intervals(paired, whole, _SCALES, draws.confidence)
-        of_scores = jackknife_intervals(scored, whole, _SCALES, draws.confidence)
-        made = [
-            Found(of_scores[place], "t" if name == "bias" else "jackknife")
-            if name in _SCORES
-            else Found(found[place], "wilson" if name == "accuracy" else "jackknife")
-            for place, name in enumerate(SUMMED)
-        ]
+        accuracy, mean = jackknife_intervals(paired, whole, _SCALES, draws.confidence)
         binary = self._pooled(paired)
-        if binary is not None:
-            made[SUMMED.index("kappa")] = _kappa_interval(binary, np.eye(binary.shape[-1]), draws)
-        each = (
+        each = [
             _kappa_interval(self._cells(paired, place), weights, draws) for place, weights in enumerate(self.weights)
-        )
-        return [*made, *each]
+        ]
+        own = [int(place) for place in np.flatnonzero(chosen)]
+        few = any(self.binary[place] and least_of_a_class(self._cells(total, place)) < FEW for place in own)
+        mean_kappa = each[own[0]] if len(own) == 1 else Found(None if few else mean, "jackknife")
+        pooled = Found(None, "jeffreys")
+        if binary is not None:
+            pooled = _kappa_interval(binary, np.eye(binary.shape[-1]), draws)
+        errors = _score_intervals(scored[:, cells:], self.span, draws)
+        return [Found(accuracy, "wilson"), mean_kappa, pooled, *errors, *each]
+
+
+def _score_intervals(scored: Floats, span: float, draws: Draws) -> list[Found]:
+    """The intervals of score RMSE, bias and MAE, given the score sums of the items that have some."""
+    method = "bayesian-bootstrap"
+    if not len(scored):
+        return [Found(None, method)] * 3
+    shift, squares, sizes = (scored[:, 1:4] / scored[:, :1]).T
+    most = max(span, float(sizes.max()))
+    ends = np.array([[0.0, 0.0], [most**2, most]])
+    square, mae = bounded_mean_intervals(np.column_stack([squares, sizes]), ends, draws)
+    rmse = Interval(math.sqrt(square.low), math.sqrt(square.high), square.confidence)
+    return [Found(one, method) for one in (rmse, bias_interval(shift, span, draws), mae)]
 
 
 def _kappa_interval(tables: Floats, weights: Floats, draws: Draws) -> Found:

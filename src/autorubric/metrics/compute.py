@@ -10,7 +10,7 @@ import numpy as np
 from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.agreement_notes import name_few, name_unvaried, notes_on
+from autorubric.metrics.agreement_notes import name_missing, notes_on
 from autorubric.metrics.agreement_statistics import Part, measure
 from autorubric.metrics.agreement_sums import SUMMED, Layout
 from autorubric.metrics.arrays import Flags, defined
@@ -65,8 +65,8 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     Args:
         eval_result: the run: whatever has `item_results`.
         dataset: the items with their ground truth.
-        bootstrap: compute confidence intervals by resampling items.
-        n_bootstrap: the number of bootstrap replicates.
+        bootstrap: compute confidence intervals.
+        n_bootstrap: draws of the posteriors.
         per_judge: also measure each judge of a panel, and the panel without each judge.
         cannot_assess: CANNOT_ASSESS leaves its pair out (`exclude`), counts as UNMET (`as_unmet`) or is a category
             of its own (`as_category`).
@@ -105,7 +105,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     accuracy_ci = whole.intervals.get("accuracy") or _wilson(points, whole.values["accuracy"], confidence)
     return MetricsResult(
         **MetricsResult.measured(whole.values),
-        **compare_scores(run.scores, confidence),
+        **compare_scores(run.scores, confidence, whole.intervals.get("bias")),
         n_kappa_criteria=sum(criterion.kappa is not None for criterion in each),
         macro_accuracy=_mean([criterion.accuracy for criterion in each]),
         mean_krippendorff_alpha=_mean([criterion.krippendorff_alpha for criterion in each]),
@@ -131,7 +131,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         n_scores=len(run.scores.rows),
         score_rule=describe_rule(run.scores.rule),
         self_consistency=[_read_consistency(judge, confidence) for judge in table.consistency],
-        warnings=[*run.warnings, *notes_on(run, each), *name_unvaried(*whole), *name_few(whole.intervals, each)],
+        warnings=[*run.warnings, *notes_on(run, each), *name_missing(*whole, each)],
     )
 
 
@@ -156,7 +156,7 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     if not len(points):
         return Measured(values | {"mean_kappa": None}, {})
     table, points = pool(run.table, points) if run.pooled else _restrict(run.table, points, columns)
-    layout = Layout.of(table, run.modes)
+    layout = Layout.of(table, run.modes, run.scores.span)
     sums = layout.sum_items(table, points, run.scores)
     mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
     # Columns that stand for many criteria at once have no κ of their own.
@@ -277,7 +277,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
             judge_id=judge,
             mean_kappa=measured.values["mean_kappa"],
             **JudgeMetrics.measured(measured.values),
-            **compare_scores(scores, confidence),
+            **compare_scores(scores, confidence, measured.intervals.get("bias")),
             confusion_matrix=_count_verdicts(own),
             coverage="full" if len(asked) == len(table.points) or not table.escalated else "escalated",
             n_pairs=len(pairs),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -19,6 +19,7 @@ normal_quantile = NormalDist().inv_cdf
 _TINY = 1e-300
 _CLOSE = 1e-16
 _MOST_TERMS = 100_000
+_MOST_STEPS = 500
 _NEARLY_NORMAL = 1e6
 
 
@@ -159,11 +160,16 @@ def t_quantile(probability: float, df: float) -> float:
     if math.isinf(df):
         return normal_quantile(probability)
     tail = 1.0 - probability
-    # The wanted x of I_x(df/2, 1/2) = 2·tail, solved on the scale of t, where both ends behave.
-    high = max(2.0, 2.0 * normal_quantile(probability))
-    while t_p_value(high, df) > 2.0 * tail:
-        high *= 2.0
-    return _root(lambda t: 2.0 * tail - t_p_value(t, df), 0.0, high)
+    # The tail is convex above 0 and heavier than the normal one, so that Newton's steps from its quantile only rise.
+    t = normal_quantile(probability)
+    scale = math.exp(math.lgamma((df + 1.0) / 2.0) - math.lgamma(df / 2.0)) / math.sqrt(df * math.pi)
+    for _ in range(_MOST_STEPS):
+        density = scale * (1.0 + t * t / df) ** (-(df + 1.0) / 2.0)
+        step = (t_p_value(t, df) / 2.0 - tail) / density
+        t += step
+        if step <= 1e-15 * t:
+            break
+    return t
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
@@ -199,25 +205,6 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
 
 def _apart(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
-
-
-def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function crosses zero, by bisection with the secant where it stays inside."""
-    below, above = rising(low), rising(high)
-    for _ in range(200):
-        middle = (low + high) / 2.0
-        if high - low <= 1e-15 * max(1.0, abs(middle)):
-            break
-        guess = low - below * (high - low) / (above - below) if above > below else middle
-        for point in (guess, middle):
-            if not low < point < high:
-                continue
-            value = rising(point)
-            if value <= 0.0:
-                low, below = point, value
-            else:
-                high, above = point, value
-    return (low + high) / 2.0
 
 
 Array = npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Confidence intervals of agreement statistics: Student's t of the jackknife over items, and the posterior of κ.
+"""Confidence intervals of agreement statistics: Student's t of the jackknife over items, and two posteriors.
 
 The criteria of one item are correlated, so items are left out and not verdicts. A statistic is a function of sums
 over items; leaving an item out subtracts what it adds. `benchmarks.agreement_intervals` measures the coverage.
@@ -21,14 +21,13 @@ from autorubric.metrics.intervals import Interval, check_confidence, score_inter
 
 Summary: TypeAlias = Callable[[Floats], Floats]
 """From sums (…, m) to statistics (…, s); NaN where one is undefined."""
-Scale: TypeAlias = Literal["plain", "share", "correlation", "size"]
+Scale: TypeAlias = Literal["plain", "share", "correlation"]
 
 _BLOCK = 20_000
 _NO_SPREAD = 1e-12
 _TRANSFORMS: dict[Scale, tuple[Callable[[Floats], Floats], Callable[[float], float], float, float]] = {
     "plain": (lambda x: x, lambda x: x, -math.inf, math.inf),
     "correlation": (np.arctanh, math.tanh, -1.0, 1.0),
-    "size": (np.log, math.exp, 0.0, math.inf),
 }
 """The transform of each scale, its inverse, and the bounds that it maps to infinity."""
 
@@ -59,9 +58,9 @@ def jackknife_intervals(
     """An interval for each statistic; None where it is undefined, or the same whichever item is left out.
 
     Student's t with n − 1 degrees of freedom of the jackknife's variance (Tukey 1958), on the scale where the
-    statistic is nearest to normal: artanh for κ (Fleiss and Davies 1982 for the jackknife of κ), the logarithm for
-    sizes of errors (Miller 1968). A share has Wilson's interval with its effective sample size (Korn and Graubard
-    1998; Franco, Little, Louis and Slud 2019). For a mean this is the t interval itself.
+    statistic is nearest to normal: artanh for κ (Fleiss and Davies 1982 for the jackknife of κ). A share has Wilson's
+    interval with its effective sample size (Korn and Graubard 1998; Franco, Little, Louis and Slud 2019). For a mean
+    this is the t interval itself.
 
     Args:
         contributions: what each item adds to the sums: items × m.
@@ -103,6 +102,38 @@ def _interval(value: float, left_out: Floats, scale: Scale, confidence: float) -
         to, back = _TRANSFORMS["plain"][:2]
     centre, reach = float(to(np.array([value]))[0]), quantile * math.sqrt(variance_of(to(left_out)))
     return Interval(back(centre - reach), back(centre + reach), confidence).within(least, most)
+
+
+def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[Interval]:
+    """An interval for the mean of each column of bounded values: a Bayesian bootstrap with the ends of the scale.
+
+    Every item has a gamma weight with shape 1 (Rubin, Annals of Statistics 9 (1981)), and each end of the scale one
+    with shape 1/2. So values that lie at the ends alone have the posterior of a share with Jeffreys' prior, and large
+    values that are rare lie in the interval even if the sample has none.
+
+    Args:
+        values: items × columns.
+        ends: of the scale of each column: 2 × columns.
+        draws: how many draws, their seed and the level.
+
+    Example:
+        >>> shares = bounded_mean_intervals(np.zeros((30, 1)), np.array([[0.0], [1.0]]), Draws(20_000, seed=0))
+        >>> [round(end, 2) for end in shares[0][:2]]
+        [0.0, 0.08]
+    """
+    points, counts = np.unique(np.round(values, 12), axis=0, return_counts=True)
+    shape, points = np.r_[counts, 0.5, 0.5], np.vstack([points, ends])
+    rng, block = np.random.default_rng(draws.seed), max(1, 2_000_000 // len(shape))
+    means = []
+    for start in range(0, draws.replicates, block):
+        weights = rng.standard_gamma(shape, (min(block, draws.replicates - start), len(shape)))
+        means.append(weights @ points / weights.sum(axis=1, keepdims=True))
+    tail = (1.0 - draws.confidence) / 2.0
+    found = np.quantile(np.concatenate(means), (tail, 1.0 - tail), axis=0).T
+    return [
+        Interval(float(low), float(high), draws.confidence).widened(float(mean))
+        for (low, high), mean in zip(found, values.mean(axis=0), strict=True)
+    ]
 
 
 def kappa_posterior(tables: Floats, draws: Draws) -> Interval | None:

@@ -37,7 +37,7 @@ class VoteAgreement(MetricModel):
         n: pairs of verdicts compared; a pair in which one abstains or failed is not, unless abstentions count.
         n_items: items that they are about.
         agreement: the share of pairs with the same verdict or option.
-        agreement_ci: BCa bootstrap over items; Wilson's interval with items for n where all pairs are alike.
+        agreement_ci: Wilson's with the effective number of pairs; with items for n where all pairs are alike.
         alpha: Krippendorff's α among the judges; of a criterion only.
     """
 
@@ -55,9 +55,9 @@ class JudgePair(VoteAgreement):
     Attributes:
         other: the second.
         mean_kappa: Cohen's κ, a mean over the criteria on which it is defined; weighted where options have an order.
-        mean_kappa_ci: BCa bootstrap over items.
+        mean_kappa_ci: by jackknife; None where a criterion has few verdicts of a class.
         kappa: Cohen's κ over all binary pairs.
-        kappa_ci: BCa bootstrap over items.
+        kappa_ci: from its posterior.
         gwet: Gwet's AC1 over all binary pairs.
         part: whether the two were compared only where a cascade asked both.
     """

@@ -14,6 +14,8 @@ from autorubric.metrics.intervals import Estimate, Interval, check_confidence, n
 NO_LABELS = "no label can be used"
 ALL_LABELLED = "every item is labelled, so there is nothing to correct"
 """Why a correction has no estimate."""
+_NO_VARIANCE = "the estimated variance is 0: the labels, or their differences from the verdicts, do not vary"
+_ROUNDING = 1e-12
 
 
 def missing_estimate(labels: int, rest: int, least: int) -> Estimate | None:
@@ -39,8 +41,9 @@ def ppi_plus_plus(
     λ = Cov(label, judged) / ((1 + n/N)·Var(judged)), cut to [0, 1], with the covariance over the n labelled items
     (divided by n) and the variance over all n + N. The variance of the estimate is Var(label − λ·judged)/n +
     λ²·Var(judged rest)/N. Source: Angelopoulos, Duchi and Zrnic, arXiv:2311.01453, example 6.1; the same figures as
-    `ppi_mean_pointestimate` and `ppi_mean_ci` of ppi-python 0.2.3. With few labels of a rare criterion the normal
-    interval covers far less than it states.
+    `ppi_mean_pointestimate` and `ppi_mean_ci` of ppi-python 0.2.3, except that there is no interval where the
+    variance is 0, as where all labels are equal. With few labels of a rare criterion the normal interval covers far
+    less than it states.
 
     Args:
         labels: the true values of the labelled items, which are a random part.
@@ -70,5 +73,7 @@ def ppi_plus_plus(
     weight = min(1.0, max(0.0, shared / ((1.0 + n / others) * spread))) if spread > 0.0 else 0.0
     value = float(truth.mean() + weight * (rest.mean() - seen.mean()))
     variance = float((truth - weight * seen).var()) / n + weight**2 * float(rest.var()) / others
+    if math.sqrt(variance) <= _ROUNDING * max(1.0, float(np.abs(truth).max())):
+        return Estimate(value, n=n + others, reason=_NO_VARIANCE)
     reach = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(variance)
     return Estimate(value, Interval(value - reach, value + reach, confidence), n + others)

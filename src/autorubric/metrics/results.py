@@ -35,12 +35,12 @@ class BootstrapResults(MetricModel):
             items are alike.
         kappa_ci: of `mean_kappa`. Where this and the others are None, `warnings` of the metrics say why.
         rmse_ci: of `score_rmse`.
-        n_bootstrap: draws of the posterior of κ.
+        n_bootstrap: draws of the posteriors.
         confidence_level: of the intervals.
         micro_kappa_ci: of `micro_kappa`: from its posterior.
-        bias_ci: of the mean bias: Student's t.
+        bias_ci: of the mean bias; like `rmse_ci` and `mae_ci` from a Bayesian bootstrap with the ends of the scale.
         mae_ci: of `score_mae`.
-        method: `jackknife`, for mean κ, RMSE and MAE.
+        method: `jackknife`, for mean κ.
     """
 
     accuracy_ci: tuple[float, float] | None

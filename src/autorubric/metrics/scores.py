@@ -12,6 +12,9 @@ from autorubric.core.report import worst_value
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.correlation import correlation, mae, rmse
 from autorubric.metrics.distribution import systematic_bias
+from autorubric.metrics.intervals import Interval
+from autorubric.metrics.jackknife import Draws, bounded_mean_intervals
+from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import ABSTAINED, FAILED, Table, value_table
 
 _CLOSE = 1e-9
@@ -53,6 +56,7 @@ class ScorePairs(NamedTuple):
     true: Floats  # what the labels would have scored
     rule: ScoreRule  # by which rule
     warnings: tuple[str, ...] = ()
+    span: float = 1.0  # the largest possible error of a score
 
     def on(self, places: Ints) -> ScorePairs:
         """The pairs of some rows under new numbers: of each row its number, below 0 where it is left out."""
@@ -123,7 +127,15 @@ def pair_scores(
     elif off:
         warnings.append(f"{off} scores are not what their verdicts make them under any known rule")
     rows = np.flatnonzero(both)
-    return ScorePairs(rows, scores[rows], true[rows], rule, tuple(warnings))
+    return ScorePairs(rows, scores[rows], true[rows], rule, tuple(warnings), _widest(table, rule))
+
+
+def _widest(table: Table, rule: ScoreRule) -> float:
+    """The largest distance of two scores of one item."""
+    if rule.normalize or not len(table.points):
+        return 1.0
+    sizes = np.abs(table.weights)[table.points.column]
+    return float(np.bincount(table.points.row, sizes, table.rows).max())
 
 
 def _lowered(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
@@ -148,9 +160,14 @@ def _find_rule(
     return default, made
 
 
-def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:
-    """The fields of a result that are about scores, by name."""
+def compare_scores(
+    pairs: ScorePairs, confidence: float = 0.95, bias_ci: ConfidenceInterval | None = None
+) -> dict[str, Any]:
+    """The fields of a result that are about scores, by name; `bias_ci` is that of the bias where it is known."""
     judged, true = pairs.judged, pairs.true
+    if bias_ci is None and len(judged):
+        interval = bias_interval(judged - true, pairs.span, Draws(confidence=confidence, seed=0))
+        bias_ci = ConfidenceInterval.of(interval, "bayesian-bootstrap")
     # Sums in another order differ in their last digits: scores that are equal on paper are ties.
     ranked = np.round(judged, _PLACES), np.round(true, _PLACES)
     return {
@@ -159,5 +176,11 @@ def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any
         "score_spearman": correlation(*ranked, "spearman", confidence),
         "score_kendall": correlation(*ranked, "kendall", confidence),
         "score_pearson": correlation(judged, true, "pearson", confidence),
-        "bias": systematic_bias(judged, true, confidence=confidence),
+        "bias": systematic_bias(judged, true, confidence=confidence).model_copy(update={"ci": bias_ci}),
     }
+
+
+def bias_interval(differences: Floats, span: float, draws: Draws) -> Interval:
+    """The interval of the mean difference of scores that can differ by `span`, or by more where some do."""
+    most = max(span, float(np.abs(differences).max()))
+    return bounded_mean_intervals(differences[:, None], np.array([[-most], [most]]), draws)[0]

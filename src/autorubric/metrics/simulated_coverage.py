@@ -51,7 +51,7 @@ def simulate_coverage(
     """
     labelled = read_labelled_run(run, dataset, modes)
     table, points = pool(labelled.table, labelled.points) if labelled.pooled else (labelled.table, labelled.points)
-    layout = Layout.of(table, modes)
+    layout = Layout.of(table, modes, labelled.scores.span)
     sums = layout.sum_items(table, points, labelled.scores)
     sums = sums[sums.any(axis=1)]
     names = [] if labelled.pooled else [column.name for column in table.columns]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, overload
 from autorubric.charts.bars import bar_chart
 from autorubric.charts.intervals import Ranged, interval_chart
 from autorubric.core.display import Displayed, clipped, counted, html_charts, html_text
-from autorubric.core.means import estimate_mean
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError
+from autorubric.metrics.means import estimate_mean
 from autorubric.runs.items_file import Report, read_items, report_from, report_json, stored_dataset
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.summary import EvalTimingStats
@@ -356,7 +356,8 @@ def _criteria_means(result: EvalResult) -> Iterator[Ranged]:
             if row["value"] is not None:
                 values.setdefault(row["criterion"], []).append(row["value"])
     for name, found_values in values.items():
-        mean = estimate_mean(len(found_values), sum(found_values), sum(value * value for value in found_values))
+        squares = sum(value * value for value in found_values)
+        mean = estimate_mean(len(found_values), sum(found_values), squares, (0.0, 1.0))
         yield Ranged(name, mean.value or 0.0, *(mean.interval or (None, None)))
 
 

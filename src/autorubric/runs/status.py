@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -21,6 +24,7 @@ from autorubric.llm.records.view import LedgerView, Pace, ledger_view, seconds_s
 from autorubric.runs.items_file import read_lines
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
+from autorubric.runs.shard import WORKERS_FOLDER
 
 State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
 
@@ -136,6 +140,15 @@ def run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run is not a run directory: it has neither manifest.json nor a ledger
     """
+    whole, parts = _status_of(directory, counters), []
+    for folder in sorted((directory / LEDGER_FOLDER / WORKERS_FOLDER).glob("*")):
+        with suppress(InputError):  # it has recorded nothing yet
+            parts.append(_status_of(folder, counters))
+    return _united(whole, parts) if parts else whole
+
+
+def _status_of(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
+    """The state of a run by the files of its own directory."""
     manifest, folder = read_manifest(directory), ledger_folder(directory)
     if manifest is None and folder is None:
         raise InputError(f"{directory} is not a run directory: it has neither manifest.json nor a ledger")
@@ -170,6 +183,58 @@ def run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
             folder is None and bool(read_count(manifest.get("calls"))),
             () if folder is None else tuple(BatchStore(folder).records()),
         )
+
+
+def _united(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
+    """The state of a run with that of the shards which its processes work on, or which it has not taken in yet.
+
+    A process finds the rows of earlier sessions finished too, so these do not add up.
+    """
+    paces = [one.calls_per_second for one in parts if one.state == "running" and one.calls_per_second is not None]
+    left = [one.eta for one in parts if one.eta is not None]
+    failures: Counter[str] = Counter(whole.failures)
+    for one in parts:
+        failures.update(one.failures)
+    return replace(
+        whole,
+        kind=parts[0].kind if whole.kind == "unknown" else whole.kind,
+        state=whole.state if whole.state == "running" else "died",
+        row_counts=_united_rows(whole.row_counts, [one.row_counts for one in parts]),
+        failures=failures,
+        unanswered=_united_groups(one.unanswered for one in (whole, *parts)),
+        spent=reduce(Spent.plus, (one.spent for one in parts), whole.spent),
+        totals=_united_totals([*whole.totals, *(total for one in parts for total in one.totals)]),
+        calls_per_second=math.fsum(paces) if paces else whole.calls_per_second,
+        idle=min((one.idle for one in (whole, *parts) if one.idle is not None), default=None),
+        eta=max(left) if left and whole.state == "running" else None,
+    )
+
+
+def _united_rows(whole: RowCounts, parts: Sequence[RowCounts]) -> RowCounts:
+    rows = [one.rows for one in parts if one.rows is not None]
+    return RowCounts(
+        (sum(rows) if len(rows) == len(parts) else None) if whole.rows is None else whole.rows,
+        max(whole.done, sum(one.done for one in parts)),
+        sum(one.failed for one in parts),
+        groups=_united_groups(one.groups for one in parts),
+    )
+
+
+def _united_groups(groups: Iterable[Iterable[FailureGroup]]) -> tuple[FailureGroup, ...]:
+    found: dict[tuple[str, str, str], FailureGroup] = {}
+    for one in (one for few in groups for one in few):
+        known = found.get((one.where, one.kind, one.message))
+        more = one if known is None else replace(one, count=known.count + one.count, items=known.items)
+        found[one.where, one.kind, one.message] = more
+    return tuple(found.values())
+
+
+def _united_totals(totals: Iterable[Totals]) -> tuple[Totals, ...]:
+    found: dict[tuple[str, str], Totals] = {}
+    for one in totals:
+        known = found.get((one.role, one.model))
+        found[one.role, one.model] = one if known is None else known.plus(one)
+    return tuple(total for _, total in sorted(found.items()))
 
 
 def count_rows(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> RowCounts:

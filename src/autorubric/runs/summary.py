@@ -12,12 +12,11 @@ from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import CriterionReport, EnsembleCriterionReport
 from autorubric.core.self_consistency import NO_JUDGE, SelfConsistency, add_repeats, clustered_interval
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroups
+from autorubric.metrics.intervals import t_quantile
 
 if TYPE_CHECKING:
     from autorubric.llm.records.accounts import Totals
     from autorubric.runs.result import ItemResult
-
-_Z95 = 1.959964  # the 97.5th percentile of the normal distribution
 
 
 @dataclass(slots=True)
@@ -49,14 +48,14 @@ class Moments:
         return self.squares / self.count if self.count else 0.0
 
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean by the normal approximation.
+        """The 95 % confidence interval of the mean by Student's t: mean ± t · s / √n with n − 1 degrees of freedom.
 
-        mean ± 1.96 · s / √n, s with n − 1 degrees of freedom. None for fewer than two numbers, and for numbers that
-        are all equal: they give no estimate of the spread, and an interval of width 0 would claim certainty.
+        None for fewer than two numbers, and for numbers that are all equal: they give no estimate of the spread, and
+        an interval of width 0 would claim certainty.
         """
         if self.count < 2 or self.squares == 0.0:
             return None
-        half = _Z95 * math.sqrt(self.squares / (self.count - 1) / self.count)
+        half = t_quantile(0.975, self.count - 1) * math.sqrt(self.squares / (self.count - 1) / self.count)
         return self.mean - half, self.mean + half
 
 

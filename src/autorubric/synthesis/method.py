@@ -10,10 +10,11 @@ from pydantic import BeforeValidator, Field
 
 from autorubric.checks import PACKAGES
 from autorubric.extras import require
+from autorubric.settings import Settings
 from autorubric.synthesis.drafts import answer_stage, criteria_stage, pool_stage
 from autorubric.synthesis.stages import Plan, Stage
 from autorubric.synthesis.templates import SynthesisPrompts
-from autorubric.synthesis.thresholds import CompileSettings, Filters, GateSettings, Strict
+from autorubric.synthesis.thresholds import CompileSettings, Filters, GateSettings
 
 if TYPE_CHECKING:
     from autorubric.prompts import Prompt
@@ -27,7 +28,7 @@ def _read_off(value: Any) -> Any:
     return "off" if value is False else value  # a bare `off` is false in YAML
 
 
-class FullSettings(Strict):
+class FullSettings(Settings):
     """The settings of the full method.
 
     Attributes:

@@ -37,7 +37,7 @@ class Prepared:
 
     def find_changes(self, models: Mapping[str, Model]) -> list[str]:
         """What differs from the last run in the directory so that calls are repeated, one sentence each."""
-        manifest = read_manifest(self.settings.out) or {}
+        manifest = read_manifest(self.settings.folder) or {}
         before, templates = manifest.get("models", {}), manifest.get("templates", {})
         return [
             f"the model of {slot} changed from {before[slot]} to {model.name}"
@@ -58,7 +58,7 @@ def prepare(settings: SynthesisSettings, division: Division | None = None) -> Pr
     """
     notes: list[str] = []
     source = QueryFile(
-        settings.input,
+        settings.source,
         settings.question_column,
         settings.id_column,
         settings.limit,
@@ -74,8 +74,8 @@ def prepare(settings: SynthesisSettings, division: Division | None = None) -> Pr
     report = source.check()
     if report.answered:
         what = "conversation ends" if report.answered == 1 else "conversations end"
-        notes.append(f"{settings.input}: {report.answered:,} {what} with an answer; it is left out of the query")
-    plan = build_plan(prompts, find_shape(settings, report.responses), settings.full if full else None)
+        notes.append(f"{settings.source}: {report.answered:,} {what} with an answer; it is left out of the query")
+    plan = build_plan(prompts, find_shape(settings, report.responses), settings.full_profile if full else None)
     plan = plan.until(settings.until) if settings.until else plan
     if (how := batching()) is not None:
         how.stages = plan.waves
@@ -88,11 +88,11 @@ def build_plans(prepared: Prepared) -> dict[str, Plan]:
     settings = prepared.settings
     if settings.profile != "full":
         return {"": prepared.plan}
-    other = "rubric" if settings.full.judging == "criterion" else "criterion"
-    full = settings.full.model_copy(update={"judging": other})
+    other = "rubric" if settings.full_profile.judging == "criterion" else "criterion"
+    full = settings.full_profile.model_copy(update={"judging": other})
     plan = build_plan(prepared.prompts, find_shape(settings, prepared.report.responses), full)
     plan = plan.until(settings.until) if settings.until else plan
-    return {settings.full.judging: prepared.plan, other: plan}
+    return {settings.full_profile.judging: prepared.plan, other: plan}
 
 
 def find_other_queries(prepared: Prepared) -> list[str]:
@@ -100,7 +100,7 @@ def find_other_queries(prepared: Prepared) -> list[str]:
 
     More, fewer and edited queries are the same run: what has changed is requested again, and nothing else.
     """
-    paths = (prepared.settings.out / name for name in (*STEP_FILES, *HIDDEN_STEP_FILES, FINAL_FILES[0]))
+    paths = (prepared.settings.folder / name for name in (*STEP_FILES, *HIDDEN_STEP_FILES, FINAL_FILES[0]))
     path = next((path for path in paths if path.exists()), None)
     if path is None:
         return []

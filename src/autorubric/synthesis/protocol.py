@@ -21,12 +21,12 @@ LATEST = 2
 def resolve_protocol(settings: SynthesisSettings, *, start_over: bool = False) -> SynthesisSettings:
     """The settings of a run with its version, and with what the version sets where the user sets nothing."""
     protocol = settings.protocol or (LATEST if start_over else _find_protocol(settings))
-    full = _of_first(settings.full) if protocol == 1 else _of_latest(settings.full)
+    full = _of_first(settings.full_profile) if protocol == 1 else _of_latest(settings.full_profile)
     return settings.model_copy(update={"protocol": protocol, "full": full})
 
 
 def _find_protocol(settings: SynthesisSettings) -> int:
-    manifest = read_manifest(settings.out)
+    manifest = read_manifest(settings.folder)
     if manifest is None or manifest.get("kind") != "synthesis":
         return LATEST
     held = manifest.get("settings")

@@ -34,7 +34,7 @@ async def record_replies(run: Path, sample: int | None, seed: int) -> list[dict[
     rows = [row for row in read_rows(path) if (row.get("merge") or {}).get("criteria")]
     if not rows:
         raise InputError(f"{path}: no row has criteria")
-    settings = SynthesisSettings.model_validate({"protocol": 1, **manifest["settings"], "prices": None})
+    settings = SynthesisSettings.of_manifest(manifest["settings"])
     judges = list(find_shape(settings, 0).judges.values())
     models = manifest.get("models", {})
     chosen = rows if sample is None or sample >= len(rows) else Random(seed).sample(rows, sample)

@@ -15,10 +15,11 @@ from pydantic import BeforeValidator, Field, ValidationError
 from autorubric.errors import InputError
 from autorubric.llm.request import Answer, Reply
 from autorubric.rows import read_rows
+from autorubric.settings import Settings
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gates import GateContext, GateDecision, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance
-from autorubric.synthesis.thresholds import GateName, GateSettings, Strict
+from autorubric.synthesis.thresholds import GateName, GateSettings
 
 Label: TypeAlias = Literal[
     "good", "not asked", "form", "not answerable", "repeats", "ambiguous", "other", "unsure", ""
@@ -29,7 +30,7 @@ ORDER: tuple[GateName, ...] = ("answerable", "licensed", "surface", "agreement",
 """The gates that people can be asked about. Whether a criterion separates the pool is no matter of judgment."""
 
 
-class _Criterion(Strict):
+class _Criterion(Settings):
     id: str = Field(min_length=1)
     description: str = Field(min_length=1)
     weight: Annotated[int, Field(ge=-10, le=10)]
@@ -41,7 +42,7 @@ class _Criterion(Strict):
         return Candidate(self.id, self.title, self.description, self.weight, self.origin)
 
 
-class _RelevanceReply(Strict):
+class _RelevanceReply(Settings):
     model: str = Field(min_length=1)
     reply: str
 
@@ -49,7 +50,7 @@ class _RelevanceReply(Strict):
 _Labels = Annotated[dict[str, Label], BeforeValidator(lambda held: held or {})]
 
 
-class RecordedQuery(Strict):
+class RecordedQuery(Settings):
     """One line of the file: a query with its criteria, what models said of them, and people's labels.
 
     Attributes:

@@ -120,11 +120,11 @@ async def _replay(manifest: Mapping[str, Any], view: LedgerView, row: Mapping[st
     """Carry the query through the plan of the run, on recorded replies alone."""
     before = manifest.get("settings")
     held = before if isinstance(before, Mapping) else {}
-    settings = resolve_protocol(SynthesisSettings.model_validate({"protocol": 1, **held, "prices": None}))
+    settings = resolve_protocol(SynthesisSettings.of_manifest(held))
     full = settings.profile == "full"
     prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
     given = sum(f"response_{letter}" in row for letter in letters(26)) if settings.responses_column else 0
-    plan = build_plan(prompts, find_shape(settings, given), settings.full if full else None)
+    plan = build_plan(prompts, find_shape(settings, given), settings.full_profile if full else None)
     query = _query(plan, row, given)
     # No request is sent, so that no key is needed.
     unkeyed = settings.model_copy(update={"api_key_env": None, "allow_plain_http": True})

@@ -13,8 +13,9 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed, checked_key
 from autorubric.synthesis.method import Shape
+from autorubric.synthesis.role_settings import Roles, RoleSettings
 from autorubric.synthesis.stages import letters
-from autorubric.synthesis.synthesis_settings import Roles, RoleSettings, SynthesisSettings
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 
 _LIMITS = {"reference": "ref_max_tokens", "own": "ref_max_tokens"}
 
@@ -42,11 +43,11 @@ def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
     roles, full = _place(settings), settings.profile == "full"
     slots = [Slot("reference", roles.reference, "reference")]
     if not settings.responses_column:
-        slots += _draw("response", roles.responses, settings.full.pool if full else 0)
+        slots += _draw("response", roles.responses, settings.full_profile.pool if full else 0)
     slots += _draw("rubric", roles.rubrics)
     slots += [Slot("merge", roles.merge, "merge"), Slot("augment", roles.augment, "augment")]
     if full:
-        slots += _add_own_answers(slots) if settings.full.grounding == "own" else []
+        slots += _add_own_answers(slots) if settings.full_profile.grounding == "own" else []
         slots += _draw("judge", roles.judges)
         slots += _draw_relevance(settings, roles)
         slots.append(Slot("rewrite", roles.rewrite or roles.augment, "rewrite" if roles.rewrite else "augment"))
@@ -74,7 +75,7 @@ def _draw_relevance(settings: SynthesisSettings, roles: Roles) -> list[Slot]:
     if settings.protocol == 1:
         return [Slot("licence", found[0][1], found[0][0])]
     slots = []
-    for draw, letter in enumerate(letters(settings.full.gates.licence_draws)):
+    for draw, letter in enumerate(letters(settings.full_profile.gates.licence_draws)):
         source, role = found[draw % len(found)]
         temperature = _TEMPERATURES[draw // len(found) % len(_TEMPERATURES)]
         varied = {
@@ -88,7 +89,7 @@ def _draw_relevance(settings: SynthesisSettings, roles: Roles) -> list[Slot]:
 def _place(settings: SynthesisSettings) -> Roles:
     """The roles, those without an address at the address of the run."""
     if settings.base_url is None:
-        return settings.roles
+        return settings.role_models
 
     def place(role: RoleSettings) -> RoleSettings:
         own = role.base_url or addressed(role.model, settings.base_url)[1]
@@ -97,7 +98,7 @@ def _place(settings: SynthesisSettings) -> Roles:
     def place_all(held: Any) -> Any:
         return held and ([place(role) for role in held] if isinstance(held, list) else place(held))
 
-    return settings.roles.model_copy(update={name: place_all(held) for name, held in settings.roles})
+    return settings.role_models.model_copy(update={name: place_all(held) for name, held in settings.role_models})
 
 
 def _draw(part: str, roles: Sequence[RoleSettings], least: int = 0) -> list[Slot]:
@@ -145,7 +146,7 @@ def find_shape(settings: SynthesisSettings, given: int) -> Shape:
     own: dict[tuple[str, str | None], list[str]] = {}
     for slot in responses:
         own.setdefault(slot.address, []).append(slot.name)
-    shared = settings.profile == "basic" or settings.full.grounding == "reference"
+    shared = settings.profile == "basic" or settings.full_profile.grounding == "reference"
     grounds, taken = dict[str, str](), Counter[tuple[str, str | None]]()
     for slot in rubrics:
         letter = slot.name.removeprefix("rubric_")

@@ -15,18 +15,18 @@ from autorubric import __version__
 from autorubric.background import rare_collections
 from autorubric.errors import InputError
 from autorubric.graders.session import Limits
-from autorubric.llm.batches.setting import is_left_open, widened
+from autorubric.llm.batches.setting import widened
 from autorubric.llm.budget import check_priced
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import negotiated, open_models, stand_ins
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Failure, Model
+from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.progress import Progress, RunState, StageState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.shard import PART, Division
-from autorubric.runs.stopping import Stop
+from autorubric.runs.stopping import Stop, StoppableRun
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, export_final, publish
 from autorubric.synthesis.prepared_run import Prepared, build_plans, find_other_queries, prepare
 from autorubric.synthesis.protocol import resolve_protocol
@@ -45,21 +45,18 @@ from autorubric.synthesis.steps import (
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 
 _FRESH = Opening()
-_WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
 _DIGITS = re.compile(r"\d+")
 _WHOLE = Division("synthesize")
 
 
-@dataclass(slots=True)
-class SynthesisRun:
+@dataclass(kw_only=True)
+class SynthesisRun(StoppableRun):
     """A run in its directory; the caller opens and closes the ledger.
 
     Attributes:
         on_row: called with every row that ended.
         again: the command line that resumes the run, for the manifest.
-        stopped: why the run was stopped early; empty if it was not.
-        interrupted: whether a person stopped it.
-        refused: whether a wrong key, model name or address stopped it.
+        summary: the counts so far.
         ended_early: why the shards that it unites ended early.
     """
 
@@ -69,9 +66,6 @@ class SynthesisRun:
     executor: Executor
     on_row: Callable[[Row], None] = lambda row: None
     again: str = ""
-    stopped: str = ""
-    interrupted: bool = False
-    refused: bool = False
     ended_early: str = ""
     summary: Summary = field(init=False)
     runner: StageRunner = field(init=False)
@@ -82,14 +76,14 @@ class SynthesisRun:
 
     def __post_init__(self) -> None:
         prepared, settings, ledger = self.prepared, self.prepared.settings, self.ledger
-        self._steps = step_paths(settings.out, prepared.plan.last_step, settings.step_files)
+        self._steps = step_paths(settings.folder, prepared.plan.last_step, settings.step_files)
         self.stand_ins = tuple(stand_ins(model.name for model in self.models.values()))
-        self._negotiated_before = negotiated((), (read_manifest(settings.out) or {}).get("negotiated"))
+        self._negotiated_before = negotiated((), (read_manifest(settings.folder) or {}).get("negotiated"))
         tallies = {name: make() for name, make in (stage.tally for stage in prepared.plan.stages if stage.tally)}
         self.summary = Summary(prepared.report.rows, skipped=prepared.report.skipped, tallies=tallies)
         imported = ledger.find_note("taken_over")
         if imported is None:
-            imported = dict(import_steps(settings.out, prepared.plan, ledger))
+            imported = dict(import_steps(settings.folder, prepared.plan, ledger))
             ledger.keep_note("taken_over", imported)
         self.runner = StageRunner(
             self.executor,
@@ -97,7 +91,7 @@ class SynthesisRun:
             ledger if imported else None,
             count_refreshes(ledger, [slot.name for slot in find_slots(settings)], refreshed_slots(settings)),
             follow_up=prepared.prompts.follow_up,
-            on_end=self._end,
+            on_end=self.end_with,
         )
 
     @property
@@ -116,22 +110,12 @@ class SynthesisRun:
         activity = self.executor.snapshot().values()
         return RunState.of(summary.rows, summary.finished + summary.failed, stages, activity, self.stand_ins)
 
-    def stop(self, reason: str) -> None:
-        """Open no further record and make no further call; calls in flight are completed."""
-        self.stopped = self.stopped or reason
-        self.executor.stop(reason)
-
-    def interrupt(self) -> None:
-        """Stop because a person asked for it."""
-        self.interrupted = True
-        self.stop("interrupted")
-
-    async def execute(self) -> Summary:
-        """Run the plan over the input, write the files, and return the counts."""
+    async def execute(self) -> None:
+        """Run the plan over the input, count what comes out, and write the files."""
         started = time.monotonic()
         prepared, settings, summary, runner = self.prepared, self.prepared.settings, self.summary, self.runner
         self._save("running")
-        with RowStore(settings.out, prepared.plan) as store:
+        with RowStore(settings.folder, prepared.plan) as store:
             await run_plan(
                 prepared.plan,
                 prepared.source,
@@ -141,28 +125,22 @@ class SynthesisRun:
                 stopping=lambda: bool(self.stopped),
             )
             self._write_steps(store)
-            write_unfinished(settings.out, prepared.plan, prepared.source.queries(), store)
+            write_unfinished(settings.folder, prepared.plan, prepared.source.queries(), store)
         full = settings.profile == "full"
         if prepared.plan.last_step == (5 if full else 4):
             domain = settings.domain or ""
             source = self._steps[prepared.plan.last_step]
             summary.exported = export_final(
-                settings.out, settings.max_criteria, full=full, domain=domain, source=source
+                settings.folder, settings.max_criteria, full=full, domain=domain, source=source
             )
         summary.reused, summary.stale, summary.overwritten = runner.reused, runner.stale, runner.overwritten
         summary.totals, summary.stopped = self.ledger.totals(), self.stopped or self.ended_early
         summary.seconds = time.monotonic() - started
         if summary.complete:
-            (settings.out / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
+            (settings.folder / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
         self._save("completed" if summary.complete else "stopped" if summary.stopped else "incomplete")
         if full and summary.exported is not None:
-            publish(settings.out, read_manifest(settings.out) or {}, settings.license)
-        return summary
-
-    def _end(self, failure: Failure) -> None:
-        if failure.kind != "stopped" or is_left_open(failure):
-            self.refused |= failure.kind in _WRONG_INPUT
-            self.stop(failure.message)
+            publish(settings.folder, read_manifest(settings.folder) or {}, settings.license)
 
     def _keep(self, store: RowStore, row: Row) -> None:
         """Count a row that ended and store it; from time to time bring the files up to date."""
@@ -200,7 +178,7 @@ class SynthesisRun:
             "status": status,
             "versions": {"autorubric": __version__, "python": platform.python_version()},
             "again": self.again,
-            "settings": prepared.settings.model_dump(mode="json", exclude_defaults=False),
+            "settings": prepared.settings.recorded(),
             "stand_ins": list(self.stand_ins),
             "models": {slot: model.name for slot, model in self.models.items()},
             "negotiated": self.negotiated,
@@ -212,7 +190,7 @@ class SynthesisRun:
             "calls": ledger.count,
             **({} if prepared.part is None else {PART: prepared.part.recorded()}),
         }
-        write_manifest(prepared.settings.out, content)
+        write_manifest(prepared.settings.folder, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,20 +235,20 @@ class Session:
                 check_priced(models)
             self._announce(prepared, models)
             stack.enter_context(
-                run_folder(settings.out, _list_files(settings), sources, start_over=opening.start_over)
+                run_folder(settings.folder, _list_files(settings), sources, start_over=opening.start_over)
             )
             ledger = await stack.enter_async_context(
-                locked_ledger(settings.out, "synthesis", lambda _: find_other_queries(prepared), opening)
+                locked_ledger(settings.folder, "synthesis", lambda _: find_other_queries(prepared), opening)
             )
             parts = opening.parts
             workers = None if parts is None else parts.workers
             if workers is not None:
                 workers.clear()
             elif parts is not None and parts.is_partial:
-                keep_steps(settings.out, parts.folders.values())
+                keep_steps(settings.folder, parts.folders.values())
             budget = Limits(settings.budget_usd, settings.budget_tokens).budget(ledger)
             executor = Executor(ledger, budget, detached=False)
-            run = SynthesisRun(prepared, models, ledger, executor, again=again)
+            run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
             if workers is not None:
                 run.ended_early, run.interrupted = workers.stopped or "", workers.interrupted
             if export_only or parts is not None:
@@ -278,10 +256,10 @@ class Session:
             # Workers have been stopped already; what they have recorded becomes files.
             stack.enter_context(((self.stop if workers is None else None) or Stop()).bound(run))
             async with reported(self.progress, run.state):
-                summary = await run.execute()
+                await run.execute()
             if run.refused and not any(activity.paid for activity in run.executor.snapshot().values()):
-                raise InputError(summary.stopped)
-        return SynthesisResult(settings.out, summary, negotiated=run.negotiated, interrupted=run.interrupted)
+                raise InputError(run.summary.stopped)
+        return SynthesisResult(settings.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
 
     async def estimate(self) -> SynthesisResult:
         """Requests, tokens and cost of the run; sends no request and writes nothing."""
@@ -289,18 +267,18 @@ class Session:
 
         settings = resolve_protocol(self.settings)
         prepared = prepare(settings, self.division)
-        folder = settings.out / LEDGER_FOLDER
+        folder = settings.folder / LEDGER_FOLDER
         async with AsyncExitStack() as stack:
             models = await stack.enter_async_context(open_models(configs(settings), 1))
             if self.progress is not None:
                 labels = stand_ins(model.name for model in models.values())
                 self.progress(RunState(prepared.report.rows, 0, [], 0, 0, 0, 0.0, stand_ins=labels))
             self._announce(prepared, models)
-            note_another_run(settings.out, "synthesis", lambda _: find_other_queries(prepared))
+            note_another_run(settings.folder, "synthesis", lambda _: find_other_queries(prepared))
             found = folder.exists()
             ledger = stack.enter_context(Ledger.open(folder) if found else Ledger.in_memory())
             if not found:
-                import_steps(settings.out, prepared.plan, ledger)
+                import_steps(settings.folder, prepared.plan, ledger)
             slots = [slot.name for slot in find_slots(settings)]
             refreshes = count_refreshes(ledger, slots, refreshed_slots(settings), keep=False)
             executor = Executor(ledger)
@@ -309,7 +287,7 @@ class Session:
             measured = {t.role: t.usage.completion_tokens / t.calls for t in ledger.totals() if t.calls}
             source, rows = prepared.source, prepared.report.rows
             estimate = await estimate_run(build_plans(prepared), source.queries, runner, measured, rows)
-        return SynthesisResult(settings.out, estimate=estimate)
+        return SynthesisResult(settings.folder, estimate=estimate)
 
     def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:
         if self.notice is None:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeAlias, cast
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    GetPydanticSchema,
+    ModelWrapValidatorHandler,
+    PlainValidator,
+    PrivateAttr,
+    model_validator,
+)
 
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, InputError
 from autorubric.files import nearest
+from autorubric.files.remote import path_of
 from autorubric.llm.config import DEFAULT_CEILING
-from autorubric.llm.http.secrets import NO_VARIABLE, VariableName, checked_base_url, split_address
-from autorubric.settings import Names, Settings, setting
+from autorubric.llm.http.secrets import NO_VARIABLE, VariableName, checked_base_url
+from autorubric.settings import Names, NewDirectory, Settings, setting
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.templates import merge_domain
-from autorubric.synthesis.thresholds import Strict
+from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, lay_settings
 
 
 def _check_printable(value: Any) -> Any:
@@ -27,75 +36,48 @@ def _check_printable(value: Any) -> Any:
 FileName = Annotated[Path, BeforeValidator(_check_printable)]
 
 
+Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
+"""A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""
+
+QUERY_FILE = "queries.jsonl"
+
+
+def _check_queries(value: Any) -> Any:
+    if isinstance(value, str | Path):
+        return path_of(_check_printable(value))
+    if isinstance(value, list | tuple) and value and all(isinstance(one, str | list | Mapping) for one in value):
+        return value
+    raise ValueError("expected the path of a file, or a list of texts, conversations or rows")
+
+
 def _tokens(default: int, help: str, group: str = "Endpoint") -> Any:
     return setting(default, help, group=group, gt=0, le=10_000_000)
-
-
-class RoleSettings(Strict):
-    """The model of one role, and where it is reached.
-
-    Attributes:
-        model: `provider/model`, or the served name when `base_url` is given; `MODEL@BASE_URL` gives both.
-        base_url: an OpenAI-compatible endpoint; by default that of the run, then the provider's own.
-        api_key_env: the environment variable that holds the key; by default `<ROLE>_API_KEY` (such as
-            `RESPONSE_A_API_KEY`), then the run's, then the provider's.
-        temperature: overrides the run's.
-        max_tokens: overrides the role's.
-        top_p: nucleus sampling, in (0, 1].
-        seed: sent where the endpoint takes one.
-        requests_per_minute: shared by all roles at the same endpoint; the strictest counts. Likewise for tokens.
-        draws: how many independent samples of a response, rubric or judge are taken; 1 by default.
-        extra: further parameters of the request body.
-    """
-
-    model: str = Field(min_length=1)
-    base_url: str | None = None
-    api_key_env: VariableName | None = None
-    temperature: float | None = Field(None, ge=0, le=2)
-    max_tokens: int | None = Field(None, gt=0, le=10_000_000)
-    top_p: float | None = Field(None, gt=0, le=1)
-    seed: int | None = Field(None, ge=-(2**63), lt=2**63)
-    requests_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
-    tokens_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
-    draws: int | None = Field(None, ge=1, le=26)
-    extra: dict[str, Any] = Field(default_factory=dict)
-
-
-def _split_model(value: Any) -> Any:
-    role = {"model": value} if isinstance(value, str) else value
-    if not isinstance(role, dict) or not isinstance(role.get("model"), str):
-        return role
-    model, address = split_address(role["model"])
-    # An address of the role itself wins over the one in a name, which may be that of --models.
-    return role if address is None else {**role, "model": model, "base_url": role.get("base_url") or address}
-
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str | dict) else value
-
-
-Role = Annotated[RoleSettings, BeforeValidator(_split_model)]
-RoleList = Annotated[list[Role], BeforeValidator(_as_list)]
-
-
-class Roles(Strict):
-    """The models by role. The full method needs judges; `licence` defaults to all of them, `rewrite` to augment."""
-
-    reference: Role
-    responses: RoleList = Field(min_length=2, max_length=26)
-    rubrics: RoleList = Field(min_length=1, max_length=26)
-    merge: Role
-    augment: Role
-    judges: RoleList = Field(default_factory=list, max_length=26)
-    licence: RoleList | None = Field(None, min_length=1, max_length=26)
-    rewrite: Role | None = None
 
 
 _Name = Annotated[str, Field(min_length=1)]
 
 
-class SynthesisOptions(Settings):
-    """The settings of a run that are one value each: the flags of `synthesize`, and part of `SynthesisSettings`."""
+def _full(help: str) -> Any:
+    return setting(None, help, group="Full profile")
+
+
+def _model(slot: str) -> Any:
+    return setting(None, f"Model of {slot}, or MODEL@BASE_URL.", group="Models")
+
+
+def _address(slot: str) -> Any:
+    return setting(None, f"Endpoint of {slot}.", group="Models", hidden=True)
+
+
+class SynthesisSettings(Settings):
+    """What a synthesis run makes of which queries; the defaults are the seed's.
+
+    The models of the roles and the settings of the full profile are nested, in `roles` and `full`. The parameters of
+    `ROLE_FLAGS` set single values in these; `models` fills the roles that nothing else names.
+
+    Where a limit of tokens is not set, a reply that needs more room starts higher: a merge by what it merges, a
+    judgment of a whole rubric and relevance by the number of criteria.
+    """
 
     profile: Literal["basic", "full"] = setting("basic", "basic (five steps) or full (graded pool, gates, evidence).")
     domain: str | None = setting(None, "Domain: medical, science, instruction_following, writing or chat.")
@@ -153,146 +135,132 @@ class SynthesisOptions(Settings):
     max_criteria: int = setting(
         0, "Maximum criteria of a rubric, kept by points (0: all).", group="Output", ge=0, le=10**6
     )
+    input: Annotated[Queries, PlainValidator(_check_queries)] | None = setting(
+        None,
+        "Queries: CSV, TSV, JSON, JSONL, YAML, Parquet, Arrow, a dataset directory, or - for standard input.",
+        flag="INPUT",
+        argument=True,
+        group="Input",
+        reads=True,
+    )
+    models: str | None = setting(
+        None, "Model, or MODEL@BASE_URL, of every role that is not named.", short="-m", group="Models"
+    )
+    roles: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read(Roles))] = setting(
+        {}, "The models by role; see Roles.", cli=False
+    )
+    reference_model: str | None = _model("reference")
+    reference_base_url: str | None = _address("reference")
+    response_model_a: str | None = _model("response_a")
+    response_a_base_url: str | None = _address("response_a")
+    response_model_b: str | None = _model("response_b")
+    response_b_base_url: str | None = _address("response_b")
+    rubric_model_a: str | None = _model("rubric_a")
+    rubric_a_base_url: str | None = _address("rubric_a")
+    rubric_model_b: str | None = _model("rubric_b")
+    rubric_b_base_url: str | None = _address("rubric_b")
+    merge_model: str | None = _model("merge")
+    merge_base_url: str | None = _address("merge")
+    augment_model: str | None = _model("augment")
+    augment_base_url: str | None = _address("augment")
+    judge_model_a: str | None = _model("judge_a")
+    judge_a_base_url: str | None = _address("judge_a")
+    judge_model_b: str | None = _model("judge_b")
+    judge_b_base_url: str | None = _address("judge_b")
+    judge_model_c: str | None = _model("judge_c")
+    judge_c_base_url: str | None = _address("judge_c")
+    full: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read(FullSettings))] = setting(
+        {}, "Settings of the full profile; see FullSettings.", cli=False
+    )
+    pool: int | None = _full("Responses per query, from all response models in turn (6).")
+    grounding: str | None = _full("Ground rubrics in each model's own response, or in one reference.")
+    rounds: int | None = _full("Maximum rounds of evolution, 0 to 4 (1).")
+    judging: str | None = _full("One judge call per rubric, or one per criterion.")
+    pitfalls: str | None = _full("keep pitfalls in final_full, drop them there, or off.")
+    evolved_share: float | None = _full("Maximum share of points that evolved criteria may hold.")
+    out: NewDirectory = setting(
+        "run", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+    )
 
+    _nested: dict[str, Any] = PrivateAttr(default_factory=dict)
 
-class SynthesisSettings(SynthesisOptions):
-    """The settings of a run, with the models and the full method nested; the defaults are the seed's.
+    @property
+    def source(self) -> Path:
+        """The file of queries."""
+        assert isinstance(self.input, Path)
+        return self.input
 
-    Where a limit of tokens is not set, a reply that needs more room starts higher: a merge by what it merges, a
-    judgment of a whole rubric and relevance by the number of criteria.
+    @property
+    def folder(self) -> Path:
+        """The run directory."""
+        return Path(self.out)
 
-    Attributes:
-        input: the file of queries.
-        out: the run directory.
-        full: the settings of the full method.
-        roles: the models.
-    """
+    @property
+    def role_models(self) -> Roles:
+        """The models by role."""
+        return cast(Roles, self.roles)
 
-    input: FileName
-    out: FileName
-    full: FullSettings = Field(default_factory=FullSettings)
-    roles: Roles
+    @property
+    def full_profile(self) -> FullSettings:
+        """The settings of the full profile."""
+        return cast(FullSettings, self.full)
 
+    @classmethod
+    def of_manifest(cls, held: Mapping[str, Any]) -> Self:
+        """The settings that a manifest records, without prices; those without a version are of version 1."""
+        without = () if held.get("profile") == "full" else FULL_ONLY
+        kept = {name: value for name, value in held.items() if name not in without}
+        return cls.model_validate({"protocol": 1, **kept, "prices": None})
 
-_LISTS = ("responses", "rubrics", "judges")
-_SLOTS = {
-    "reference": "roles.reference",
-    "response_a": "roles.responses.0",
-    "response_b": "roles.responses.1",
-    "rubric_a": "roles.rubrics.0",
-    "rubric_b": "roles.rubrics.1",
-    "merge": "roles.merge",
-    "augment": "roles.augment",
-    "judge_a": "roles.judges.0",
-    "judge_b": "roles.judges.1",
-    "judge_c": "roles.judges.2",
-}
+    @model_validator(mode="wrap")
+    @classmethod
+    def _lay(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(values, Mapping):
+            return read(values)
+        laid = lay_settings(values)
+        if laid.get("input") is None:
+            del laid["roles"]  # `_check` says first that there are no queries
+        made = read(laid)
+        made._nested = {name: values[name] for name in NESTED if name in values}
+        made._check([name for name in values if name in FULL_ONLY and values[name] is not None])
+        return made
 
+    def _check(self, of_full: Sequence[str]) -> None:
+        if self.input is None:
+            raise InputError("no queries; pass INPUT (--config: input), or queries as the first argument")
+        if of_full and self.profile != "full":
+            names = ", ".join(type(self).flags()[name].name for name in of_full)
+            verb = "needs" if len(of_full) == 1 else "need"
+            raise ConfigError(f"{names} {verb} the full profile; pass --profile full")
+        if self.base_url is not None:
+            checked_base_url(self.base_url, "base_url (--base-url)")
+        if self.profile == "full" and not self.role_models.judges:
+            raise ConfigError("no model plays 'judges'; pass --judge-model-a or set roles.judges in a config")
+        if self.profile == "basic" and self.responses_column:
+            raise ConfigError("responses_column needs the full profile; pass --profile full")
+        if self.refresh:
+            from autorubric.synthesis.slots import refreshed_slots
 
-def _name_model(slot: str) -> str:
-    part, _, letter = slot.partition("_")
-    return f"{part}_model_{letter}" if letter else f"{part}_model"
+            refreshed_slots(self)
 
+    def given(self) -> dict[str, Any]:
+        """The settings that were passed, the nested ones as they were passed."""
+        held = {name: value for name, value in super().given().items() if name not in NESTED}
+        return held | self._nested
 
-ROLE_FLAGS: dict[str, str] = {
-    **{_name_model(slot): f"{place}.model" for slot, place in _SLOTS.items()},
-    **{f"{slot}_base_url": f"{place}.base_url" for slot, place in _SLOTS.items()},
-    **{name: f"full.{name}" for name in ("pool", "grounding", "rounds", "judging", "pitfalls")},
-    "evolved_share": "full.gates.share.most",
-}
-"""Parameters of `synthesize` that are one value in a nested setting, and where that is."""
+    def recorded(self) -> dict[str, Any]:
+        """The settings for a manifest, with each value where it took effect."""
+        shown = type(self).model_fields.keys() & SynthesisSettings.model_fields.keys()
+        return self.model_dump(mode="json", include=shown - ROLE_FLAGS.keys() - {"models"})
 
-FULL_ONLY = frozenset(
-    {name for name, place in ROLE_FLAGS.items() if place.startswith(("full.", "roles.judges."))}
-    | {"judge_max_tokens", "licence_max_tokens", "rewrite_max_tokens", "license"}
-)
-"""Parameters that have no effect in the basic profile."""
-
-
-def lay_settings(tree: Mapping[str, Any], flat: Mapping[str, Any], models: str | None = None) -> dict[str, Any]:
-    """Nested settings with flat parameters over them, and one model for every role that is not named.
-
-    Example:
-        >>> lay_settings({"concurrency": 8}, {"merge_model": "openai/a"})
-        {'concurrency': 8, 'roles': {'merge': {'model': 'openai/a'}}}
-    """
-    made = _index_roles(dict(tree))
-    for name, value in flat.items():
-        if value is not None:
-            _put(made, ROLE_FLAGS[name].split("."), value)
-    if models:
-        for place in _SLOTS.values():
-            _put(made, [*place.split("."), "model"], models, keep=True)
-    return {key: _unindex(value, key) for key, value in made.items()}
-
-
-def _index_roles(tree: dict[str, Any]) -> dict[str, Any]:
-    """Roles as mappings all the way down, with a list as a mapping from indices."""
-    if not isinstance(tree.get("roles"), Mapping):
-        return tree
-
-    def index(entry: Any) -> Any:
-        if isinstance(entry, list | tuple):
-            return {str(i): index(one) for i, one in enumerate(entry)}
-        return {"model": entry} if isinstance(entry, str) else dict(entry) if isinstance(entry, Mapping) else entry
-
-    roles = {
-        key: index(entry if key not in _LISTS or isinstance(entry, list | tuple) else [entry])
-        for key, entry in tree["roles"].items()
-    }
-    return {**tree, "roles": roles}
-
-
-def _put(tree: dict[str, Any], path: list[str], value: Any, keep: bool = False) -> None:
-    *folders, leaf = path
-    for folder in folders:
-        held = tree.get(folder, {})
-        if not isinstance(held, Mapping):
-            raise ConfigError(f"{'.'.join(path)}: expected a mapping at {folder!r}, got {type(held).__name__}")
-        tree[folder] = dict(held)
-        tree = tree[folder]
-    tree[leaf] = tree.get(leaf, value) if keep else value
-
-
-def _unindex(value: Any, name: str) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    if value and all(str(key).isdigit() for key in value):
-        places = sorted(value, key=int)
-        if places != [str(i) for i in range(len(places))]:
-            part = name.removesuffix("s")
-            raise ConfigError(f"a model for slot b was given, but none for slot a; pass --{part}-model-a")
-        return [_unindex(value[place], name) for place in places]
-    return {key: _unindex(entry, key) for key, entry in value.items()}
-
-
-def settings_from(values: Mapping[str, Any], named: Callable[[str], str] = str) -> SynthesisSettings:
-    """Check values and return the settings.
-
-    Args:
-        values: as in a config file.
-        named: what messages call a parameter, such as its flag.
-
-    Raises:
-        ConfigError: unknown keys (with the nearest known one), missing roles, values of the wrong type or
-            range; all at once.
-    """
-    try:
-        settings = SynthesisSettings.model_validate(merge_domain(values))
-    except ValidationError as error:
-        problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
-        raise ConfigError([_describe(problem, named) for problem in problems]) from None
-    if settings.base_url is not None:
-        checked_base_url(settings.base_url, "base_url (--base-url)")
-    if settings.profile == "full" and not settings.roles.judges:
-        raise ConfigError("no model plays 'judges'; pass --judge-model-a or set roles.judges in a config")
-    if settings.profile == "basic" and settings.responses_column:
-        raise ConfigError("responses_column needs the full profile; pass --profile full")
-    if settings.refresh:
-        from autorubric.synthesis.slots import refreshed_slots
-
-        refreshed_slots(settings)
-    return settings
+    @classmethod
+    def _told(cls, problem: Mapping[str, Any], named: Callable[[str], str]) -> tuple[tuple[str, ...], list[str]]:
+        path = [str(part) for part in problem["loc"]]
+        if not path or path[0] not in NESTED:
+            return super()._told(problem, named)
+        place = ".".join(path)
+        flat = next((name for name, held in ROLE_FLAGS.items() if held == place), "")
+        return (flat,) if flat else tuple(path), [_describe(problem, path, named(flat) if flat else place)]
 
 
 _FLAGS = {
@@ -302,43 +270,30 @@ _FLAGS = {
 }
 
 
-def _describe(problem: Any, named: Callable[[str], str]) -> str:
-    path = [str(part) for part in problem["loc"]]
+def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
+    """What is wrong in a nested setting."""
     name, kind = ".".join(path), problem["type"]
+    if path == ["roles"] and problem["input"] is None:
+        return "no model plays any role; pass --models MODEL, one --…-model for each role, or set roles in a config"
     if kind == "extra_forbidden":
         near = nearest(path[-1], _list_keys(path[:-1]))
         return f"unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")
-    if kind == "missing" and path[:1] == ["roles"]:
-        if len(path) == 1:
-            return (
-                "no model plays any role; pass --models MODEL, one --…-model for each role, or set roles in a config"
-            )
-        flag = _FLAGS.get(path[1], f"--{path[1]}-model")
-        return f"no model plays {path[1]!r}; pass {flag} or set roles.{path[1]} in a config"
     if kind == "missing":
-        return f"{named(name)} is missing"
-    return _describe_value(problem, named, path)
-
-
-def _describe_value(problem: Any, named: Callable[[str], str], path: list[str]) -> str:
-    name = ".".join(path)
-    flat = next((flag for flag, place in ROLE_FLAGS.items() if place == name), name)
-    told = named(flat) if flat in ROLE_FLAGS or flat in SynthesisSettings.model_fields else name
-    if problem["type"] == "too_short" and path[:2] == ["roles", "responses"]:
+        flag = _FLAGS.get(path[1], f"--{path[1]}-model")
+        plays = f"no model plays {path[1]!r}; pass {flag} or set {name} in a config"
+        return plays if len(path) == 2 else f"{told} is missing"
+    if kind == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
-    if path[-1] == "api_key_env":  # whose value may be the key
-        return f"{told} {NO_VARIABLE}"
-    return f"{told} is {problem['input']!r}; {problem['msg'][0].lower()}{problem['msg'][1:]}"
+    # The value may be the key.
+    wrong = f"is {problem['input']!r}; {problem['msg'][0].lower()}{problem['msg'][1:]}"
+    return f"{told} {NO_VARIABLE if path[-1] == 'api_key_env' else wrong}"
 
 
 def _list_keys(path: list[str]) -> list[str]:
-    model: type[BaseModel] = SynthesisSettings
-    for part in path:
-        if part == "roles":
-            model = Roles
-        elif model is Roles:
-            return list(RoleSettings.model_fields)
-        else:
-            inner = model.model_fields[part].annotation if part in model.model_fields else None
-            model = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else model
+    if path[0] == "roles":
+        return list(Roles.model_fields if len(path) == 1 else RoleSettings.model_fields)
+    model: type[BaseModel] = FullSettings
+    for part in path[1:]:
+        inner = model.model_fields[part].annotation if part in model.model_fields else None
+        model = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else model
     return list(model.model_fields)

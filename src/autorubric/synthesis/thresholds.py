@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
+
+from autorubric.settings import Settings
 
 GateName: TypeAlias = Literal["answerable", "licensed", "surface", "agreement", "separates", "redundant", "share"]
 SurfaceKind = Literal["phrase", "heading", "count", "layout", "link"]
 
 
-class Strict(BaseModel):
-    """Frozen settings that refuse unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _refuse_bool_as_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """`concurrency: yes` in YAML does not mean one concurrent request."""
-        kind = cls.model_fields[info.field_name or ""].annotation
-        if isinstance(value, bool) and {kind, *get_args(kind)} & {int, float}:
-            raise ValueError("expected a number, got a boolean")
-        return value
-
-
-class SeparatesSettings(Strict):
+class SeparatesSettings(Settings):
     """Whether a criterion tells responses apart, and in the right direction.
 
     Attributes:
@@ -45,7 +32,7 @@ class SeparatesSettings(Strict):
     least_reversed: float = Field(0.4, gt=0, le=1)
 
 
-class SurfaceSettings(Strict):
+class SurfaceSettings(Settings):
     """Which surface forms a criterion may not demand unasked.
 
     Attributes:
@@ -55,7 +42,7 @@ class SurfaceSettings(Strict):
     kinds: tuple[SurfaceKind, ...] = get_args(SurfaceKind)
 
 
-class AgreementSettings(Strict):
+class AgreementSettings(Settings):
     """Whether judges agree on a criterion.
 
     Attributes:
@@ -65,7 +52,7 @@ class AgreementSettings(Strict):
     least_split: float = Field(0.5, ge=0, le=1)
 
 
-class RedundantSettings(Strict):
+class RedundantSettings(Settings):
     """When two criteria count as one.
 
     Attributes:
@@ -83,7 +70,7 @@ class RedundantSettings(Strict):
     least_alike: float = Field(0.6, ge=0, le=1)
 
 
-class ShareSettings(Strict):
+class ShareSettings(Settings):
     """How much of a rubric evolved criteria may hold.
 
     Attributes:
@@ -93,7 +80,7 @@ class ShareSettings(Strict):
     most: float | None = Field(None, ge=0, le=1)
 
 
-class GateSettings(Strict):
+class GateSettings(Settings):
     """The gates of a run.
 
     Attributes:
@@ -128,7 +115,7 @@ class GateSettings(Strict):
         return order
 
 
-class Filters(Strict):
+class Filters(Settings):
     """What is abnormal in length or broken in form; each drop is counted and kept with its reason.
 
     Attributes:
@@ -150,7 +137,7 @@ class Filters(Strict):
     criterion_plain_text: bool = True
 
 
-class CompileSettings(Strict):
+class CompileSettings(Settings):
     """When a check replaces the judges for a criterion.
 
     Attributes:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from autorubric.metrics.intervals import t_quantile
 from autorubric.training.audit_log import AuditLog, AuditRecord
 from autorubric.training.audit_summary import AuditSummary, audit_warnings, summarise_audits
 from autorubric.training.group_signals import GroupSignals, Repeat, measure_noise, measure_signals, recommend
 from autorubric.training.observations import RewardRecord
 
-_Z95 = 1.959964  # the 97.5th percentile of the normal distribution
 _SATURATED = 0.95  # a criterion that this share of recent submissions meets, or misses, is saturated
 _MIN_VERDICTS = 8  # recent verdicts needed to call a criterion saturated
 _LENGTH_GROWTH = 1.5  # from the first window to the last: worth a warning, as are the shares below
@@ -37,7 +37,7 @@ class Gap(NamedTuple):
 
     Attributes:
         mean: over the pairs.
-        half: half the width of its 95 % confidence interval (normal approximation); None for one pair, and for
+        half: half the width of its 95 % confidence interval (Student's t); None for one pair, and for
             equal differences.
         pairs: submissions that both judged.
         agreement: the share of criteria with equal verdicts; None where none can be compared.
@@ -283,7 +283,7 @@ def _measure_gap(compared: Sequence[AuditRecord]) -> Gap | None:
     mean, half = _mean(gaps), None
     if max(gaps) > min(gaps):
         variance = math.fsum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
-        half = _Z95 * math.sqrt(variance / len(gaps))
+        half = t_quantile(0.975, len(gaps) - 1) * math.sqrt(variance / len(gaps))
     equal = [
         first == second
         for one in compared

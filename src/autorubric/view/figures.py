@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from autorubric.core.means import Z95, Mean, estimate_mean
+from autorubric.metrics.means import Z95, Mean, estimate_mean
 from autorubric.view.index.schema import ABSTENTION, FAILED, FAILURE, FINAL, HUMAN
 
 
@@ -20,7 +20,9 @@ def scores(connection: sqlite3.Connection) -> dict[str, Any]:
         (FAILED,),
     ).fetchone()
     names = ("failed", "flagged", "disputed", "differs", "labelled")
-    mean = estimate_mean(row[1], row[2], row[3])
+    # Scores that are not normalized have bounds of their own, which the index does not know.
+    normalized = row[1] > 0 and row[9] >= 0.0 and row[10] <= 1.0
+    mean = estimate_mean(row[1], row[2], row[3], *([(0.0, 1.0)] if normalized else []))
     return {
         "items": row[0],
         "scored": row[1],
@@ -57,7 +59,7 @@ def drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str, Any
 
 def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
     """The figures of a row of `criteria`."""
-    mean = estimate_mean(row["judged"], row["total"], row["squares"])
+    mean = estimate_mean(row["judged"], row["total"], row["squares"], (0.0, 1.0))
     variance = max(0.0, row["squares"] / row["judged"] - mean.value**2) if mean.value is not None else 0.0
     return {
         "criterion": row["criterion"],
@@ -127,7 +129,7 @@ def agreement(counts: Sequence[tuple[str, str, int]]) -> Agreement:
         hits / total,
         None if share is None else (share[0], share[1]),
         kappa,
-        None if kappa is None or error < 1e-9 else (max(kappa - Z95 * error, -1.0), min(kappa + Z95 * error, 1.0)),
+        None if kappa is None or error == 0.0 else (max(kappa - Z95 * error, -1.0), min(kappa + Z95 * error, 1.0)),
         abstained,
     )
 
@@ -149,7 +151,7 @@ def _kappa(counts: Sequence[tuple[str, str, int]], total: int) -> tuple[float | 
     same = sum(cells.get((word, word), 0.0) * (1.0 - (rows[word] + columns[word]) * beyond) ** 2 for word in words)
     apart = sum(p * (columns[a] + rows[b]) ** 2 for (a, b), p in cells.items() if a != b)
     variance = same + beyond**2 * apart - (kappa - chance * beyond) ** 2
-    return kappa, math.sqrt(max(variance, 0.0) / total) / (1.0 - chance)
+    return kappa, math.sqrt(variance / total) / (1.0 - chance) if variance > 1e-12 else 0.0
 
 
 def pairs(

@@ -8,7 +8,7 @@ import pytest
 
 from autorubric.errors import ConfigError
 from autorubric.prompts import load_prompts, package_prompts
-from autorubric.synthesis.synthesis_settings import settings_from
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.synthesis.templates import DOMAINS, add_domain, merge_domain
 
 GOLDEN = Path(__file__).parents[2] / "prompts" / "golden"
@@ -49,15 +49,15 @@ def test_what_a_domain_adds_to_the_prompts_shows_in_review(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_the_settings_of_every_domain_are_valid(name: str) -> None:
-    assert settings_from({**FILES, "domain": name}).domain == name
+    assert SynthesisSettings.checked({**FILES, "domain": name}).domain == name
 
 
 def test_what_is_set_by_hand_stays() -> None:
     by_hand = {**FILES, "domain": "medical", "full": {"gates": {"licence_draws": 1}, "rounds": 2}}
-    settings = settings_from(by_hand)
-    assert (settings.full.gates.licence_draws, settings.full.rounds) == (1, 2)
-    assert settings_from({**FILES, "domain": "medical"}).full.gates.licence_draws == 7
-    assert settings_from({**FILES, "domain": "instruction_following"}).full.pitfalls == "off"
+    settings = SynthesisSettings.checked(by_hand)
+    assert (settings.full_profile.gates.licence_draws, settings.full_profile.rounds) == (1, 2)
+    assert SynthesisSettings.checked({**FILES, "domain": "medical"}).full_profile.gates.licence_draws == 7
+    assert SynthesisSettings.checked({**FILES, "domain": "instruction_following"}).full_profile.pitfalls == "off"
 
 
 def test_a_users_own_template_is_left_as_it_is(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from autorubric.synthesis.prepared_run import prepare
 from autorubric.synthesis.slots import find_slots
 from autorubric.synthesis.stage_runner import Row
 from autorubric.synthesis.synthesis_run import SynthesisRun
-from autorubric.synthesis.synthesis_settings import settings_from
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.testing import ScriptedModel
 from tests.synthesis.full.conftest import Play
 
@@ -24,7 +24,7 @@ async def test_a_judge_that_is_silent_on_one_query_holds_that_query_alone(tmp_pa
     roles = dict.fromkeys(("reference", "merge", "augment"), "a/m")
     lists = {name: ["a/m", "a/n"] for name in ("responses", "rubrics", "judges")}
     files = {"input": tmp_path / "q.jsonl", "out": tmp_path}
-    settings = settings_from({**files, "profile": "full", "roles": {**roles, **lists}, "concurrency": 4})
+    settings = SynthesisSettings.checked({**files, "profile": "full", "roles": {**roles, **lists}, "concurrency": 4})
     play, others_done = Play(), asyncio.Event()
 
     async def script(slot: str, request: Request) -> str:
@@ -50,8 +50,10 @@ async def test_a_judge_that_is_silent_on_one_query_holds_that_query_alone(tmp_pa
 
     models = {slot.name: model_of(slot.name) for slot in find_slots(settings)}
     with Ledger.open(tmp_path / "ledger") as ledger:
-        run = SynthesisRun(prepare(settings), models, ledger, Executor(ledger), on_row=told)
+        run = SynthesisRun(
+            prepared=prepare(settings), models=models, ledger=ledger, executor=Executor(ledger), on_row=told
+        )
         async with asyncio.timeout(60):
-            summary = await run.execute()
-    assert summary.finished == 6
+            await run.execute()
+    assert run.summary.finished == 6
     assert done[-1] == "idx:0"

@@ -8,7 +8,7 @@ import pytest
 
 from autorubric.llm.billing import Activity
 from autorubric.training.service.admission import Admission, TooBusy
-from autorubric.training.service.app import ServiceMetrics
+from autorubric.training.service.metrics import ServiceMetrics
 
 _SAMPLE = re.compile(r'^([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\.)*)"\})? (\S+)$')
 

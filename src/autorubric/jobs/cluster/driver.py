@@ -10,7 +10,7 @@ import shutil
 import socket
 import sqlite3
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -21,7 +21,8 @@ from autorubric.core.display import counted
 from autorubric.errors import InputError
 from autorubric.jobs.cluster.ray_cluster import RayCluster, RemoteWorker, WorkerGone
 from autorubric.jobs.cluster.worker import versions
-from autorubric.jobs.workers import Purse, ShardLink, WorkerProcesses
+from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.workers import ShardChild, WorkerProcesses
 from autorubric.llm.http.providers import keys_used
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.database import connect
@@ -43,13 +44,13 @@ _START_SECONDS = 120.0
 _CHUNK = 32 << 20
 
 
-@dataclass(slots=True)
-class Link(ShardLink):
+@dataclass(slots=True, eq=False)
+class Link(ShardChild):
     """A worker, its machine, and the blocks that it works on."""
 
     remote: RemoteWorker | None = None
     node: str | None = None
-    name: str = ""
+    ledger: str = ""
     told: int = 0
     taken: int = 0
     is_waiting: bool = False
@@ -58,9 +59,9 @@ class Link(ShardLink):
     deaths: int = 0
 
     @property
-    def account(self) -> Any:
+    def name(self) -> Hashable:
         """The budget is lent to a ledger: what a lost one has spent stays spent."""
-        return self.name
+        return self.ledger
 
     def tell(self, **word: Any) -> None:
         """Send a word to the worker; one that has gone hears nothing."""
@@ -146,7 +147,7 @@ class RayWorkers(WorkerProcesses):
         with open_ledger(self._main.parent) as ledger:
             self._before = ledger.spent()
             self._base = self._main if ledger.count else None
-        self._purse = Purse(self._left(self._before), self.processes)
+        self._lender = Lender(Purse(self._left(self._before), self.processes), self._living)
         await _all(self._attend(one) for one in links)
 
     async def _start(self, one: Link) -> bool:
@@ -160,7 +161,7 @@ class RayWorkers(WorkerProcesses):
         marker = str((self._spool / "here").resolve())
         told = await asyncio.wait_for(one.remote.call("introduce", sorted(self._keys), marker), _START_SECONDS)
         one.node = await one.remote.call("node")
-        one.name, one.told = told["name"], self._added(told["name"])
+        one.ledger, one.told = told["name"], self._added(told["name"])
         self._check(told)
         return bool(told["resumes"])
 
@@ -206,18 +207,18 @@ class RayWorkers(WorkerProcesses):
                 await self._dismiss(one)
                 return
             except WorkerGone as error:
-                self._gone(one)
+                self._lender.gone(one)
                 if one.end is not None or not await self._restarted(one, str(error)):
                     self._serve()
                     return
 
     async def _dismiss(self, one: Link) -> None:
         assert one.remote is not None
-        if self._added(one.name) == one.told:
+        if self._added(one.ledger) == one.told:
             await one.remote.call("remove")
         one.remote.end()
         one.remote = None
-        self._gone(one)
+        self._lender.gone(one)
         self._serve()
 
     async def _restarted(self, one: Link, why: str) -> bool:
@@ -225,7 +226,7 @@ class RayWorkers(WorkerProcesses):
         one.deaths += 1
         one.is_waiting = False
         self._ready.discard(one.number)
-        lost, name = set(one.blocks), one.name
+        lost, name = set(one.blocks), one.ledger
         try:
             resumes = one.deaths <= _MOST_DEATHS and not self.interrupted and await self._start(one)
         except (WorkerGone, TimeoutError) as error:
@@ -239,7 +240,7 @@ class RayWorkers(WorkerProcesses):
         return True
 
     def _give_up(self, one: Link, why: str) -> bool:
-        self._lose(one, set(one.blocks), one.name)
+        self._lose(one, set(one.blocks), one.ledger)
         one.end = {"stopped": f"worker {one.number} cannot be kept alive: {why}"}
         return False
 
@@ -260,7 +261,7 @@ class RayWorkers(WorkerProcesses):
 
     async def _begin(self, one: Link) -> None:
         assert one.remote is not None
-        order = self.order(one)
+        order = self._order(one, None)
         order["settings"].pop("out")
         addresses = {
             name: value
@@ -298,7 +299,7 @@ class RayWorkers(WorkerProcesses):
             self._ready.add(one.number)
         if "rows" in word:
             async with self._taking:
-                one.taken += await asyncio.to_thread(add_rows, self._main, one.name, word["rows"], word["notes"])
+                one.taken += await asyncio.to_thread(add_rows, self._main, one.ledger, word["rows"], word["notes"])
             one.told = word["rows"][-1][0] if word["rows"] else one.told
             with (self._spool / ITEMS_FILE).open("ab") as file:
                 file.writelines(line + b"\n" for line in word["lines"])

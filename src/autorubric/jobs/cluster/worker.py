@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import os
 import platform
@@ -11,14 +12,15 @@ import socket
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from autorubric import __version__
 from autorubric.errors import InputError
-from autorubric.jobs.worker import Worker
+from autorubric.jobs.talk import Talk, carry_out
+from autorubric.jobs.worker import run_shard
 from autorubric.llm import budget, limits
 from autorubric.llm.http.env_file import environment
 from autorubric.llm.records.call_rows import CALL_COLUMNS
@@ -67,6 +69,38 @@ def own_place(run: str) -> Path:
     return place
 
 
+class RemoteTalk(Talk):
+    """The talk with a driver, whose words come as calls instead of lines."""
+
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__(send)
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._early: list[tuple[Callable[[Any], object], Any]] = []
+        self._heard: Callable[[dict[str, Any]], None] = lambda word: None
+
+    def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
+        """Hear the driver from now on, in the running loop; when it has gone, Ray ends this process."""
+        with self._lock:
+            self._heard, self._loop, early = heard, asyncio.get_running_loop(), self._early
+        for function, value in early:
+            function(value)
+
+    def hear(self, word: dict[str, Any]) -> None:
+        """Act on a word of the driver."""
+        super().hear(word)
+        self._heard(word)
+
+    def call_soon(self, function: Callable[[Any], object], value: Any) -> None:
+        """Call a function in the event loop of the run, from any thread."""
+        with self._lock:
+            if self._loop is None:
+                self._early.append((function, value))
+                return
+        with suppress(RuntimeError):  # the run has ended, and the loop is closed
+            self._loop.call_soon_threadsafe(function, value)
+
+
 class ClusterWorker:
     """The actor of one worker. Its methods are called by the driver, and may run at the same time.
 
@@ -80,8 +114,8 @@ class ClusterWorker:
         self._place = own_place(run)
         self._session = session
         self._folder = self._place / f"{session}-{number}"
-        self._worker = Worker(self._say)
-        self._feed = Feed(self._say)
+        self._talk = RemoteTalk(self._take_word)
+        self._feed = Feed(self._talk.say)
         self._words: list[dict[str, Any]] = []
         self._state: Any = None
         self._urgent = threading.Condition()
@@ -114,7 +148,7 @@ class ClusterWorker:
 
     def left_over(self) -> list[str]:
         """The folders that workers of earlier sessions have left on this machine."""
-        return [path.name for path in self._place.iterdir() if not path.name.startswith(f"{self._session}-")]
+        return [path.name for path in self._place.glob("*") if not path.name.startswith(f"{self._session}-")]
 
     def recover(self, folder: str) -> str:
         """Take in what a killed worker had not committed; the name of its ledger."""
@@ -170,14 +204,14 @@ class ClusterWorker:
 
     def _run(self, order: dict[str, Any]) -> None:
         feed.set(self._feed)
-        self._worker.carry_out(order)
+        carry_out(self._talk, run_shard(self._talk, order))
 
     def hear(self, word: dict[str, Any]) -> None:
         """Take a word of the driver."""
         if "block" in word:
-            self._worker.call(self._feed.give, word["block"])
+            self._talk.call_soon(self._feed.give, word["block"])
         else:
-            self._worker.hear(word)
+            self._talk.call_soon(self._talk.hear, word)
 
     def talk(self) -> list[dict[str, Any]]:
         """The words for the driver, as soon as there are any; with a block that is done, all calls since the last."""
@@ -202,7 +236,7 @@ class ClusterWorker:
         self._told = rows[-1][0] if rows else self._told
         return {"rows": rows, "notes": notes, "lines": lines}
 
-    def _say(self, **word: Any) -> None:
+    def _take_word(self, word: dict[str, Any]) -> None:
         with self._urgent:
             if "state" in word:
                 self._state = word["state"]

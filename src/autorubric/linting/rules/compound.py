@@ -14,6 +14,7 @@ _VERBS = (
     "acknowledge, add, address, adhere, advise, analy[sz]e, answer, apply, argue, ask, assess, avoid",
     "calculate, caution, cite, clarify, compare, compute, conclude, confirm, consider, contain, contrast",
     "convey, correct, cover, create, define, derive, describe, demonstrate, direct, discuss, emphasi[sz]e",
+    "draw, sketch, plot, sort, print, apologi[sz]e, greet",
     "encourage, end, enumerate, evaluate, exclude, explain, explore, express, follow, format, give, highlight",
     "identif, illustrate, implement, include, incorporate, indicate, inform, instruct, interpret, introduce",
     "justif, keep, limit, link, list, maintain, mention, name, note, offer, open, outline, point, present",
@@ -28,6 +29,8 @@ _BASE = "(?:" + "|".join(stem + "y" if stem.endswith("if") else stem for stem in
 _ADVERB = r"(?:\w+ly |then |also |not |does not |do not )*"
 _SPEAKER = any_of(
     """response, answer, submission, essay, text, model, assistant, output, report, code, author, writer, function
+    poem, song, speech, paragraph, query, slide, post, table, dialogue, scene, message, note, review, outline
+    abstract
     script, program, summary, letter, email, story, article, plan, proof, solution"""
 )
 _SUBJECT = rf"(?:(?:it|(?:the )?{_SPEAKER}) )?"
@@ -36,19 +39,35 @@ _SUBJECT_AGAIN = rf"{_JOINT} (?:the )?{_SPEAKER} (?:is|has|does|must|should)\b"
 # Without "and" a word such as "points" may be a noun, so what follows has to show that it is a verb.
 _LISTED = rf", {_ADVERB}{_THIRD} (?:a|an|the|its|their|that|how|why|what|at|which|whether|any|all|each|\d+)\b"
 _NEXT_THIRD = re.compile(rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_LISTED}|{_SUBJECT_AGAIN}")
+# Any other verb, where no clause of the matter has begun: "converts the units and rounds the result".
+_DETERMINED = r"(?:the|an?|its|their|each|every|all|any|it|them|\d+)"
+_NEXT_ANY = re.compile(
+    rf"(?<!s){_JOINT} {_ADVERB}(?!as\b|this\b|its\b|was\b|is\b)([a-z]{{2,12}}[a-rt-z]s) (?:{_DETERMINED}|with|by)\b"
+)
+_CLAUSE = re.compile(
+    r"\b(?:that|how|why|when|where|which|who|whose|whether|what|if|because|as|since|while|after|before|until)\b"
+    r"|[\"“:]"
+)
 # Behind "it is" another "it is" is the answer's; behind "states" it would be the matter's. So with "must".
 _NEXT_STATE = re.compile(rf"{_NEXT_THIRD.pattern}|{_JOINT} (?:it )?(?:is|has|does)\b")
 _NEXT_BASE = re.compile(
     rf"{_JOINT} (?:must |should |to )?{_ADVERB}({_BASE})\b(?![-'’])|{_SUBJECT_AGAIN}"
     rf"|{_JOINT} (?:must|should|needs to) (?:not )?\w+"
 )
+# Three adjectives of the answer: "is accurate, concise, and polite".
+_ADJECTIVES = re.compile(
+    rf"^\W*(?:the )?(?:(?:{_SPEAKER}|tone|language|style|it)(?:'s (?:tone|language|style))? )?"
+    r"(?:is|are|should be|must be|be|remains?|stays?) (?:\w+ly )?[\w-]+, (?:\w+ly )?[\w-]+,? and "
+    r"((?:\w+ly )?[\w-]+)\W*$"
+)
 # What comes first may be any verb; what comes second has to be one that answers do.
 _FIRST_THIRD = re.compile(
     rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}(?!as\b|this\b|its\b)(\w{{1,12}}s)\b(?! (?:is|are|has|have|and|of)\b)"
 )
-_AGAIN_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}({_THIRD})\b")
+_AGAIN_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also |then |additionally,? |finally,? )?{_ADVERB}({_THIRD})\b")
 _FIRST_BASE = re.compile(
-    rf"^\W*(?:(?:the|this) [\w\-]+ (?:must|should|needs to|has to) {_ADVERB}(?:be|have|{_BASE})|{_ADVERB}{_BASE})"
+    rf"^\W*(?:(?:the|this) [\w\-]+ (?:must|should|needs to|has to) {_ADVERB}(?:be|have|{_BASE})|(?:should|must"
+    rf"|needs to|has to) {_ADVERB}(?!be\b)\w+|{_ADVERB}{_BASE})"
     r"\b(?! of\b)"
 )
 _NUMBERED = re.compile(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
@@ -69,11 +88,12 @@ _VERB_ZH = any_of(
     """说明, 解释, 列出, 指出, 提供, 给出, 描述, 提及, 提到, 分析, 讨论, 建议, 强调, 总结
     比较(?!倔|[好多高大小少低强弱重轻复简常不]), 对比, 使用, 采用, 询问, 提醒, 阐述, 论述, 明确, 引用, 介绍
     推荐, 计算, 给予, 展示, 区分, 评估, 列举
-    定义, 证明, 概括, 提出, 阐明, 讲述, 回顾, 概述, 识别, 推导, 验证, 呈现"""
+    定义, 证明, 概括, 提出, 阐明, 讲述, 回顾, 概述, 识别, 推导, 验证, 呈现, 写出, 举出, 代入, 画出, 举例, 反驳, 标注
+    注明, 回应"""
 )
 # After a comma alone, the other verbs often only elaborate on the first.
 _OFFER_ZH = any_of("建议, 提供, 给出, 列出, 列举, 提醒, 推荐, 询问, 提出, 介绍, 计算")
-_ADVERB_ZH = any_of("清晰, 准确, 明确, 具体, 详细, 正确, 简要, 进一步")
+_ADVERB_ZH = any_of("逐一, 分别, 依次, 充分, 清晰, 准确, 明确, 具体, 详细, 正确, 简要, 进一步")
 _MODAL_ZH = any_of("也, 应当?, 需要?, 必须, 要, 能够?")
 _JOINT_ZH = any_of("并且?, 同时(?![使服]用), 而且, 以及, 还, 此外, 另外, 且, 然后, 再, 最后")
 _NEXT_ZH = re.compile(
@@ -83,6 +103,16 @@ _NEXT_ZH = re.compile(
 _FIRST_ZH = re.compile(_VERB_ZH)
 _MEANS_ZH = re.compile("如何|怎样|怎么|基于")
 _BOTH_ZH = re.compile(rf"既{_VERB_ZH}.{{1,20}}[又也]{_VERB_ZH}")
+_QUALITY_ZH = any_of(
+    "准确, 正确, 完整, 简洁, 简明, 礼貌, 客观, 友好, 清晰, 清楚, 具体, 专业, 严谨, 全面, 流畅, 生动, 中立"
+)
+_ADJECTIVES_ZH = re.compile(
+    rf"^\W*(?:该|此)?(?:回答|回复|答案|内容|语言|语气|表达|表述|文章)(?:应当?|应该|需要?|必须|要|是)?"
+    rf"{_QUALITY_ZH}[、，,]{_QUALITY_ZH}(?:、|，|,|且|而且|并且?|又|和|与){_QUALITY_ZH}"
+)
+# "First ..., then ...": an order of parts; behind a verb such as "explains" it would be the matter's.
+_ORDER_ZH = re.compile(r"^\W*(?:回答|文章|内容)?(?:应当?|应该|需要?|必须)?首先.{2,60}?(?P<next>其次|然后|接着|最后)")
+_NARROW_COMMA = re.compile(r"(?<=[\u4e00-\u9fff]),|,(?=[\u4e00-\u9fff])")
 _ENDS_THIRD = re.compile(rf"(?:^|\s){_THIRD}$")
 _ENDS_VERB_ZH = re.compile(rf"(?:{_VERB_ZH}|调研|收集|探讨|研究|整理|梳理|时)$")
 _WITH_ADVERB = re.compile(r" (?:and|but) \w+ly ")
@@ -124,6 +154,9 @@ def _second_in_list(text: str) -> str:
 def _second_english(text: str) -> str:
     if any(hint in text for hint in _EXAMPLE_HINTS):
         text = _EXAMPLES.sub(" ", text)
+    listed = _ADJECTIVES.match(text)
+    if listed:
+        return listed.group(1)
     first, following, again = _FIRST_THIRD.match(text), _NEXT_THIRD, _AGAIN_THIRD
     if first is None:
         first, following, again = _FIRST_BASE.match(text), _NEXT_BASE, _FIRST_BASE
@@ -136,6 +169,17 @@ def _second_english(text: str) -> str:
     for found in following.finditer(text, first.end(), end):
         if found.start() > first.end() and not _shares_object(text[: found.start()], found[0]):
             return found.group().strip(" ,;")
+    return _other_verb(text, first.end(), end, following) or _second_sentence(text, end, again)
+
+
+def _other_verb(text: str, start: int, end: int, following: re.Pattern[str]) -> str:
+    found = _NEXT_ANY.search(text, start, end) if following is not _NEXT_BASE else None
+    if found is None or _CLAUSE.search(text, 0, found.start()) or _shares_object(text[: found.start()], found[0]):
+        return ""
+    return found.group().strip(" ,;")
+
+
+def _second_sentence(text: str, end: int, again: re.Pattern[str]) -> str:
     # A second sentence that opens as the first did is a second demand; one that explains is not.
     repeated = again.match(text[end:].lstrip(" .!?\n"))
     return repeated.group().strip() if repeated else ""
@@ -147,8 +191,15 @@ def _shares_object(before: str, joined: str) -> bool:
 
 
 def _second_chinese(text: str) -> str:
+    text = _NARROW_COMMA.sub("，", text)
+    listed = _ADJECTIVES_ZH.match(text)
+    if listed:
+        return listed.group()[-2:]
     text = _EXAMPLES_ZH.sub("", text)
     first = _FIRST_ZH.search(text)
+    found = _ORDER_ZH.search(text)
+    if found:
+        return found["next"]
     found = _BOTH_ZH.search(text) or (_NEXT_ZH.search(text, first.end()) if first else None)
     if found and first and _ENDS_VERB_ZH.search(text, 0, found.start()):
         found = _NEXT_ZH.search(text, found.end())

@@ -17,7 +17,9 @@ _QUALITIES = frozenset(
     interesting informative readable solid robust sound superb outstanding exceptional decent reasonable satisfactory
     acceptable proper smooth natural creative original detailed quickly effectively properly adequately nicely
     appropriately thoughtfully thoroughly clearly convincingly elegantly depth clarity valuable beautiful impressive
-    harmless mastery best ideal skillful competent mature sophisticated rich vivid fluent sense high-quality
+    harmless mastery best ideal creativity originality professionalism empathy elegance helpfulness quality skillful
+    competent mature sophisticated rich vivid fluent sense high-quality pleasant charming attractive pleasing lovely
+    wonderful fantastic publishable decent-quality top-notch first-rate world-class
     """.split()  # noqa: SIM905 - a list of words reads best as words
 )
 _FILLERS = frozenset(
@@ -35,15 +37,18 @@ _FILLERS = frozenset(
     detail details coverage understanding knowledge grasp flow level manner way fashion standard
     degree amount presentation organization organisation examples evidence information
     topic subject problem issue question matter task prompt reader audience user users readers query situation context
+    piece level paragraph prose output enough overall general
     possible able ability accurate correct relevant concise brief complete specific honest
     """.split()  # noqa: SIM905
 )
 _QUALITIES_ZH = any_of(
     """高质量, 质量(?:很|较|非常)?[高好], 丰富, 深刻, 到位, 友好, 得体, 专业, 有?建设性, 有价值, 有帮助, 有意义
-    有深度, 有力, 清楚, 清晰, 生动, 优美
+    有深度, 有见地, 简练, 精练, 亲切, 新颖, 独特, 翔实, 严密, 缜密, 周到, 贴切, 妥当, 适宜, 连贯, 较高, 很高, 详细
+    详尽, 细致, 条理清晰, 有新意, 有创意, 有吸引力, 透彻, 独到, 精炼, 有力, 清楚, 清晰, 生动, 优美
     流畅, 自然, 有趣, 详实, 充实, 通顺, 恰当, 合理, 良好, 严谨, 完善, 全面, 深入, 充分, 优秀, 出色, 很好, 较好
     好, 精彩, 合适, 适当
-    通俗易懂, 易于理解, 有条理, 有说服力, 有逻辑, 令人信服, 令人满意, 实用, 高, 强, 深"""
+    适中, 得当, 鲜明, 较强, 很强, 通俗易懂, 易于理解, 有条理, 有说服力, 有逻辑, 令人信服, 令人满意, 实用, 高, 强
+    深"""
 )
 _FILLERS_ZH = any_of(
     """回答, 回复, 答案, 文章, 内容, 语言, 语气, 表达, 表述, 分析, 论述, 论证, 逻辑, 结构, 思路, 观点, 建议
@@ -52,7 +57,8 @@ _FILLERS_ZH = any_of(
     应该?, 应当, 需要?
     必须, 要, 是, 很, 非常, 较为?, 比较, 十分, 足够, 且, 而且, 并且?, 又, 和, 与, 及, 以及, 的, 地, 得, 了, 对
     问题, 主题, 整体, 总体
-    准确, 完整, 简洁, 具体, 性, 一个, 一份, 该, 此, 在, 上, 写, 写得, 让人, 用户, 读者, 方面, 程度"""
+    准确, 完整, 简洁, 具体, 性, 一个, 一份, 该, 此, 在, 上, 写, 写得, 让人, 用户, 读者, 方面, 程度, 价值, 参考, 水平
+    篇幅, 能力, 语句, 表现出, 显示出"""
 )
 _LONGEST = 40
 _EMPTY_ZH = re.compile(rf"(?:{_QUALITIES_ZH}|{_FILLERS_ZH}|\W)++")
@@ -73,6 +79,10 @@ def praise_alone(words: Wording) -> str:
         found = _PRAISED_ZH.search(text) if _EMPTY_ZH.fullmatch(text) else None
         return found.group() if found else ""
     tokens = words.tokens
-    if any(token not in _QUALITIES and token not in _FILLERS for token in tokens):
+    if any(not _praises(token) and token not in _FILLERS for token in tokens):
         return ""
-    return next((token for token in tokens if token in _QUALITIES), "")
+    return next((token for token in tokens if _praises(token)), "")
+
+
+def _praises(token: str) -> bool:
+    return token in _QUALITIES or token.startswith("well-")

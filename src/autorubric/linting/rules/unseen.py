@@ -40,21 +40,29 @@ class _Kind(NamedTuple):
 _REFERENCE = _Kind(
     re.compile(
         rf"\b(?:(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}"
-        r"|model (?:solution|essay)s?|the model answer(?! \w+s\b)|(?:answer|solution) (?:key|sheet)"
-        r"|mark(?:ing)? scheme|grading (?:guide|key)|(?:taught|covered|discussed|learned) in (?:the )?(?:class"
+        r"|expected (?:answers?|responses?|solutions?)|model (?:solution|essay)s?|the model answer(?! \w+s\b)"
+        r"|(?:answer|solution) (?:key|sheet)|(?:with|to|in|matches) the key(?=\s*(?:[.,;]|$))"
+        r"|mark(?:ing)? (?:scheme|guide|sheet|rubric)|grading (?:guide|key)|(?:taught|covered|discussed"
+        r"|learned) in (?:the )?(?:class"
         r"|lectures?)|(?:we|as|was|were) discussed (?:earlier|before|above|in (?:class|the meeting|our))|we discussed"
         r"|the (?:instructor|teacher|professor)(?:'s)? (?:taught|expects|expectations|notes|solution|answer)"
         r"|the ground[- ]truth|as (?:in|per) the reference"
         r"|(?:as|than|to|with|in|from) the reference(?=\s*(?:[.,;]|$))"
         r"|gold(?:en)? labels?"
         r"|(?:from|in|on|per) the (?:lecture|course|class) (?:slides?|notes?|materials?|handouts?)"
-        r"|provided solution|the reference (?:text|document))\b"
-        r"|(?:参考|标准|示例)(?:答案|解答|解析)|范文|课堂上?(?:讲|教)|老师(?:讲|教|要求)"
+        r"|(?:same|as|like|by) (?:\w+ ){0,3}(?:the|our|your) (?:instructor|teacher|professor|lecturer|examiner)"
+        r"|(?:in|from|of) (?:chapter \d+ of )?(?:the|our|your) (?:course )?(?:textbook|syllabus|course reader"
+        r"|coursebook)"
+        r"|(?:from|in|per|covered in) the (?:lecture|seminar|class)(?=\s*(?:[.,;]|$))|provided solution"
+        r"|the reference (?:text|document))\b"
+        r"|(?:参考|标准|示例)(?:答案|解答|解析|译文|作文|文本|回答)|教材|课本|讲义|范文|课堂上?(?:所?讲|所?教|强调"
+        r"|讨论|介绍)|老师(?:[^，。；]{0,6}?(?:讲|教|要求|强调|布置|提到|给的|的答案|提供))"
     ),
     _hints(
-        "reference, ideal , provided solution, gold, ground, sample , official , canonical , model , key, sheet, "
+        "expected, examiner, textbook, syllabus, marking, coursebook, reader, reference, ideal , "
+        " provided solution, gold, ground, sample , official , canonical , model , key, sheet, "
         "scheme, grading , discussed, course, class, lecture, instructor, teacher, professor",
-        "参考, 标准, 示例, 范文, 课堂, 老师",
+        "参考, 标准, 示例, 范文, 课堂, 老师, 教材, 课本, 讲义",
     ),
     "a reference answer",
     "Put the reference's content into the criterion",
@@ -81,14 +89,21 @@ _PICTURE = _Kind(
         r"\b(?:in|shown in|from|on|visible in|depicted in|based on) the "
         rf"(?:attached |provided |accompanying |given |above )?{_MEDIUM}(?=\s*(?:[.,;:?]|$|and\b|is\b|are\b"
         rf"|as\b|that\b))"
-        rf"|\b(?:attached|accompanying) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE})s?\b"
-        rf"|\b(?:{_MEDIUM}|{_FIGURE})s? (?:is |are )?attached\b"
-        rf"|{_MEDIUM_ZH}(?:中|里|内|所示|上的?)|如图所示|附件[中里](?!可)"
+        rf"|\b(?:attached|accompanying) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE}|article|report|paper|excerpt)s?\b"
+        rf"|\b(?:{_MEDIUM}|{_FIGURE})s? (?:is |are )?attached\b(?! to)"
+        rf"|{_MEDIUM_ZH}(?:中|里|内|所示|上的?)|如图所示|(?<![地版意企力试])图[中里](?:的|所)"
+        rf"|(?<![地版])[上下左右]图(?=\W|$|中|里|所|的|显)|[与和从见按据如][上下左右该此]?[图表](?:中|里|所示|一致"
+        rf"|相符)|附件[中里](?!可)|附录[中里]?的|(?:根据|按照?|依据|参照|参考|见|如|符合)(?:所?附(?:的|图|表|件)"
+        rf"|附件)"
+        rf"|\bthe (?:{_MEDIUM}|{_FIGURE}|graph|map|plot|passage|extract|excerpt)s? (?:above|below)(?=\s*(?:[.,;:]"
+        rf"|$)|(?: \w+ly)?\W*$| (?:shows?|is|are|and|to|with|by)\b)"
+        r"|\b(?:guide|instructions|template|list|rules|document|notes|data|figures?|example|definition|format"
+        r"|steps) (?:provided|given|shared|supplied|sent|listed|shown) (?:earlier|above|before|previously|below)\b"
         r"|\b(?:in|see|from|shown in) figure \d+\b(?![.,]?\d| ?[%°])"
     ),
     _hints(
-        "image, picture, photo, screenshot, attached, accompanying, figure",
-        "图, 照片, 附件",
+        "earlier, before, previous, above, below, image, picture, photo, screenshot, attached, accompanying, figure",
+        "图, 照片, 附, 表",
     ),
     "a picture or file",
     "Describe in words what it shows",
@@ -96,12 +111,15 @@ _PICTURE = _Kind(
 _OTHER_CRITERION = _Kind(
     re.compile(
         r"\b(?:same as above|as above|see above|ditto|above[- ]mentioned"
-        r"|(?:mentioned|given|listed|described|stated|noted|defined|specified) above"
-        r"|the (?:above|previous|preceding|other|next|following) (?:criteri(?:on|a)|rubrics?|rubric items?)"
-        r"|(?:criterion|criteria|rubric item) (?:#|no\.? ?)?\d+|in addition to the (?:above|previous))\b"
-        r"|同上(?!述)|如上(?:所[述示列]|文)?(?=\W|$)|上述(?:标准|条目|要求|准则|各[条项])"
+        r"|(?:mentioned|given|listed|described|stated|noted|defined|specified|shown|pictured|drawn|depicted) above"
+        r"|the (?:above|previous|preceding|earlier|former|other|next|following) (?:criteri(?:on|a)|rubrics?"
+        r"|rubric items?)"
+        r"|(?:criterion|criteria|rubric item) (?:#|no\.? ?)?\d+|(?:from|in) the rubric|in addition to the (?:above"
+        r"|previous)|(?:criteri(?:on|a)|rubric items?) (?:above|below))\b"
+        r"|同上(?!述)|如上(?:所[述示列]|文)?(?=\W|$)|上文(?:所?[述提]|中|列)|上述(?:标准|条目|要求|准则|各[条项])"
         r"|[前上]一?[条个项](?:标准|准则|评分|要求)"
-        r"|第[0-9一二三四五六七八九十]+[条项个](?:标准|准则|评分项)|其他(?:评分标准|准则|评分项)"
+        r"|第[0-9一二三四五六七八九十]+[条项个](?:标准|准则|评分项)"
+        r"|[同见如][上前]?第[0-9一二三四五六七八九十]+[条项]|其他(?:评分标准|准则|评分项)"
     ),
     _hints(
         "above, criteri, rubric, ditto, in addition to",

@@ -47,13 +47,14 @@ _ACTS = any_of(
 )
 _LAST_ADVERBS = any_of("clearly, thoroughly, concisely, simply, logically, convincingly, persuasively, elegantly")
 _PHRASES = any_of(
-    """well[- ](?:written|structured|organi[sz]ed|crafted|formatted|presented|articulated|reasoned)
+    r"""well[- ](?:written|structured|organi[sz]ed|crafted|formatted|presented|articulated|reasoned)
     good enough, as much as possible, to some extent, to a certain degree, more or less, and so on
     and so forth, and the like, where (?:appropriate|applicable|possible), as (?:appropriate|applicable)
     (?:strong|solid|good|deep|firm|excellent|sound) (?:command|grasp|understanding|mastery|knowledge) of
     (?:most )?(?:important|relevant|key|main|major|necessary) aspects
-    user[- ]friendly, easy to (?:read|follow|understand), reads? well, flows? (?:well|naturally|smoothly)
-    in an? [a-z]+ing way, as \\w+ as possible"""
+    (?<!not )enough information(?=\W*$), reads? (?:smoothly|naturally|nicely), user[- ]friendly
+    easy to (?:read|follow|understand), (?:reads?|writes?) well, flows? (?:well|naturally|smoothly)
+    in an? [a-z]+ing way, as \w+ as possible"""
 )
 _HEDGES = any_of(
     "almost, nearly, fairly, somewhat, quite, rather, very, mostly, reasonably, sufficiently, adequately"
@@ -96,13 +97,15 @@ _JUDGED_ZH = any_of(
 )
 _SUBJECT_ZH = any_of("语言, 文笔, 表达, 表述, 行文, 内容, 结构, 条理, 逻辑, 层次, 思路, 回答")
 _CHINESE = re.compile(
-    r"高质量|质量(?:较|很)?[好高]|引人入胜|差不多|基本上|一定程度上?|尽可能|尽量|适当地?(?:说明|解释|介绍|提供"
+    r"高质量|(?<!证据)(?<!空气)(?<!产品)(?<!睡眠)质量(?:较|很)?[好高]|引人入胜|差不多|基本上|一定程度上?|尽可能"
+    r"|尽量|适当地?(?:说明|解释|介绍|提供"
     r"|给出|举例|使用|运用)|适当的(?:语气|语言|例子|专业术语|术语|细节|格式|解释|说明|篇幅|长度)|恰当(?:[的地，。]|$)"
     r"|合适的?(?:语气|方式|语言|格式|结构|长度|篇幅|例子|表达|措辞)|得体|通俗易懂|易于理解|简单易懂"
     r"|一定的?(?:深度|广度|高度|参考价值|说服力|逻辑性?|创新性|可读性|条理性?|文采)"
     rf"|良好的?(?:结构|语言|表达|逻辑|回答|质量|可读性)|{_DEGREES_ZH}{_ADJECTIVES_ZH}"
     r"|充分[地的]?(?:说明|解释|讨论|阐述|论证|展开|体现|分析|回答)"
-    r"|美观大方|(?:排版|格式|版面|页面)美观|足够多?的?(?:细节|信息|深度|例子|说明|解释|篇幅)|合理[地的]?(?:解释|安排|组织|结构|阐述|分析|说明|论证)"
+    r"|美观大方|(?:排版|格式|版面|页面)美观|足够多?的?(?:细节|信息|深度|例子|说明|解释|篇幅)|合理[地的]?(?:解释"
+    r"|安排|组织|结构|阐述|分析|说明|论证)"
     rf"|一些(?:相关的?|具体的?)?(?:例子|细节|信息|建议|内容|来源)"
     rf"|{_SUBJECT_ZH}(?:应当?|应该|需要?|必须|要)?(?:准确[、，])?{_JUDGED_ZH}"
 )
@@ -171,7 +174,7 @@ _ANSWERS = any_of(
 _BETTER = any_of("better, superior, stronger, richer, clearer, deeper, smoother, higher[- ]quality")
 _MEASURES = any_of(
     """others?\\b, (?:the )?baseline, (?:the )?original, average, usual, typical, expected, most\\b, what an average
-    an? (?:typical|basic|generic|average|ordinary|standard)"""
+    the (?:typical|usual|average|other), an? (?:typical|basic|generic|average|ordinary|standard)"""
 )
 _SPEAKER = any_of("response, answer, submission, essay, text, model, assistant, output, report, it")
 # What the answer itself is or gives; "asks for more detailed information" is about something else.
@@ -183,11 +186,18 @@ _COMPARED = re.compile(
     rf"{_OWN}(?:(?:more|less)(?: and more)? (?:\w+ly )?{_QUALITIES}(?: {_ANSWERS}\b|(?= than\b|\W*$))"
     rf"|(?:most|least) {_QUALITIES}(?: of\b|(?=\W*$))|{_BETTER} {_ANSWERS}\b)"
     rf"|\bthe (?:best|most \w+) possible (?:answer|response|explanation|solution)\b"
-    rf"|\b(?:better|worse|more|less|clearer|deeper|further|detail) (?:\w+ )?than (?:the )?{_MEASURES}"
+    rf"|\b(?:better|worse|more|less|longer|shorter|clearer|deeper|further"
+    rf"|detail) (?:\w+ )?than (?:the )?(?:{_MEASURES}|gpt|claude|gemini|llama|chatgpt|a human\b|other )"
     r"|\b(?:exceeds?|surpass(?:es)?) (?:the )?(?:expectations?|average|others?)\b"
-    r"|\bgoes? beyond (?:the )?(?:expectations?|basics?|average|obvious)\b"
+    r"|\bgoes? beyond (?:what (?:is|was) |the )?(?:expected\b|asked\b|expectations?|basics?|average|obvious)\b"
+    r"|\branks? (?:\w+ )?(?:among|amongst|in|first|highest|above)\b|\bas (?:good|strong|detailed|clear"
+    r"|accurate) as (?:the |an? )?(?:baseline|other|average|typical|human|expert|previous|original|best)\b"
+    r"|\bis (?:one of the best|among the best|the best)\b"
+    r"|\b(?:beats|is ahead of|wins (?:over|against)) (?:the |an? |all |any )?(?:\w+ )?(?:models?|baselines?"
+    r"|responses?|answers?|others?|candidates?|humans?)\b"
     r"|\boutperforms? (?:the )?(?:baseline|others?|average|usual|typical)\b"
-    rf"|\b(?:improves? (?:up)?on|is (?:superior to|better than)) (?:the )?(?:other |usual ){_ANSWERS}\b"
+    rf"|\b(?:improves? (?:up)?on|is (?:superior to|better than)) (?:the )?(?:other |usual |previous |earlier "
+    rf"|original |first )(?:{_ANSWERS}|drafts?|versions?|attempts?)\b"
 )
 _QUALITIES_ZH = any_of(
     """详细, 全面, 深入, 清晰, 生动, 完整, 有说服力, 丰富, 优秀, 优美, 流畅, 有创意, 有趣, 有深度, 出色, 详尽, 细致
@@ -197,8 +207,13 @@ _QUALITIES_ZH = any_of(
 _COMPARED_ZH = re.compile(
     rf"(?<![以便为使让能了于而])更(?:加|为)?{_QUALITIES_ZH}(?:的(?:分析|解释|说明|回答|描述|结构|论述|论证"
     rf"|内容))?(?=\W|$)"
-    rf"|(?:优于|胜过|好于|超越|超出)(?:其他|一般|普通|预期|平均)|比(?:其他|一般|另一|普通"
-    rf"|平均)[^，。；]{{0,8}}?(?:更|要|好|强|高|详细)"
+    rf"|(?:优于|胜过|好于|超越|超出|超过)(?:其他|其它|一般|普通|预期|平均|大多数|多数|大部分|绝大多数|所有)(?:模型"
+    rf"|回答|答案|水平|人|作品|$|的|预)?|(?:所有|各|全部)(?:个|份|篇)?(?:回答|答案|回复)(?:中|里|之中)最|名列前茅"
+    rf"|首屈一指"
+    rf"|比(?:模型|回答|答案|版本) ?[a-z甲乙丙]?(?:的回答|的答案|的输出)?[^，。；]{{0,6}}?更|^\W*(?:回答|质量|整体"
+    rf"|的|水平)*(?:高于|优于|超过)(?:平均|一般)(?:水平)?\W*$|比(?:上一|前一|之前|以前|原来?|旧)(?:版|次|个|份"
+    rf"|轮)?[^，。；]{{0,8}}?更|(?:优于|胜过|好于|超越|超过)(?:人类|专家|普通人|真人)|比(?:其他|一般|另一|普通"
+    rf"|平均(?![数值率]))[^，。；]{{0,8}}?(?:更|要|好|强|高|详细)"
 )
 _NOT_ONLY_ZH = re.compile("不仅|不但|不只|帮助|有助|以便|从而|为了|使得|能否")
 # A bound makes a comparison decidable: "more detailed than 3 sentences".
@@ -206,7 +221,30 @@ _BOUND = re.compile(r".{0,24}?\d")
 
 
 _COMPARED_HINTS = (
-    *("more", "less", "most ", "least", "than ", "beyond", "exceed", "surpass", "outperform", "improve", "superior"),
+    *(
+        "beats",
+        "ahead",
+        "wins",
+        "高于",
+        "rank",
+        "as good",
+        "as strong",
+        "as detailed",
+        "as clear",
+        "as accurate",
+        "best",
+        "more",
+        "less",
+        "most ",
+        "least",
+        "than ",
+        "beyond",
+        "exceed",
+        "surpass",
+        "outperform",
+        "improve",
+        "superior",
+    ),
     *(
         "better",
         "stronger",
@@ -217,7 +255,10 @@ _COMPARED_HINTS = (
         "higher",
         "更",
         "比",
+        "最",
         "优于",
+        "名列",
+        "首屈",
         "胜过",
         "好于",
         "超",

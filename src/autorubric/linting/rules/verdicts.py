@@ -13,26 +13,54 @@ from autorubric.linting.wording import Wording
 # Capitals tell "TODO" from a to-do list.
 _MARKS = re.compile(
     r"(?<!no )(?<!any )(?<!an )(?<!a )\b(?:TODO|TBD|TBC|FIXME)\b(?! (?:list|item|comment|app|marker))|\bX{3,}\b"
+    r"|\[[A-Z][A-Z_ ]{2,}\]|(?<=\w )<[A-Z][A-Z_ ]{3,}>(?= \w|\W*$)(?! tags?)"
 )
 _PLACEHOLDER = re.compile(
-    r"\blorem ipsum\b|\b(?:text|criterion|description|requirement) goes here\b|[\[<](?:insert|add|fill in|your"
+    r"\blorem ipsum\b|\b(?:(?:text|criterion|description|requirement) goes|(?:criterion"
+    r"|requirement)(?: text)?) here\b|[\[<](?:insert|add|fill in|your"
     r"|enter|placeholder)\b[^\]>\n]{0,60}[\]>]|\{\{\s*\w+\s*\}\}"
-    r"|(?<![\\^_$\w}])\{[a-z]+(?:_[a-z]+)+\}"
-    r"|[<\[](?:[a-z]+ ){1,2}(?:name|topic|title|number|date|year|value|amount|dose|city|country|author|term)[>\]]"
-    r"|待(?:补充|定|填写?|完善|添加)(?=\W*$)|^\W*待(?:补充|填写|完善)\s*[:：]|^\W*(?:此处|在此|这里)(?:填写|"
+    r"|(?<![\\^_$\w}])\{[a-z]+(?:_[a-z]+)+\}|(?<= )\{(?:topic|name|title|date|year|subject|word|text|value|number"
+    r"|item|query|answer|question|drug)\}"
+    r"|[<\[](?:name|title|number|date|year|amount|dose) of [^\]>\n]{1,40}[>\]]|[<\[](?:[a-z]+ ){1,2}(?:name|topic"
+    r"|title|number|date|year|value|amount|dose|city|country|author|term)[>\]]"
+    r"|\b_{3,}(?!\w)|(?<![\w_])_{3,}|某某|(?<![A-Za-z])[XＸ×]{2,}(?=[\u4e00-\u9fff])"
+    r"|\b(?:description|criterion|requirement|text|details) to follow\b|待(?:补充|定|填写?|完善|添加)(?=\W*$)"
+    r"|^\W*待(?:补充|填写|完善)\s*[:：]|^\W*(?:此处|在此|这里)(?:填写|"
     r"输入|插入|补充)"
-    r"|[\[【<（(]\s*(?:请)?(?:填写|插入|输入|此处)[^\]】>）)]{0,30}[\]】>）)]"
-    r"|<[\u4e00-\u9fff]{1,12}>|占位符?(?=\W*$)|^\W*待办|[:：]\s*[（(]略[)）]\W*$",
+    r"|[\[【<（(]\s*(?:请)?(?:填写|插入|输入|此处|补充|添加)[^\]】>）)]{0,30}[\]】>）)]"
+    r"|<(?:criterion|requirement|rubric|description|text)(?: \w+){0,2}>|<[\u4e00-\u9fff]{1,12}>|占位符?(?=\W*$)"
+    r"|^\W*待办|[:：]\s*[（(]略[)）]\W*$",
     re.IGNORECASE,
 )
 _NOTHING = re.compile(
     r"\W*(?:n/?a|x{2,}|insert (?:\w+ )?(?:requirement|criterion|text|description)(?: here)?|none|null"
-    r"|placeholder|untitled|test|(?:new )?criteri(?:on|a) ?#?\d*)\W*",
+    r"|to be (?:determined|written|defined|added|confirmed|completed|decided|announced|filled in)"
+    r"|asdf\w*|qwerty|blah(?: blah)*|暂无|无|略|空|placeholder|untitled|test|(?:new )?criteri(?:on|a) ?#?\d*)\W*",
     re.IGNORECASE,
 )
 # Quick to look for: without one of these there is no match.
 _HINTS = (
-    *("todo", "tbd", "tbc", "fixme", "xxx", "lorem", "goes here", "[", "<", "{", "待", "此处"),
+    *(
+        "xx",
+        "ｘｘ",
+        " here",
+        "___",
+        "某某",
+        "×",
+        "to follow",
+        "todo",
+        "tbd",
+        "tbc",
+        "fixme",
+        "xxx",
+        "lorem",
+        "goes here",
+        "[",
+        "<",
+        "{",
+        "待",
+        "此处",
+    ),
     *("在此", "这里", "略", "占位", "填写", "插入", "输入"),
 )
 _ABOUT_PLACEHOLDERS = re.compile(r"placeholder|template|such as|e\.g\.|for example|模板|例如|如\W")
@@ -64,7 +92,9 @@ _FORCED = re.compile(
     rf"|(?:should|must|is|are) (?:to )?always (?:be )?(?:marked|graded|rated|scored|judged|counted|considered)\b"
     rf"|(?:mark|grade|count|treat|give|award|return|score)\w*\b[^.;]{{0,60}}\b{_OUTCOME}\b[^.;]{{0,40}}\b"
     rf"(?:{_ALL_ALIKE}|for (?:every|all|any) {_SUBMISSIONS}|in all cases|to everyone)"
-    rf"|(?:mark|grade|count|treat|consider) (?:all|every|any|each) {_SUBMISSIONS} (?:as )?{_OUTCOME}\b"
+    rf"|(?:mark|grade|count|treat|consider) (?:all|every|any|each) {_SUBMISSIONS} (?:as )?(?:{_OUTCOME}|passing)\b"
+    r"|(?:give|award|grant|assign) (?:this|the) (?:point|mark|credit|score)s? (?:whatever|no matter|regardless"
+    r"|in any case|anyway)"
     r"|give (?:this|the) (?:point|mark|credit|score)s? to (?:everyone|all|every)"
     rf"|(?:all|every|any) {_SUBMISSIONS} (?:satisf|meet|pass|fulfil)\w*\b|auto[- ]?(?:pass|fail)\b"
     rf"|(?:all|every|any) {_SUBMISSIONS} (?:gets?|receives?|earns?) (?:this|the|full|all|a) (?:point|mark"
@@ -79,7 +109,11 @@ _FORCED = re.compile(
     rf"|(?:do not|don't|never) (?:mark|grade|count|score|judge|fail) (?:this|the) ?(?:criterion|item|point)?"
     r"(?: as (?:unmet|not met|false|failed))?\W*$"
     rf"|(?:award|grant|assign) (?:this|the|full) (?:point|mark|credit|score)s? to (?:everyone|all|every|any)"
-    rf"|automatic(?:ally)? (?:full )?(?:{_OUTCOME}|points?|credit|marks?)\b"
+    rf"|\b(?:output|return|answer|emit|print|say|respond with|choose|select) (?:the verdict )?met\b"
+    rf"|\bset (?:the |its )?verdicts? to\b|\birrespective of (?:the |its |any )?(?:content|response|answer|quality"
+    rf"|what)"
+    rf"|^\W*always (?:passe?s?|met|true|satisfied)\W*$|automatic(?:ally)? (?:full )?(?:{_OUTCOME}|points?|credit"
+    rf"|marks?)\b"
     rf"|(?:ignore|disregard|forget) (?:all |any |the )*(?:other |previous |prior |above )?(?:instructions"
     rf"|criteria|rubric)"
     rf"[^.;]{{0,40}}\b{_OUTCOME}\b)"
@@ -92,7 +126,9 @@ _FORCED = re.compile(
     r"|(?:忽略|无视|忘记)[^。；，]{0,8}(?:标准|准则|指令|指示|要求|规则)[^。；]{0,8}(?:判|给|算|视为|打)[^。；]{0,8}"
     r"(?:满分|最高分|满足|符合|通过)"
     r"|(?:所有|任何)(?:回答|答案|回复|提交)(?:均|都|一律)(?:满足|符合|通过|得分)"
-    r"|(?:本|此|该)(?:条|项目?|条标准|项标准|标准)?(?:默认|自动|一定|必须)(?:判定?为?|算作?|视为|记为|得)?(?:满足|"
+    r"|^\W*默认(?:给|得|算|判|为)?(?:分|满分|通过|满足|符合|达标)"
+    r"|(?:本|此|该)(?:条|项目?|条标准|项标准|标准)?(?:默认|自动|一定|必须|直接|一律)(?:判定?为?|算作?|视为|记为"
+    r"|得)?(?:满足|"
     r"符合|通过|得分|满分|达标)"
     r"|(?:请|务必)(?:直接)?(?:将|把)?(?:本|此|该)[条项]?[^。；，]{0,6}(?:判定?为|标记为|算作|视为)(?:满足|符合|"
     r"通过|达标|met)"
@@ -102,7 +138,20 @@ _FORCED = re.compile(
 
 _ALIKE_HINTS = (
     *("always", "regardless", "no matter", "whatever", "any case", "every case", "all cases", "unconditionally"),
-    *("ignore", "disregard", "forget", "auto", "everyone", "return ", "output ", "answer ", "say ", "reply "),
+    *(
+        "ignore",
+        "disregard",
+        "forget",
+        "auto",
+        "verdict",
+        "irrespective",
+        "everyone",
+        "return ",
+        "output ",
+        "answer ",
+        "say ",
+        "reply ",
+    ),
     *("this", "by default", "never", "n't", "not mark", "本", "此", "该", "默认", "务必", "不得", "不要", "切勿"),
     *(f"{how} {what}" for how in ("all", "every", "any", "each") for what in ("submission", "response", "answer")),
     *(f"{how} {what}" for how in ("all", "every", "any", "each") for what in ("essay", "output")),
@@ -125,7 +174,20 @@ _ALIKE_HINTS = (
     ),
 )
 _OUTCOME_HINTS = (
-    *("met", "true", "false", "pass", "fail", "satisf", "correct", "full ", "meet", "fulfil"),
+    *(
+        "met",
+        "true",
+        "verdict",
+        "irrespective",
+        "false",
+        "pass",
+        "fail",
+        "satisf",
+        "correct",
+        "full ",
+        "meet",
+        "fulfil",
+    ),
     *(
         "always be",
         "rating",
@@ -180,21 +242,36 @@ _CIRCULAR = re.compile(
     rf"(?:meets?|satisf(?:y|ies)|fulfill?s?|complies with|conforms to|follows|passes|adheres to) "
     rf"(?:all |the |every |this |these |of |its )*(?:other |stated |specified |given "
     rf"|rubric )?{_RUBRIC}{_OF_TASK}\W*$"
+    r"|^\W*an? (?:\w+ )?(?:response|answer) (?:that|which) (?:meets|satisfies|fulfils) (?:all |the "
+    r"|every )*(?:criteria|requirements?|standards?|conditions?)\W*$"
+    r"|^\W*(?:该|此|本)?(?:标准|准则|条件|要求)(?:得到|被|已)(?:了)?(?:满足|达到|符合)\W*$"
     r"|\b(?:criterion|requirement|item|rubric|standard) is (?:met|satisfied|fulfilled) (?:if|when) "
     r"(?:the |this |it )?(?:(?:criterion|requirement|item|rubric|standard) )?is (?:met|satisfied|fulfilled)"
     r"|\b(?:deserves?|merits?|earns?|receives?|gets?|worthy of) (?:a |the |an )?(?:high(?:est)?|top|full|good"
     r"|passing|perfect|maximum) "
     r"(?:score|mark|grade|rating|credit)s?\b"
+    r"|^\W*(?:the |this )?(?:\w+ )?(?:is|should be) (?:scored|graded|rated|marked|judged|deemed) (?:as )?(?:correct"
+    r"|good|high|highly|acceptable|passing)\W*$"
+    r"|^\W*(?:the |this )?(?:\w+ )?(?:does|delivers|provides|fulfil\w*|meets|satisfies|covers|includes"
+    r"|contains) (?:everything |exactly |all )?(?:what|that) (?:is|was|the (?:criterion|rubric|task|question|prompt"
+    r"|user))(?: has)? (?:demand|ask|requir|request|want|expect|specif)\w*(?: for)?\W*$"
+    r"|^\W*(?:回答|答案)(?:正确|准确|合格|良好)(?:即|则|就)[^，。；]{0,4}(?:正确|准确|合格|良好|得分|满足)\W*$"
+    r"|^\W*(?:the |this )?(?:\w+ )?(?:fulfil\w*|completes?|accomplish\w*|does) the (?:task|assignment|job|prompt"
+    r"|request)\W*$"
     r"|\bwould (?:satisfy|please|convince) (?:an? |the |any )?(?:\w+ )?"
     r"(?:grader|judge|teacher|examiner|expert|reader)s?\b"
-    r"|\bwould (?:be|get|receive|score) (?:rated |scored |graded )?(?:a )?(?:highly?|well|top)\b(?! risk| dose)"
-    r"|\b(?:is )?(good|correct|accurate|complete|relevant|clear|right) (?:if|when|because) (?:it|the (?:answer"
+    r"|\bwould (?:be given|be|get|receive|score|earn) (?:rated |scored |graded )?(?:an? )?(?:highly?|well|top"
+    r"|passing|good)\b(?! risk| dose)"
+    r"|\b(?:is )?(good|correct|accurate|complete|relevant|clear|right)(?:ly)? (?:if|when|because) (?:it|the (?:answer"
     r"|response)) "
-    r"(?:is|gives|provides|contains) (?:a |the )?\1\b"
+    r"(?:is|gives|provides|contains) (?:a |the )?(?:\1|good|correct|accurate|right)\b"
     r"|^\W*(?:该|此)?(?:回答|答案|回复|内容)?(?:应|需|必须)?(?:完全|充分|全部)?(?:符合|满足|"
     r"达到)(?:了)?(?:(?:题目|题干|任务|问题|用户|提问者?|提示)的?)?(?:所有"
     r"|全部|本|该|此|这|各|以上)?[条项个]?"
-    r"(?:的)?(?:评分|评价|评估)?(?:标准|准则|要求|细则)(?:的要求)?(?:的回答)?\W*$"
+    r"(?:的)?(?:评分|评价|评估)?(?:标准|准则|要求|细则"
+    r"|评分[项点])(?:(?:所?规定)?的要求)?(?:的回答)?(?:[，,]?(?:即可|就|则|便|才)(?:可)?(?:得满?分|给分|通过))?\W*$"
+    r"|(?:如果|若|当)[^，。；]{0,8}?(?P<met>满足|符合|达到|通过)[^，。；]{0,10}?[，,]?(?:则|就|即|即为"
+    r"|便)[^，。；]{0,4}(?P=met)"
     r"|(?:应当?|应该|可以|能够?|值得|配得?上?)(?:得到|获得|拿到|给予?|得)?(?:高分|满分|好评)",
 )
 
@@ -216,23 +293,40 @@ def _circular(rubric: RawRubric) -> Iterator[Hit]:
 
 
 _SCALE = re.compile(
-    r"^\W*(?:please )?(?:rate|score|grade|evaluate|assess|judge|assign|award|give|deduct|add)\b[^.;]{0,80}?(?:"
-    r"\b(?:from|between) \d+ (?:to|and|-) \d+\b|\bfrom a to f\b|\b\d+ ?[-–] ?\d+\b(?= (?:scale|points?|for|on"
+    r"^\W*(?:please )?(?:give|evaluate|assess|judge|add|(?:rate|score|grade|assign|award|deduct)s?)\b[^.;]{0,80}?(?:"
+    r"\b(?:from|between) \d+(?: \([^)]*\))? (?:to|and|-) \d+\b|\bup to (?:\d+|\w+) (?:points?|marks?)\b"
+    r"|\bfrom a to f\b|\b\d+ ?[-–] ?\d+\b(?=:| (?:scale|points?|for|on"
     r"|based|accord)|\W*$)"
-    r"|\bout of \d+\b|\b\d+[- ]point scale\b|\bon a scale\b|\b(?:[1-9]\d*|one|two|three|half a) (?:points?"
-    r"|marks?) (?:for (?:each|every)|per|if)\b)"
-    r"|^\W*on a scale (?:of|from)\b|^\W*score \d\s*[:=]|^\W*\d+ points? (?:if|for|when)\b|\b(?:how"
+    r"|\bout of \d+\b|\b\w+[- ]point scale\b|\b\d, \d,? (?:or|and) \d(?: points?| marks?)?\b|\bon a scale\b"
+    r"|\b(?:[1-9]\d*|one|two|three|half a) (?:points?"
+    r"|marks?) (?:for (?:each|every|any)|per|if|when)\b)"
+    r"|^\W*(?:award|assign|grant|deduct|add)s? (?:points|marks|credit) (?:for (?:each|every)|per|if)\b"
+    r"|^\W*分[为成][^，。；]{1,20}[档级等]\W*$"
+    r"|^\W*(?:each|every) [^.;]{1,50}? (?:earns?|gets?|receives?|is worth|counts? for|scores?) (?:\d+|an?|one|two"
+    r"|half a) (?:points?|marks?)\b|^\W*on an? (?:\w+[- ]point )?scale\b|\(\d+ ?(?:[-–]|to) ?\d+(?: points?"
+    r"| scale)?\)\W*$|^\W*score \d\s*[:=]|^\W*(?:\d+|one|two|three|four|five|full|half) (?:points?|marks?) (?:if"
+    r"|for|when)\b|\b(?:how"
     r"|to what extent)\b[^.]{0,80}\(\d+ ?[-–] ?\d+\)"
     r"|\b(?:partial|half|proportional) (?:credit|marks?|points?) (?:if|for|when|where|is|may|should)\b"
     r"|^\W*\d ?[=:：] ?\w[^,;，；]{0,40}[,;，；] ?\d ?[=:：] ?\w"
-    r"|[按以从]\s*\d+\s*(?:分)?\s*[到至\-–~～]\s*\d+\s*分?[^。；]{0,20}(?:打分|评分|给分|评价|计分)"
-    r"|(?:给予?|打|评|得)\s*\d+\s*分?\s*[到至\-–~～]\s*\d+\s*分|每[^，。；]{1,20}[得给加扣]\s*\d+\s*分"
-    r"|(?:打分|评分)[^。；]{0,6}\d+\s*[到至\-–~～]\s*\d+|[（(]\s*\d+\s*[\-–~～到至]\s*\d+\s*分\s*[)）]|\d+\s*分制|酌情(?:给|扣|评|打)分",
+    r"|(?:按照?|依照?|以|从)\s*\d+\s*(?:分)?\s*[到至\-–~～]\s*\d+\s*分?[^。；]{0,20}(?:打分|评分|给分|评价|评定"
+    r"|衡量|计分)"
+    r"|^\W*(?:答对|答错|若|如果?|只要|正确|错误)[^，。]{0,10}[得给计扣]\s*\d+\s*分"
+    r"|[得给计]\s*\d+\s*分[，,；;][^。]{1,20}[得给计]?\s*\d+\s*分|(?:给|打"
+    r"|评)出?\s*\d+\s*[到至\-–~～]\s*\d+\s*(?:之间)?的?(?:分|评)|(?:给予?|打|评"
+    r"|得)\s*\d+\s*分?\s*[到至\-–~～]\s*\d+\s*分|每[^，。；]{1,20}[得给加扣]\s*\d+\s*分"
+    r"|(?:打分|评分)[^。；]{0,6}\d+\s*[到至\-–~～]\s*\d+|[（(]\s*\d+\s*[\-–~～到至]\s*\d+\s*分\s*[)）]|\d+\s*分制"
+    r"|[百十五]分制|酌情(?:给|扣|评|打)分|\d+\s*[\-–~～到至]\s*\d+\s*分的?(?:评分|评价|打分)|满分\s*\d+\s*分"
+    r"|\b(?:how|to what extent)\b[^.]{0,80}\b(?:on|from|between|out of) (?:a scale )?[^.]{0,12}\d"
+    r"|[，,(]? ?where \d(?: is|=| means| stands for)\b[^.]{1,60}\b\d+(?: is|=| means| stands for)\b"
+    r"|\(\d+ ?= ?[^)]{1,60}\b\d+ ?= ?[^)]{1,60}\)"
+    r"|^\W*(?:\w+ )?(?:points?|marks?|credit) (?:is|are|will be) (?:awarded|given|deducted|assigned|lost)\b"
+    r"|\b(?:maximum|total) of \d+ (?:points?|marks?)\b",
 )
 
 
 _SCALE_HINTS = (
-    *("how ", "from ", "between ", "scale", "credit", "mark", "grade", "point", "score"),
+    *("how ", "(", "from ", "between ", "scale", "credit", "mark", "grade", "point", "score"),
     *("rate ", "分", "=", "＝"),
 )
 _AMOUNT = re.compile(r"\d|scale|a to f|points?\b|marks?\b|credit|分")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from autorubric.llm.sharing import Traffic, sharing
@@ -15,11 +17,13 @@ class Lease:
     """What this process may send to one endpoint with one key; without other processes, as much as it likes.
 
     Args:
+        clock: in seconds.
         account: names the endpoint and the key.
     """
 
-    def __init__(self, account: str = "") -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, account: str = "") -> None:
         self.account = account
+        self._clock = clock
         self._shared = sharing.get()
         self._rate = math.inf
         self._next = -math.inf
@@ -46,11 +50,22 @@ class Lease:
         if self._shared is not None:
             self._traffic = Traffic(self._traffic.passed + 1, self._traffic.refused)
 
-    def refused(self) -> None:
-        """A request was refused as too fast; the other processes hear of it at once."""
-        if self._shared is not None:
-            self._traffic = Traffic(self._traffic.passed, self._traffic.refused + 1)
-            self._shared.tell_refusal()
+    def refused(self, closed_for: float | None = None) -> None:
+        """A request was refused as too fast; the other processes hear of it at once.
+
+        Args:
+            closed_for: seconds for which the endpoint has closed, if it has.
+        """
+        if self._shared is None:
+            return
+        self._traffic = Traffic(self._traffic.passed, self._traffic.refused + 1)
+        self._shared.tell_traffic()
+        if closed_for is not None:
+            self._shared.tell_refusal(closed_for)
+
+    def hold(self, seconds: float) -> None:
+        """Send nothing for some seconds: an endpoint has closed for another process."""
+        self._next = max(self._next, self._clock() + seconds)
 
     def take_traffic(self) -> Traffic:
         """What was sent since the last call."""

@@ -213,7 +213,7 @@ class Limiter:
         self._allowances: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
         self._quotas: dict[Unit, Quota] = {"requests": Quota(), "tokens": Quota()}
         self._heard_tokens = False
-        self._lease = Lease(account)
+        self._lease = Lease(clock, account)
         self._waiting: deque[tuple[asyncio.Future[Place], int]] = deque()
         self._timer: asyncio.Handle | None = None
         self._timer_due = 0.0
@@ -281,7 +281,7 @@ class Limiter:
         """A call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
         self.pace.refused(place.sent, now, retry_after)
-        self._lease.refused()
+        self._lease.refused(self.pace.delay(now) if self.pace.is_closed else None)
         if self.pace.closed_for(now) >= PATIENCE:
             waiting, self._waiting = self._waiting, deque()
             for one, _ in waiting:

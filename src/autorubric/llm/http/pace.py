@@ -199,6 +199,11 @@ class Pace:
         if self._tried is not None and sent.number == self._tried.number:
             self._tried = None
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the endpoint refuses everything."""
+        return self._closed
+
     def closed_for(self, now: float) -> float:
         """Seconds since the endpoint closed; 0 while it is open."""
         return now - self._closed_at if self._closed else 0.0

@@ -34,6 +34,12 @@ class Totals:
     unpriced: int
     unmetered: int = 0
 
+    def plus(self, more: Totals) -> Totals:
+        """The sum with further calls of the same role to the same model."""
+        counts = (self.calls + more.calls, self.failed + more.failed, self.usage + more.usage, self.cost + more.cost)
+        unclear = (self.unpriced + more.unpriced, self.unmetered + more.unmetered)
+        return Totals(self.role, self.model, *counts, *unclear)
+
 
 class Spent(NamedTuple):
     """What a run has cost so far, worst cases included where an endpoint may have billed without a reply.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -158,6 +159,12 @@ def insert_rows(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> li
 def insert_note(name: str, value: str, connection: sqlite3.Connection) -> None:
     """Store JSON text under a name, replacing the previous one."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note:{name}", value))
+
+
+def unite_note(name: str, value: Any, united: Callable[[Any, Any], Any], connection: sqlite3.Connection) -> None:
+    """Store what `united` makes of the JSON value under a name (None where there is none) and another one."""
+    found = connection.execute("SELECT value FROM meta WHERE name = ?", (f"note:{name}",)).fetchall()
+    insert_note(name, json.dumps(united(json.loads(found[0][0]) if found else None, value)), connection)
 
 
 def mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:

@@ -26,28 +26,23 @@ from autorubric.llm.records.accounts import (
     read_totals,
 )
 from autorubric.llm.records.call_rows import CallRow, SealedRow, seal, unpack_reply, unseal
-from autorubric.llm.records.commits import GroupCommit, run_transaction, translate_write_errors
-from autorubric.llm.records.crash_logs import (
-    InFlightLog,
-    LoggedRow,
-    UncommittedLog,
-    recover_in_flight,
-    recover_uncommitted,
-)
+from autorubric.llm.records.commits import GroupCommit
+from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog
 from autorubric.llm.records.database import (
     MARK,
     connect,
-    insert_note,
     insert_rows,
     mark_corruption,
     mark_damaged,
     prepare,
     recover,
     translate_read_errors,
+    unite_note,
 )
 from autorubric.llm.records.key_index import Inserted, KeyIndex
 from autorubric.llm.records.lock import Claims, WriteLock, private_file
 from autorubric.llm.records.observations import insert_observation, read_observations
+from autorubric.llm.records.recovery import take_in_logs
 from autorubric.llm.request import Reply
 from autorubric.llm.sharing import sharing
 
@@ -61,7 +56,6 @@ OBSERVED_BEFORE = "observed_before"
 """The note that holds the number of the last observation of a run that was replaced."""
 _LOG = logging.getLogger("autorubric.ledger")
 
-_SINCE = "SELECT key, at FROM calls WHERE at >= ?"
 LINGER = 0.02
 """Seconds a commit waits for more calls when calls are frequent."""
 
@@ -98,32 +92,36 @@ class Ledger:
         *,
         linger: float = LINGER,
         shared: bool = False,
+        logs: Path | None = None,
     ) -> None:
         self._place, self._writing, self._reading, self._turn = connections
         self._shared, self._folder = shared, directory
         self._reads = translate_read_errors(self._place, directory)
         self._opened = ExitStack()
         self._base: LedgerView | None = None
-        self._uncommitted = None if shared or directory is None else UncommittedLog(directory)
-        self.in_flight = InFlightLog(None if shared else directory)
+        logged = logs if shared else directory
+        self._uncommitted = None if logged is None else UncommittedLog(logged)
+        self.in_flight = InFlightLog(logged)
         self.claims = Claims(directory if shared else None)
         self._spent_file: SpentFile | None = None
         with self._reads, self._turn:
             prepare(self._writing, self._place)
             if directory is not None:
-                recover_uncommitted(directory, self._take_in)
-                recover_in_flight(directory, lambda left: self._take_in(left, in_flight=True))
+                take_in_logs(self._writing, directory, logs)
             self._keys = KeyIndex(self._writing, shared=shared)
         self._commits = GroupCommit(self._writing, self._write, self._make_findable, self._turn, linger=linger)
 
     @classmethod
-    def open(cls, directory: Path, *, linger: float = LINGER, shared: bool = False) -> Ledger:
+    def open(
+        cls, directory: Path, *, linger: float = LINGER, shared: bool = False, logs: Path | None = None
+    ) -> Ledger:
         """Open the ledger of a run directory; a new one is readable by its owner only.
 
         Args:
             directory: the run directory; on a local disk, because network filesystems lose locks and syncs.
             linger: the longest wait, in seconds, for more calls to share a commit when calls are frequent.
             shared: other processes may have the ledger open; what they record is found.
+            logs: a folder of this process alone, for what a kill must not lose where the ledger is shared.
 
         Raises:
             InputError: the directory cannot be created or written, or is on a network filesystem.
@@ -133,18 +131,18 @@ class Ledger:
         if (directory / MARK).exists():
             _recover(path)
         try:
-            return cls._open_in(directory, linger=linger, shared=shared)
+            return cls._open_in(directory, linger=linger, shared=shared, logs=logs)
         except LedgerError:
             if not (directory / MARK).exists():
                 raise
         _recover(path)
-        return cls._open_in(directory, linger=linger, shared=shared)
+        return cls._open_in(directory, linger=linger, shared=shared, logs=logs)
 
     @classmethod
-    def _open_in(cls, directory: Path, *, linger: float, shared: bool) -> Ledger:
+    def _open_in(cls, directory: Path, *, linger: float, shared: bool, logs: Path | None) -> Ledger:
         with ExitStack() as opened:
             connections = _connect(directory, opened)
-            ledger = cls(connections, directory, linger=linger, shared=shared)
+            ledger = cls(connections, directory, linger=linger, shared=shared, logs=logs)
             base = sharing.get()
             if base is not None and base.base is not None:
                 from autorubric.llm.records.view import ledger_view
@@ -207,9 +205,15 @@ class Ledger:
             _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
             return None
 
-    def keep_note(self, name: str, value: Any) -> None:
-        """Store a JSON value durably under a name, replacing the previous one."""
-        self._commits.write(partial(insert_note, name, json.dumps(value)))
+    def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
+        """Store a JSON value durably under a name, replacing the previous one.
+
+        Args:
+            name: of the note.
+            value: what it says.
+            united: makes the note of the previous value and the new one, for notes that several processes keep.
+        """
+        self._commits.write(partial(unite_note, name, value, united or _last))
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
@@ -310,16 +314,6 @@ class Ledger:
         message = "%s: the reply of call %d (item %r, %s, %s) is damaged; it is set aside and requested again"
         _LOG.warning(message, self._place, call, *whose[0])
 
-    def _take_in(self, left: list[LoggedRow], *, in_flight: bool = False) -> None:
-        """Record what a killed process did not commit or, if `in_flight`, calls whose end is not on record."""
-        connection = self._writing
-        known = set(connection.execute(_SINCE, (min(one.at for one in left),)))
-        ended = dict(sorted(known, key=lambda call: call[1])) if in_flight else {}
-        missing = [one.unpack() for one in left if (one.key, one.at) not in known and ended.get(one.key, 0) < one.at]
-        if missing:
-            with translate_write_errors(connection):
-                run_transaction(connection, lambda: insert_rows(connection, missing))
-
     def _write(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
         results: list[Inserted | None] = []
         try:
@@ -364,6 +358,10 @@ def _connect(directory: Path, opened: ExitStack) -> _Connections:
         reading = connect(path)
         opened.callback(reading.close)
     return _Connections(str(path), writing, reading, turn)
+
+
+def _last(before: Any, now: Any) -> Any:
+    return now
 
 
 def _recover(path: Path) -> None:

@@ -23,6 +23,9 @@ WRITE_LOCK = "write.lock"
 HOLDER_NAME = "run.holder"
 """Names the holder; a separate file, because Windows does not let other processes read a locked one."""
 
+PROCESSES_FOLDER = "processes"
+"""In the directory of a ledger that several processes write: a folder with the lock and the logs of each of them."""
+
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
 _WRITE_POLL = 0.002  # seconds; a commit takes about one millisecond
 _CLAIMS_FILE = "claims.lock"
@@ -79,8 +82,11 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
     """
     named = private_file(directory, HOLDER_NAME)
     lock = try_lock(directory / FILE_NAME, wait=wait)
-    if lock is None:
-        holder = named.read_text(encoding="utf-8").strip() or "another process"
+    left = None if lock is None else _left_behind(directory, wait=wait)
+    if lock is None or left is not None:
+        if lock is not None:
+            lock.release()
+        holder = (left or named).read_text(encoding="utf-8").strip() or "another process"
         advice = (
             "stop it, or wait for it (--wait on the command line), or use another directory "
             "(--out; in Python another experiment_name or experiments_dir)"
@@ -95,6 +101,16 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         with contextlib.suppress(OSError):
             named.write_text("", encoding="utf-8")
         lock.release()
+
+
+def _left_behind(directory: Path, *, wait: bool) -> Path | None:
+    """What names a process of a killed parent that still works on a directory; None where there is none."""
+    for folder in directory.glob(f"{PROCESSES_FOLDER}/*"):
+        lock = try_lock(folder / FILE_NAME, wait=wait)
+        if lock is None:
+            return folder / HOLDER_NAME
+        lock.release()
+    return None
 
 
 def lock_holder(directory: Path) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +35,8 @@ class NoRecords:
     def record_late(self, row: CallRow) -> None:
         """Store nothing."""
 
-    def keep_note(self, name: str, value: Any) -> None:
-        """Keep a value under a name until the process ends."""
+    def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
+        """Keep a value under a name until the process ends; no other process keeps one here."""
         self._notes[name] = value
 
     def find_note(self, name: str) -> Any:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 _WINDOW = 256  # recent submissions that the throughput is measured on
 _LONGEST_WAIT = 60
@@ -20,24 +21,62 @@ class TooBusy(Exception):
         super().__init__(f"the service is busy; try again in {retry_after} s")
 
 
+class Seats(Protocol):
+    """The submissions in the service."""
+
+    @property
+    def open(self) -> int:
+        """How many there are."""
+        ...
+
+    def take(self, count: int, room: int) -> int:
+        """Count in as many; returns 0, or by how many they exceed the room, and then none is counted in."""
+        ...
+
+    def give(self, count: int) -> None:
+        """Count out as many."""
+        ...
+
+
+class OwnSeats:
+    """The submissions of a service of one process."""
+
+    open = 0
+
+    def take(self, count: int, room: int) -> int:
+        """See `Seats`."""
+        if self.open + count > room:
+            return self.open + count - room
+        self.open += count
+        return 0
+
+    def give(self, count: int) -> None:
+        """See `Seats`."""
+        self.open -= count
+
+
 class Admission:
     """Counts submissions in and out."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, seats: Seats | None = None) -> None:
         self.room = room
-        self.open = 0
+        self._seats = seats or OwnSeats()
         self._ended: deque[float] = deque(maxlen=_WINDOW)
+
+    @property
+    def open(self) -> int:
+        """Submissions in the service."""
+        return self._seats.open
 
     @contextmanager
     def entered(self, count: int) -> Iterator[None]:
         """Reserve room for `count` submissions until the end of the block."""
-        if self.open + count > self.room:
-            raise TooBusy(self._wait(self.open + count - self.room))
-        self.open += count
+        if over := self._seats.take(count, self.room):
+            raise TooBusy(self._wait(over))
         try:
             yield
         finally:
-            self.open -= count
+            self._seats.give(count)
             self._ended.extend([time.monotonic()] * count)
 
     def _wait(self, over: int) -> int:

@@ -5,136 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from autorubric.errors import AutorubricError, InputError, LedgerError
 from autorubric.files.strict_json import json_bytes
-from autorubric.llm.billing import Activity
 from autorubric.llm.http.access import is_allowed, is_own_name
 from autorubric.training.adapters.openrlhf import remote_reply
-from autorubric.training.audit import Auditor
 from autorubric.training.observations import failure_kind
 from autorubric.training.reward import Reward
 from autorubric.training.service.admission import Admission, TooBusy
 from autorubric.training.service.calls import RewardCall, Shape, read_call
 from autorubric.training.service.engine import RewardEngine
-
-_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class ServiceMetrics:
-    """Counts what the service does."""
-
-    def __init__(self) -> None:
-        self._requests: Counter[int] = Counter()
-        self._rewards: Counter[str] = Counter()
-        self._buckets = [0] * (len(_BOUNDS) + 1)
-        self._seconds = 0.0
-
-    def request(self, status: int) -> None:
-        """Count an answered request."""
-        self._requests[status] += 1
-
-    def reward(self, seconds: float, failure: str | None) -> None:
-        """Count a submission that was answered: with a reward, or with the kind of failure."""
-        self._rewards["reward" if failure is None else failure] += 1
-        self._buckets[bisect_left(_BOUNDS, seconds)] += 1
-        self._seconds += seconds
-
-    def text(self, activity: Mapping[str, Activity], open_: int, room: int) -> str:
-        """All metrics."""
-        lines = [
-            *_metric("requests_total", "counter", "Requests by HTTP status.", "status", self._requests),
-            *_metric("rewards_total", "counter", "Submissions by outcome.", "outcome", self._rewards),
-            *self._latency(),
-            *_metric("open_submissions", "gauge", "Submissions in the service.", "", {"": open_}),
-            *_metric("room", "gauge", "Maximum submissions at a time.", "", {"": room}),
-            *_calls(activity),
-        ]
-        return "\n".join(lines) + "\n"
-
-    def _latency(self) -> Iterator[str]:
-        name = "autorubric_reward_seconds"
-        yield f"# HELP {name} Seconds from a submission to its reward."
-        yield f"# TYPE {name} histogram"
-        sums = list(accumulate(self._buckets))
-        for bound, count in zip((*map(str, _BOUNDS), "+Inf"), sums, strict=True):
-            yield f'{name}_bucket{{le="{bound}"}} {count}'
-        yield f"{name}_sum {self._seconds:.6f}"
-        yield f"{name}_count {sums[-1]}"
-
-
-def _calls(activity: Mapping[str, Activity]) -> Iterator[str]:
-    """Every role of the service is a judge; panels and audits are summed."""
-    all_ = list(activity.values())
-    calls = {
-        "paid": sum(a.paid for a in all_),
-        "recorded": sum(a.hits for a in all_),
-        "failed": sum(a.failures for a in all_),
-        "refused": sum(a.refused for a in all_),
-    }
-    tokens = {
-        "prompt": sum(a.prompt_tokens for a in all_),
-        "completion": sum(a.completion_tokens for a in all_),
-    }
-    yield from _metric("judge_calls_total", "counter", "Judge calls by outcome.", "outcome", calls)
-    flying = sum(a.in_flight for a in all_)
-    yield from _metric("judge_calls_in_flight", "gauge", "Judge calls in flight.", "", {"": flying})
-    yield from _metric("tokens_total", "counter", "Tokens of judge calls.", "kind", tokens)
-    cost = sum(a.cost for a in all_)
-    yield from _metric("cost_dollars_total", "counter", "Dollars of calls whose price is known.", "", {"": cost})
-    unpriced = sum(a.unpriced for a in all_)
-    yield from _metric("unpriced_calls_total", "counter", "Calls whose price is not known.", "", {"": unpriced})
-
-
-def audit_metrics(auditor: Auditor) -> Iterator[str]:
-    """What the audit has found."""
-    found = auditor.found
-    outcomes = {"audited": found.audits, **found.failures}
-    yield from _metric("audits_total", "counter", "Audits of the whole run by outcome.", "outcome", outcomes)
-    yield from _metric("audits_open", "gauge", "Audits in progress.", "", {"": auditor.open})
-    blind = found.blind_since or 0
-    yield from _metric(
-        "audit_blind_since_seconds",
-        "gauge",
-        "Time of the first failed audit after the last success, or 0.",
-        "",
-        {"": blind},
-    )
-    alarm = int(found.status == "gap")
-    yield from _metric("audit_alarm", "gauge", "1 once the gap between the judges has grown.", "", {"": alarm})
-    if found.audits:
-        gap = found.overall.whole
-        low, high, _ = gap.interval()
-        values = {"mean": gap.mean, "low": low, "high": high}
-        words = "Training judge's reward minus the audit judge's, with its confidence interval."
-        yield from _metric("audit_gap", "gauge", words, "bound", values)
-
-
-def _metric(
-    name: str, kind: str, words: str, label: str, values: Mapping[str, float] | Mapping[int, int]
-) -> Iterator[str]:
-    name = f"autorubric_{name}"
-    yield f"# HELP {name} {words}"
-    yield f"# TYPE {name} {kind}"
-    for key, value in values.items():
-        labels = f'{{{label}="{_escaped(str(key))}"}}' if label else ""
-        yield f"{name}{labels} {value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
+from autorubric.training.service.metrics import CONTENT_TYPE, ServiceMetrics, audit_metrics
 
 _MOST_PROBLEMS = 100  # in one response
 _MOST_WORDS = 1000  # characters of one problem
@@ -161,14 +48,28 @@ class Refused(AutorubricError):
         super().__init__("; ".join(self.problems))
 
 
-class RewardService:
-    """Answers HTTP requests."""
+Whole: TypeAlias = Callable[[dict[str, Any]], Awaitable[ServiceMetrics]]
+"""Adds what the other processes of the service count to the counts of this one."""
 
-    def __init__(self, engine: RewardEngine, admission: Admission, limits: ServiceLimits) -> None:
+
+class RewardService:
+    """Answers HTTP requests.
+
+    Args:
+        engine: gives the rewards.
+        admission: counts submissions in and out.
+        limits: of calls.
+        whole: sums the counts of all processes; None where this is the only one.
+    """
+
+    def __init__(
+        self, engine: RewardEngine, admission: Admission, limits: ServiceLimits, whole: Whole | None = None
+    ) -> None:
         self.engine = engine
         self.admission = admission
         self.counts = ServiceMetrics()
         self._limits = limits
+        self._whole = whole
         self._broken = ""
         self._routes = {
             "/v1/reward": ("POST", self.reward),
@@ -223,15 +124,22 @@ class RewardService:
             self._check_name(request)
         except Refused as error:
             return self._refused(error)
-        auditor, activity = self.engine.auditor, self.engine.executor.snapshot()
+        auditor, activity, counts = self.engine.auditor, self.engine.executor.snapshot(), self.counts
         watched: Sequence[str] = ()
         if auditor is not None:
             activity |= auditor.executor.snapshot()
             watched = [*audit_metrics(auditor), ""]
-        text = self.counts.text(activity, self.admission.open, self.admission.room) + "\n".join(watched)
+        if self._whole is not None:
+            counts = await self._whole(self.told())
+            activity = counts.activity
+        text = counts.text(activity, self.admission.open, self.admission.room) + "\n".join(watched)
         if self.engine.evolution is not None:
             text += "".join(f"{line}\n" for line in self.engine.evolution.metrics())
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+
+    def told(self) -> dict[str, Any]:
+        """The counts of this process, for another."""
+        return self.counts.told(self.engine.executor.snapshot())
 
     async def _rewards(self, call: RewardCall) -> list[Reward]:
         count = len(call.samples)

@@ -15,6 +15,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput
 from autorubric.llm.executor import Executor
+from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.audit import AUDIT_ROLE, Auditor, AuditPlan
 from autorubric.training.background_grading import Given
@@ -58,6 +59,8 @@ class RewardEngine:
         self.ledger = ledger
         apart = audit is not None and audit.grader.has_budget
         judged = ledger.spent().beyond(ledger.spent(AUDIT_ROLE)) if apart else None
+        if ledger.claims.needed:  # of several processes on one ledger, each spends what it has borrowed
+            judged = Spent()
         self.executor: Executor = grader.executor_on(ledger, spent=judged)
         self.auditor = None if audit is None else Auditor(audit, ledger, rule, self.executor)
         self.repeater = Repeater(repeat_share, grader, ledger, rule, self.executor) if repeat_share else None

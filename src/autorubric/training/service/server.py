@@ -6,12 +6,12 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -21,6 +21,7 @@ from autorubric.files.descriptors import connections_left
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.http.access import listening_at
 from autorubric.llm.models import stand_ins
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.another_run import move_run_away, refuse_another_run
 from autorubric.runs.changes import changed_grader, changed_values
@@ -127,28 +128,36 @@ def affordable_connections() -> int:
     return MOST_CONNECTIONS if left is None else max(1, min(MOST_CONNECTIONS, left // 2))
 
 
+Open: TypeAlias = Callable[[web.ServerRunner], Awaitable[object]]
+"""Lets connections in, for a runner that is set up."""
+
+
+def at_socket(listening: socket.socket) -> Open:
+    """Connections of callers of a listening socket."""
+    return lambda runner: web.SockSite(runner, listening).start()
+
+
 async def serve_connections(
-    handle: Handle, listening: socket.socket, grace: float, started: Callable[[], object]
+    handle: Handle, opened: Open, grace: float, started: Callable[[], object], ends: asyncio.Queue[None]
 ) -> None:
-    """Answer requests until SIGTERM or Ctrl-C, then give open ones `grace` seconds; a second signal ends them."""
+    """Answer requests until the first of `ends`, then give open ones `grace` seconds; a second one ends them."""
     runner = web.ServerRunner(Connections(handle, affordable_connections()), shutdown_timeout=grace)
-    signals: asyncio.Queue[None] = asyncio.Queue()
-    with ending_heard(partial(signals.put_nowait, None)):
-        await runner.setup()
-        try:
-            await web.SockSite(runner, listening).start()
-            started()
-            await signals.get()
-        finally:
-            ending = asyncio.create_task(runner.cleanup())
-            second = asyncio.create_task(signals.get())
-            await asyncio.wait((ending, second), return_when=asyncio.FIRST_COMPLETED)
-            for task in (ending, second):
-                task.cancel()
-            await asyncio.gather(ending, second, return_exceptions=True)
+    await runner.setup()
+    try:
+        await opened(runner)
+        started()
+        await ends.get()
+    finally:
+        ending = asyncio.create_task(runner.cleanup())
+        second = asyncio.create_task(ends.get())
+        await asyncio.wait((ending, second), return_when=asyncio.FIRST_COMPLETED)
+        for task in (ending, second):
+            task.cancel()
+        await asyncio.gather(ending, second, return_exceptions=True)
 
 
-_LINGER = 0.004  # seconds that a commit waits for others to join it; trainers wait for their reward
+LINGER = 0.004
+"""Seconds that a commit waits for others to join it; trainers wait for their reward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,31 +191,57 @@ async def serve_rewards(
         if judge is not None:
             await judge.open_session()
     with ExitStack() as stack:
-        folder = settings.out / LEDGER_FOLDER
-        stack.enter_context(run_lock(folder, wait=settings.wait))
-        content = _content(settings, grader, audit)
-        replaces = refuse_another_run(
-            settings.out, "service", partial(_find_changes, content), replace=settings.replace
-        )
-        ledger = stack.enter_context(open_ledger(settings.out, start_over=settings.start_over, linger=_LINGER))
-        if replaces:
-            move_run_away(settings.out)
-            ledger.begin_observations()
+        content = content_of(settings, grader, audit)
+        replaces = stack.enter_context(held_service(settings, content))
+        ledger = stack.enter_context(opened_service(settings, replaces=replaces))
         engine = RewardEngine(grader, ledger, rule, audit, settings.repeat_share, prefix_first=settings.prefix_first)
         if settings.evolution is not None:
             engine.evolution = stack.enter_context(open_evolution(settings.out, settings.evolution, engine))
         service = RewardService(engine, Admission(settings.room), settings.limits)
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
-        write_manifest(settings.out, {**content, "status": "running"})
-        stack.callback(write_manifest, settings.out, {**content, "status": "completed"})
+        stack.enter_context(shown_as_running(settings.out, content))
+        ends: asyncio.Queue[None] = asyncio.Queue()
+        stack.enter_context(ending_heard(partial(ends.put_nowait, None)))
         try:
-            await serve_connections(service.handle, listening, settings.grace, lambda: announce(url))
+            await serve_connections(service.handle, at_socket(listening), settings.grace, lambda: announce(url), ends)
         finally:
             await engine.finish(settings.grace)
     return engine
 
 
-def _content(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
+@contextmanager
+def held_service(settings: ServiceSettings, content: Mapping[str, Any]) -> Iterator[bool]:
+    """Hold the run directory for a service; whether it replaces another run there.
+
+    Raises:
+        InputError: the directory cannot be taken, or holds another run.
+    """
+    with run_lock(settings.out / LEDGER_FOLDER, wait=settings.wait):
+        changes = partial(_find_changes, content)
+        yield refuse_another_run(settings.out, "service", changes, replace=settings.replace)
+
+
+@contextmanager
+def opened_service(settings: ServiceSettings, *, replaces: bool) -> Iterator[Ledger]:
+    """The ledger of a service; a run that it replaces is moved away."""
+    with open_ledger(settings.out, start_over=settings.start_over, linger=LINGER) as ledger:
+        if replaces:
+            move_run_away(settings.out)
+            ledger.begin_observations()
+        yield ledger
+
+
+@contextmanager
+def shown_as_running(out: Path, content: Mapping[str, Any]) -> Iterator[None]:
+    """Let the manifest say that the service runs, and at the end that it is complete."""
+    write_manifest(out, {**content, "status": "running"})
+    try:
+        yield
+    finally:
+        write_manifest(out, {**content, "status": "completed"})
+
+
+def content_of(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
     """The manifest, apart from the status."""
     return {
         "kind": "service",

@@ -1,0 +1,149 @@
+"""What several processes share: one budget that they borrow from, and the refusals of an endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from autorubric.llm.http.lease import Leases
+from autorubric.llm.sharing import Sum, Traffic
+
+_PIECES = 4
+"""Each process borrows at most this part, divided by the number of processes, of what is left of a budget."""
+
+
+@dataclass(slots=True)
+class Purse:
+    """A budget that is lent to several processes: what they hold together never exceeds it.
+
+    Example:
+        >>> purse = Purse(Sum(100, math.inf), processes=2)
+        >>> purse.lend("a", Sum(), Sum(30, 0)), purse.lend("b", Sum(), Sum(80, 0))
+        (Sum(tokens=30, pico=0), None)
+        >>> purse.give_back("a", Sum(20, 0))
+        >>> purse.lend("b", Sum(), Sum(80, 0))
+        Sum(tokens=80, pico=0)
+    """
+
+    limit: Sum
+    processes: int = 1
+    lent: dict[Any, Sum] = field(default_factory=dict)
+
+    def lend(self, to: Any, held: Sum, missing: Sum) -> Sum | None:
+        """More for a process that holds `held` and lacks `missing`; None if that is not left."""
+        self.lent[to] = _finite(held)
+        left = self.limit
+        for one in self.lent.values():
+            left = left.minus(one)
+        if not missing.within(left):
+            return None
+        pieces = _PIECES * self.processes
+        more = Sum(
+            *(max(lack, here // pieces) if here < math.inf else 0 for lack, here in zip(missing, left, strict=True))
+        )
+        self.lent[to] = self.lent[to].plus(more)
+        return more
+
+    def give_back(self, by: Any, spare: Sum) -> None:
+        """Take back what a process does not need."""
+        self.lent[by] = self.lent.get(by, Sum()).minus(spare)
+
+
+def _finite(one: Sum) -> Sum:
+    return Sum(*(part if part < math.inf else 0 for part in one))
+
+
+class Borrower(Protocol):
+    """A process that borrows."""
+
+    @property
+    def name(self) -> Hashable:
+        """Tells it from all others that have ever borrowed."""
+        ...
+
+    def tell(self, **word: Any) -> None:
+        """Send it a word."""
+        ...
+
+
+@dataclass(slots=True)
+class Lender:
+    """Lends from a purse and, once that is empty, what the other processes can spare; passes on refusals.
+
+    A refusal at one process also halves the rate of all.
+
+    Attributes:
+        purse: what is lent.
+        borrowers: the processes that run at the moment.
+    """
+
+    purse: Purse
+    borrowers: Callable[[], Iterable[Borrower]]
+    _returns: dict[int, tuple[asyncio.Future[None], set[Hashable]]] = field(default_factory=dict)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _leases: Leases = field(default_factory=Leases)
+
+    def hear(self, one: Borrower, word: dict[str, Any]) -> None:
+        """Act on a word of a process, where it is about what they share."""
+        if "refused" in word:
+            for other in self._others(one):
+                other.tell(hold=word["refused"])
+        if "traffic" in word:
+            self._grant(word["traffic"])
+        if "borrow" in word:
+            task = asyncio.create_task(self._lend(one, *(Sum(*part) for part in word["borrow"])))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        if "gave" in word:
+            self.purse.give_back(one.name, Sum(*word["gave"]))
+            self._returned(word["to"], one.name)
+        if "spare" in word:
+            self.purse.give_back(one.name, Sum(*word["spare"]))
+
+    def gone(self, one: Borrower) -> None:
+        """Wait for no word of a process that has ended."""
+        for number in list(self._returns):
+            self._returned(number, one.name)
+
+    def _grant(self, traffic: Mapping[str, Sequence[int]]) -> None:
+        """Divide the rates of endpoints evenly among the processes, once a limit has shown."""
+        told = {account: Traffic(*counts) for account, counts in traffic.items()}
+        found = self._leases.heard(told, time.monotonic())
+        running = list(self.borrowers())
+        rates = {account: rate / len(running) for account, rate in found.items() if rate < math.inf and running}
+        for one in running if rates else ():
+            one.tell(rates=rates)
+
+    async def _lend(self, one: Borrower, held: Sum, missing: Sum) -> None:
+        async with self._lending:
+            lent = self.purse.lend(one.name, held, missing)
+            if lent is None:
+                await self._collect(one)
+                lent = self.purse.lend(one.name, held, missing)
+        one.tell(lent=lent)
+
+    async def _collect(self, one: Borrower) -> None:
+        """Take back what the other processes can spare."""
+        others = self._others(one)
+        number, done = secrets.randbits(30), asyncio.get_running_loop().create_future()
+        self._returns[number] = done, {other.name for other in others}
+        for other in others:
+            other.tell(give=number)
+        if others:
+            await done
+        del self._returns[number]
+
+    def _others(self, one: Borrower) -> list[Borrower]:
+        return [other for other in self.borrowers() if other is not one]
+
+    def _returned(self, number: int, name: Hashable) -> None:
+        done, others = self._returns.get(number, (None, set()))
+        others.discard(name)
+        if done is not None and not others and not done.done():
+            done.set_result(None)

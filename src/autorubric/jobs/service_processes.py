@@ -1,0 +1,281 @@
+"""A service of several processes behind one port: the first accepts, lends the budget, and restarts the others."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from autorubric.background import ending_heard
+from autorubric.errors import AutorubricError, InputError
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.jobs.child import Child
+from autorubric.jobs.lending import Lender, Purse
+from autorubric.llm.billing import Activity
+from autorubric.llm.budget import Budget
+from autorubric.llm.http.access import listening_at
+from autorubric.llm.records.lock import PROCESSES_FOLDER
+from autorubric.llm.sharing import Sum
+from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
+from autorubric.training.service.board import Board
+from autorubric.training.service.door import Door
+from autorubric.training.service.metrics import ServiceMetrics
+from autorubric.training.service.server import (
+    ServiceSettings,
+    content_of,
+    held_service,
+    opened_service,
+    shown_as_running,
+)
+
+_MODULE = "autorubric.jobs.service_worker"
+_MOST_FAILED_STARTS = 3
+"""How often in a row a process may end before it serves."""
+_ASKED = 2.0
+"""Seconds in which a process has to tell its counts; after that, its last report is taken."""
+
+
+@dataclass(slots=True, eq=False)
+class _Worker(Child):
+    """One of the processes that give rewards.
+
+    Attributes:
+        place: its place on the board.
+        starts: how often it was started.
+        failed_starts: how often in a row it ended before it served.
+        channel: where it takes connections from, while it serves.
+        counts: what it has told last.
+        end: how it ended.
+    """
+
+    place: int
+    starts: int = 0
+    failed_starts: int = 0
+    channel: socket.socket | None = None
+    counts: dict[str, Any] | None = None
+    end: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> tuple[int, int]:
+        """Tells it from those in its place before."""
+        return self.place, self.starts
+
+
+@dataclass
+class ServiceProcesses:
+    """Runs the processes of a service, until it is told to end.
+
+    Attributes:
+        settings: of every process, as JSON values.
+        processes: how many.
+        concurrency: the limit of concurrent requests, all processes together.
+        left: of the budget.
+    """
+
+    settings: Mapping[str, Any]
+    processes: int
+    concurrency: int
+    left: Sum = field(default_factory=Sum)
+    _workers: list[_Worker] = field(default_factory=list)
+    _past: ServiceMetrics = field(default_factory=ServiceMetrics)
+    _ending: bool = False
+    _problem: AutorubricError | None = None
+    _asked: dict[int, tuple[set[int], asyncio.Event]] = field(default_factory=dict)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _notes: set[str] = field(default_factory=set)
+
+    @property
+    def executor(self) -> ServiceProcesses:
+        """What counts the calls: see `snapshot`."""
+        return self
+
+    def snapshot(self) -> dict[str, Activity]:
+        """What all processes have done so far, by role."""
+        return self._whole().activity
+
+    async def run(self, listening: socket.socket, announce: Callable[[], object]) -> None:
+        """Serve until SIGTERM or Ctrl-C, then let all processes answer what is open; a second signal ends them.
+
+        Raises:
+            InputError: no process can serve with these settings.
+        """
+        with ExitStack() as stack:
+            file = stack.enter_context(tempfile.TemporaryFile())
+            self._board, self._file = Board.made(file, self.processes), file.fileno()
+            self._lender = Lender(Purse(self.left, self.processes), self._living)
+            self._door, self._ready = Door(listening), asyncio.Event()
+            stack.callback(self._door.close)
+            stack.enter_context(ending_heard(self._end))
+            self._workers = [_Worker(place=place) for place in range(self.processes)]
+            all_of_them = asyncio.gather(*(self._supervise(one) for one in self._workers))
+            started = asyncio.create_task(self._announced(announce))
+            try:
+                await all_of_them
+            finally:
+                started.cancel()
+                with suppress(asyncio.CancelledError):
+                    await started
+        if self._problem is not None:
+            raise self._problem
+
+    async def _announced(self, announce: Callable[[], object]) -> None:
+        await self._ready.wait()
+        announce()
+
+    def _end(self) -> None:
+        """Let all processes answer what is open, and end."""
+        self._ending = True
+        self._door.close()
+        for one in self._workers:
+            one.tell(stop=True)
+
+    def _living(self) -> list[_Worker]:
+        return [one for one in self._workers if one.channel is not None]
+
+    async def _supervise(self, one: _Worker) -> None:
+        """Run a process until the service ends; start it again if it is killed."""
+        while not self._ending:
+            code = await self._run_once(one)
+            if self._ending or self._problem is not None:
+                break
+            one.failed_starts += one.end is None or "counts" not in one.end
+            why = (one.end or {}).get("stopped") or f"ended with status {code}"
+            if problems := (one.end or {}).get("problems"):
+                self._fail(InputError(problems))
+            elif one.failed_starts > _MOST_FAILED_STARTS:
+                self._fail(AutorubricError(f"process {one.place + 1} of the service does not start: {why}"))
+            else:
+                words = f"process {one.place + 1} of the service {why}; it is started again"
+                warnings.warn(words, UserWarning, stacklevel=2)
+                await asyncio.sleep(min(one.failed_starts - 1, 1))
+
+    async def _run_once(self, one: _Worker) -> int | None:
+        """Start a process and hear what it says until it has ended; its status."""
+        ours, theirs = socket.socketpair()
+        one.starts, one.end = one.starts + 1, None
+        order = {**self._order(one), "channel": theirs.fileno(), "board": self._file}
+        with ours, one.started(_MODULE, order, (theirs.fileno(), self._file)) as process:
+            theirs.close()
+            if self._ending:
+                one.tell(stop=True)
+            while (word := await one.words.get()) is not None:
+                self._hear(one, word, ours)
+            self._gone(one, ours)
+        return process.returncode
+
+    def _order(self, one: _Worker) -> dict[str, Any]:
+        share, rest = divmod(self.concurrency, self.processes)
+        settings = {**self.settings, "concurrency": share + (one.place < rest)}
+        return {"settings": settings, "place": one.place, "processes": self.processes}
+
+    def _hear(self, one: _Worker, word: dict[str, Any], channel: socket.socket) -> None:
+        if "ready" in word:
+            one.channel, one.failed_starts = channel, 0
+            self._door.add(channel)
+            if len(self._living()) == self.processes:
+                self._ready.set()
+        if "note" in word and word["note"] not in self._notes:
+            self._notes.add(word["note"])
+            warnings.warn(word["note"], UserWarning, stacklevel=2)
+        if "end" in word:
+            one.end = word["end"]
+            one.counts = one.end.get("counts", one.counts)
+        self._hear_counts(one, word)
+        self._lender.hear(one, word)
+
+    def _hear_counts(self, one: _Worker, word: dict[str, Any]) -> None:
+        if "counts" in word:
+            one.counts = word["counts"]
+            self._told(word.get("to"), one)
+        if "whole" in word:
+            task = asyncio.create_task(self._sum(one, word["whole"]))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _gone(self, one: _Worker, channel: socket.socket) -> None:
+        """Take over what is left of a process that has ended: its counts, and what it had borrowed and not used."""
+        self._door.remove(channel)
+        one.channel = None
+        if one.end is None:
+            self._lender.purse.lent[one.name] = self._board.used(one.place)
+        self._lender.gone(one)
+        self._board.clear(one.place)
+        if one.counts is not None:
+            self._past.add(one.counts, ended=True)
+            one.counts = None
+        for number in list(self._asked):
+            self._told(number, one)
+
+    def _fail(self, problem: AutorubricError) -> None:
+        self._problem = self._problem or problem
+        self._end()
+
+    async def _sum(self, one: _Worker, number: int) -> None:
+        """Ask the other processes for their counts, and tell one of them the sum."""
+        others = [other for other in self._living() if other is not one]
+        waiting, done = self._asked[number] = {other.place for other in others}, asyncio.Event()
+        for other in others:
+            other.tell(count=number)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ASKED):
+                if waiting:
+                    await done.wait()
+        del self._asked[number]
+        whole = self._whole()
+        one.tell(summed=whole.told(whole.activity), to=number)
+
+    def _told(self, number: int | None, one: _Worker) -> None:
+        if number in self._asked:
+            waiting, done = self._asked[number]
+            waiting.discard(one.place)
+            if not waiting:
+                done.set()
+
+    def _whole(self) -> ServiceMetrics:
+        whole = ServiceMetrics()
+        whole.add(self._past.told(self._past.activity))
+        for one in self._workers:
+            if one.counts is not None:
+                whole.add(one.counts)
+        return whole
+
+
+async def serve_by_processes(
+    service: ServiceSettings,
+    grader: CriterionGrader,
+    processes: ServiceProcesses,
+    budget: Callable[..., Budget],
+    announce: Callable[[str], object],
+) -> ServiceProcesses:
+    """Serve with several processes until SIGTERM or Ctrl-C; what they did.
+
+    Args:
+        service: how the service is run.
+        grader: what each process grades with.
+        processes: that are to serve.
+        budget: given what was spent before.
+        announce: called with the address once all processes serve.
+    """
+    with ExitStack() as stack:
+        content = content_of(service, grader, None)
+        replaces = stack.enter_context(held_service(service, content))
+        with opened_service(service, replaces=replaces) as ledger:
+            processes.left = budget(spent=ledger.spent()).left()
+        listening, url = stack.enter_context(listening_at(service.host, service.port))
+        stack.enter_context(shown_as_running(service.out, content))
+        stack.callback(_take_in, service)
+        await processes.run(listening, partial(announce, url))
+    return processes
+
+
+def _take_in(service: ServiceSettings) -> None:
+    """Record what killed processes have left."""
+    open_ledger(service.out).close()
+    shutil.rmtree(service.out / LEDGER_FOLDER / PROCESSES_FOLDER, ignore_errors=True)

@@ -1,0 +1,119 @@
+"""One of the processes of a service: it gives the rewards for the connections that the first process hands to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from autorubric.background import rare_collections
+from autorubric.jobs.judges import make_grader
+from autorubric.jobs.reward import ServeSettings, service_limits
+from autorubric.jobs.talk import Talk, run_ordered
+from autorubric.llm.records.accounts import SpentFile
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import PROCESSES_FOLDER, run_lock
+from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
+from autorubric.training.service.admission import Admission
+from autorubric.training.service.app import RewardService
+from autorubric.training.service.board import Board, Seat
+from autorubric.training.service.door import HandedSite
+from autorubric.training.service.engine import RewardEngine
+from autorubric.training.service.metrics import ServiceMetrics
+from autorubric.training.service.server import LINGER, serve_connections
+
+_BACKSTOP = 20.0
+"""Seconds beyond twice the grace after which a process whose parent has gone ends, whatever it does."""
+_TELL = 1.0
+"""Seconds between two reports; a kill loses the counts, not the records, since the last."""
+
+
+class _Whole:
+    """Asks the first process for the counts of all processes."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    async def __call__(self, told: dict[str, Any]) -> ServiceMetrics:
+        number = secrets.randbits(30)
+        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        self._talk.say(whole=number, counts=told)
+        whole = ServiceMetrics()
+        try:
+            whole.add(await answer)
+        finally:
+            del self._asked[number]
+        return whole
+
+    def hear(self, number: int, told: dict[str, Any]) -> None:
+        answer = self._asked.get(number)
+        if answer is not None and not answer.done():
+            answer.set_result(told)
+
+
+async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
+    """Serve until the first process says that it ends, or has gone."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # a signal for the whole group: the first process tells the others
+        signal.signal(number, signal.SIG_IGN)
+    settings = ServeSettings.checked(order["settings"])
+    place, processes = order["place"], order["processes"]
+    board, channel = Board(order["board"], processes), socket.socket(fileno=order["channel"])
+    talk.share(processes, used=partial(board.note_used, place))
+    grader, out = make_grader(settings), Path(settings.out)
+    logs = out / LEDGER_FOLDER / PROCESSES_FOLDER / str(place + 1)
+    ends: asyncio.Queue[None] = asyncio.Queue()
+    with ExitStack() as stack:
+        stack.enter_context(channel)
+        stack.enter_context(rare_collections())
+        stack.enter_context(run_lock(logs, wait=True))
+        ledger = stack.enter_context(Ledger.open(out / LEDGER_FOLDER, linger=LINGER, shared=True, logs=logs))
+        ledger.keep_spent(SpentFile(out / SPENT_FILE))
+        await grader.open_session()
+        engine = RewardEngine(grader, ledger, settings.rule(), prefix_first=settings.prefix_first)
+        whole = _Whole(talk)
+        admission = Admission(settings.queue, Seat(board, place))
+        service = RewardService(engine, admission, service_limits(settings, os.environ), whole)
+
+        def heard(word: dict[str, Any]) -> None:
+            if "count" in word:
+                talk.say(counts=service.told(), to=word["count"])
+            if "summed" in word:
+                whole.hear(word["to"], word["summed"])
+            if "stop" in word:
+                ends.put_nowait(None)
+
+        loop = asyncio.get_running_loop()
+        gone = partial(loop.call_soon_threadsafe, ends.put_nowait, None)
+        talk.listen(heard, gone, 2 * settings.grace + _BACKSTOP)
+        telling = asyncio.create_task(_tell(talk, service))
+        try:
+            await serve_connections(
+                service.handle,
+                lambda runner: HandedSite(runner, channel).start(),
+                settings.grace,
+                lambda: talk.say(ready=True),
+                ends,
+            )
+        finally:
+            await engine.finish(settings.grace)
+            telling.cancel()
+            with suppress(asyncio.CancelledError):
+                await telling
+        return {"counts": service.told()}
+
+
+async def _tell(talk: Talk, service: RewardService) -> None:
+    while True:
+        await asyncio.sleep(_TELL)
+        talk.say(counts=service.told())
+
+
+if __name__ == "__main__":
+    run_ordered(serve_part)

@@ -1,0 +1,172 @@
+"""The talk of a process with the one that started it: lines of JSON on standard input and output.
+
+The first line of standard input is the order; further lines are words of the parent. Each line of standard output is
+a word of this process. When standard input ends, the parent has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+from autorubric.background import new_event_loop
+from autorubric.errors import AutorubricError, InputError
+from autorubric.files.descriptors import raise_open_file_limit
+from autorubric.llm.sharing import Sharing, Sum, sharing
+
+_stdin = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115 (a buffer is locked while a thread reads)
+
+
+_LEASED_SECONDS = 1.0
+"""How often a process asks at which rate it may call endpoints."""
+
+
+class Talk:
+    """What this process and its parent tell each other."""
+
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        self._send = send
+        self._answer: asyncio.Future[Sum | None] | None = None
+        self._shared: Sharing | None = None
+
+    def say(self, **word: Any) -> None:
+        """Send a word to the parent; one who has gone hears nothing."""
+        self._send(word)
+
+    def spare(self) -> Sum:
+        """What this process has borrowed and not spent, which it no longer has from now on."""
+        budget = None if self._shared is None else self._shared.budget
+        return Sum() if budget is None else budget.give_spare()
+
+    def share(self, processes: int, base: Path | None = None, used: Callable[[Sum], None] = lambda _: None) -> None:
+        """Share a budget and limits with the other processes of the parent, from now on in this context.
+
+        Args:
+            processes: their number.
+            base: see `Sharing`.
+            used: see `Sharing`.
+        """
+        self._shared = Sharing(
+            processes,
+            base,
+            self._borrow,
+            lambda wait: self.say(refused=wait),
+            tell_traffic=self._tell_traffic,
+            used=used,
+        )
+        sharing.set(self._shared)
+        self._renewal = asyncio.get_running_loop().create_task(self._renew())
+
+    def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
+        """Hear the parent from now on, in the running loop.
+
+        Args:
+            heard: is given each word.
+            ended: is called, on another thread, when the parent has gone.
+            most: seconds after which this process then ends, whatever it does.
+        """
+        loop = asyncio.get_running_loop()
+
+        def hear(word: dict[str, Any]) -> None:
+            self.hear(word)
+            heard(word)
+
+        def read() -> None:
+            for line in _stdin:
+                loop.call_soon_threadsafe(hear, json.loads(line))
+            ended()
+            time.sleep(most)
+            os._exit(1)
+
+        threading.Thread(target=read, daemon=True).start()
+
+    async def _borrow(self, held: Sum, missing: Sum) -> Sum | None:
+        """Ask the parent for more budget."""
+        self._answer = asyncio.get_running_loop().create_future()
+        self.say(borrow=[held, missing])
+        return await self._answer
+
+    async def _renew(self) -> None:
+        """Ask once a second how fast endpoints may be called."""
+        while True:
+            await asyncio.sleep(_LEASED_SECONDS)
+            self._tell_traffic()
+
+    def _tell_traffic(self) -> None:
+        traffic = {} if self._shared is None else self._shared.take_traffic()
+        if traffic:
+            self.say(traffic=traffic)
+
+    def hear(self, word: dict[str, Any]) -> None:
+        """Act on a word of the parent, where it is about what processes share."""
+        assert self._shared is not None
+        if "lent" in word and self._answer is not None and not self._answer.done():
+            self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
+        if "give" in word:
+            self.say(gave=self.spare(), to=word["give"])
+        if "hold" in word:
+            self._shared.hold(word["hold"])
+        if "rates" in word:
+            self._shared.renew(word["rates"])
+
+
+def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]) -> None:
+    """Do what the parent orders, and tell it how that ended.
+
+    Args:
+        work: is given the talk and the order; returns how it ended.
+    """
+    out = os.dup(1)
+    os.dup2(2, 1)  # what else prints does not disturb the talk
+    order = json.loads(_stdin.readline() or b"{}")
+    if order:
+        talk = Talk(_Pipe(out).send)
+        carry_out(talk, work(talk, order))
+
+
+class _Pipe:
+    """Lines of JSON to the parent."""
+
+    def __init__(self, out: int) -> None:
+        self._out = out
+        self._lock = threading.Lock()
+
+    def send(self, word: dict[str, Any]) -> None:
+        with self._lock:
+            line = json.dumps(word).encode() + b"\n"
+            try:
+                while line:
+                    line = line[os.write(self._out, line) :]
+            except OSError:
+                return
+
+
+def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
+    """Do some work in an event loop of its own, and tell the parent how that ended.
+
+    Args:
+        talk: with the parent.
+        work: returns how it ended.
+    """
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = lambda message, *_, **__: talk.say(note=str(message))
+    raise_open_file_limit()
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop, debug=False) as runner:
+            end = runner.run(work, context=copy_context())
+    except InputError as error:
+        end = {"problems": list(error.problems)}
+    except AutorubricError as error:
+        end = {"stopped": str(error)}
+    except BaseException:
+        end = {"stopped": f"a worker failed: {traceback.format_exc()}"}
+    talk.say(end=end, spare=talk.spare())

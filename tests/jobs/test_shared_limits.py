@@ -1,0 +1,80 @@
+"""An endpoint that has closed for one process holds back the others at once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from autorubric.jobs.lending import Lender, Purse
+from autorubric.llm.http.limiter import Allowance, Limiter
+from autorubric.llm.request import Failure
+from autorubric.llm.sharing import Sharing, Sum, sharing
+from benchmarks.simulated_limits import JumpingLoop, Owner, on_jumping_clock
+
+
+@dataclass(eq=False)
+class Process:
+    """The parent's end of a process in this one; words take a millisecond each way."""
+
+    name: Hashable
+    loop: asyncio.AbstractEventLoop
+    others: list[Process]
+    limiter: Limiter = field(init=False)
+    owner: Owner = field(default_factory=Owner)
+
+    def __post_init__(self) -> None:
+        self.lender = Lender(Purse(Sum(math.inf, math.inf)), lambda: self.others)
+        token = sharing.set(Sharing(2, None, self.borrow, self.say))
+        self.shared = sharing.get()
+        self.limiter = Limiter(self.loop.time)
+        self.limiter.join(self.owner, Allowance(100))
+        sharing.reset(token)
+
+    async def borrow(self, held: Sum, missing: Sum) -> Sum | None:
+        return missing
+
+    def say(self, seconds: float) -> None:
+        self.loop.call_later(0.001, self.lender.hear, self, {"refused": seconds})
+
+    def tell(self, **word: Any) -> None:
+        assert self.shared is not None
+        self.loop.call_later(0.001, self.shared.hold, word["hold"])
+
+
+def test_refusals_of_one_process_hold_back_the_other_for_as_long() -> None:
+    """The first process is refused 30 of 30 requests at 0.1 s, for five seconds; the second never is."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        found: list[Process] = []
+        found += [Process("one", loop, found), Process("other", loop, found)]
+        one, other = found
+        sent: list[float] = []
+
+        async def refused() -> None:
+            place = await one.limiter.acquire()
+            await asyncio.sleep(0.1)
+            one.limiter.refused(place, 5.0, Failure("rate_limit", "slow down"))
+            one.limiter.release()
+
+        async def steady() -> None:
+            while loop.time() < 10:
+                await other.limiter.acquire()
+                sent.append(loop.time())
+                await asyncio.sleep(0.05)
+                other.limiter.release()
+
+        await asyncio.gather(steady(), *(refused() for _ in range(30)))
+        return sent
+
+    sent = on_jumping_clock(main)
+    before = [at for at in sent if at < 0.1]
+    assert len(before) >= 2
+    # It stops two milliseconds after the refusals, and goes on when the endpoint said it would answer again, less
+    # the second by which such times are rounded up.
+    during = [at for at in sent if 0.15 < at < 3.9]
+    assert during == []
+    after = [at for at in sent if at >= 3.9]
+    assert len(after) > 20
