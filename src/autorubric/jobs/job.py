@@ -264,10 +264,10 @@ class ShardedSettings(UploadedSettings):
         None, "Run in N processes on this machine, under one budget and one rate limit.", group="Run", ge=1, le=256
     )
     engine: Literal["ray"] | None = setting(
-        None, "ray: let the --processes be workers of a Ray cluster.", metavar="ray", group="Run"
+        None, "ray: run on a Ray cluster; --processes is the number of workers.", metavar="ENGINE", group="Run"
     )
     ray_address: str | None = setting(
-        None, "Ray cluster (default: RAY_ADDRESS, else one that is started here).", metavar="HOST:PORT", group="Run"
+        None, "Ray cluster (default: RAY_ADDRESS, else one that is started here).", metavar="ADDRESS", group="Run"
     )
     command: ClassVar[str] = ""
     _parts: Parts | None = PrivateAttr(None)
