@@ -84,8 +84,8 @@ def test_a_worker_on_another_machine_finds_what_the_driver_has_recorded_before(t
         with closing(sqlite3.connect(tmp_path / "run" / "ledger" / "ledger.sqlite")) as connection:
             connection.execute("VACUUM INTO ?", (str(tmp_path / "copy"),))
         content = (tmp_path / "copy").read_bytes()
-        for part in (content[:1000], content[1000:]):
-            worker.receive("ledger.sqlite", part)
+        for place, part in ((0, content), (0, content[:1000]), (1000, content[1000:])):  # the first one broke off
+            worker.receive("ledger.sqlite", place, part)
         rows, lines, _ = sums(heard(worker, tmp_path, endpoint.base_url))
         assert (rows, len(lines)) == ([], ITEMS)
         assert endpoint.stats()["requests"] == ITEMS

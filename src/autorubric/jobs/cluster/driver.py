@@ -141,14 +141,22 @@ class RayWorkers(WorkerProcesses):
         numbers = range(1, self.processes + 1)
         self._shards.extend(Link(_WHOLE, Path(), number) for number in numbers)
         links = [one for one in self._shards if isinstance(one, Link)]
-        await _all(self._start(one) for one in links)
+        await _all(self._first_start(one) for one in links)
         for one in links:
             await self._recover_left(one)
         with open_ledger(self._main.parent) as ledger:
-            self._before = ledger.spent()
-            self._base = self._main if ledger.count else None
+            self._before, recorded = ledger.spent(), ledger.count
+        if recorded:
+            self._base = await asyncio.to_thread(_copied, self._main, self._spool / "base")
         self._lender = Lender(Purse(self._left(self._before), self.processes), self._living)
         await _all(self._attend(one) for one in links)
+
+    async def _first_start(self, one: Link) -> None:
+        try:
+            await self._start(one)
+        except (WorkerGone, TimeoutError) as error:
+            why = str(error) or f"no process after {_START_SECONDS:.0f} s"
+            raise InputError(f"Ray cannot start worker {one.number}: {why}") from None
 
     async def _start(self, one: Link) -> bool:
         """Start the process of a worker; whether it found its own ledger again.
@@ -226,37 +234,41 @@ class RayWorkers(WorkerProcesses):
         one.deaths += 1
         one.is_waiting = False
         self._ready.discard(one.number)
-        lost, name = set(one.blocks), one.ledger
-        try:
-            resumes = one.deaths <= _MOST_DEATHS and not self.interrupted and await self._start(one)
-        except (WorkerGone, TimeoutError) as error:
-            return await self._restarted(one, str(error)) if one.deaths < _MOST_DEATHS else self._give_up(one, why)
         if one.deaths > _MOST_DEATHS or self.interrupted:
             return self._give_up(one, why)
-        one.again = sorted(lost) if resumes else []
-        if not resumes:
-            self._lose(one, lost, name)
+        try:
+            resumes = await self._start(one)
+        except WorkerGone as error:
+            return await self._restarted(one, str(error))
+        except (TimeoutError, InputError) as error:
+            return self._give_up(one, str(error) or why)
+        if resumes:
+            one.again = sorted(one.blocks)
+        else:
+            self._lose(one)
         warnings.warn(f"worker {one.number} was killed and started again: {why}", UserWarning, stacklevel=2)
         return True
 
     def _give_up(self, one: Link, why: str) -> bool:
-        self._lose(one, set(one.blocks), one.ledger)
-        one.end = {"stopped": f"worker {one.number} cannot be kept alive: {why}"}
+        if one.remote is not None:
+            one.remote.end()
+        self._lose(one)
+        one.end = {}
+        if not self._living():
+            one.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
         return False
 
-    def _lose(self, one: Link, blocks: set[int], name: str) -> None:
+    def _lose(self, one: Link) -> None:
         """Give the blocks of a lost machine to the others, and say how many calls may be paid for twice."""
         made = 0 if one.state is None else one.state.calls + one.state.in_flight
-        calls = counted(max(made - one.taken, 0), "call")
-        one.blocks.clear()
-        for block in blocks:
-            heapq.heappush(self._returned_blocks, block)
-        warnings.warn(
-            f"the machine of worker {one.number} was lost: up to {calls} and {counted(len(blocks), 'block')} of "
-            "records will be sent again",
-            UserWarning,
-            stacklevel=2,
+        calls, blocks = counted(max(made - one.taken, 0), "call"), counted(len(one.blocks), "block")
+        told = (
+            f"the machine of worker {one.number} was lost: up to {calls} and {blocks} of records will be sent again"
         )
+        warnings.warn(told, UserWarning, stacklevel=2)
+        for block in one.blocks:
+            heapq.heappush(self._returned_blocks, block)
+        one.blocks.clear()
         one.taken, one.state = 0, None
 
     async def _begin(self, one: Link) -> None:
@@ -269,7 +281,7 @@ class RayWorkers(WorkerProcesses):
             if name.endswith("_BASE_URL") and "@" not in value and "?" not in value
         }
         is_here = await self._send_base(one)
-        order |= {"base": str(self._main.resolve()) if is_here else None}
+        order |= {"base": str(self._base.resolve()) if self._base and is_here else None}
         order |= {"folder": str(Path.cwd()), "addresses": addresses}
         await one.remote.call("begin", order, one.told)
 
@@ -281,12 +293,11 @@ class RayWorkers(WorkerProcesses):
         told = await one.remote.call("introduce", [], str((self._spool / "here").resolve()))
         if told["has_base"]:
             return True
-        with closing(sqlite3.connect(self._base / FILE_NAME)) as connection:
-            connection.execute("VACUUM INTO ?", (str(self._spool / FILE_NAME),))
-        with (self._spool / FILE_NAME).open("rb") as file:
+        with (self._base / FILE_NAME).open("rb") as file:
+            place = 0
             while data := file.read(_CHUNK):
-                await one.remote.call("receive", FILE_NAME, data)
-        (self._spool / FILE_NAME).unlink()
+                await one.remote.call("receive", FILE_NAME, place, data)
+                place += len(data)
         return False
 
     async def _take(self, one: Link, word: dict[str, Any]) -> None:
@@ -350,6 +361,14 @@ class RayWorkers(WorkerProcesses):
     def _spent_now(self) -> Spent:
         with open_ledger(self._main.parent) as ledger:
             return ledger.spent().beyond(self._before)
+
+
+def _copied(ledger: Path, folder: Path) -> Path:
+    """A folder with a copy of a ledger, which does not change while the ledger grows."""
+    folder.mkdir(mode=0o700)
+    with closing(sqlite3.connect(ledger / FILE_NAME)) as connection:
+        connection.execute("VACUUM INTO ?", (str(folder / FILE_NAME),))
+    return folder
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, Any]]) -> None:

@@ -46,7 +46,8 @@ class RemoteWorker:
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:
-            raise WorkerGone(str(error).partition("\n")[0]) from None
+            lines = str(error).strip().splitlines()
+            raise WorkerGone(lines[-1] if "Error:" in lines[-1] else lines[0]) from None
 
     def tell(self, word: dict[str, Any]) -> None:
         """Send a word without waiting; one who has gone hears nothing."""

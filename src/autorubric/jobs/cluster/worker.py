@@ -180,11 +180,12 @@ class ClusterWorker:
         with suppress(OSError):  # others are left
             self._place.rmdir()
 
-    def receive(self, name: str, data: bytes) -> None:
-        """Append to a file of the driver's ledger, whose replies are found on this machine too."""
+    def receive(self, name: str, place: int, data: bytes) -> None:
+        """Write a part of a file of the driver's ledger, whose replies are found on this machine too."""
         base = self._folder / _BASE
         base.mkdir(mode=0o700, exist_ok=True)
-        with (base / name).open("ab") as file:
+        with (base / name).open("r+b" if place else "wb") as file:
+            file.seek(place)
             file.write(data)
 
     def begin(self, order: Mapping[str, Any], told: int) -> None:
