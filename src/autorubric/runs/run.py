@@ -19,13 +19,13 @@ from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.grader import Grader
-from autorubric.graders.judge import Ask, JudgeInput, Occurrences
+from autorubric.graders.judge import Answered, Ask, JudgeInput, Occurrences, Read
 from autorubric.llm.batches.setting import batching, widened
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.call_rows import request_key
-from autorubric.llm.request import Answer, Failure, Model, Reply, Request, Unreadable
+from autorubric.llm.request import Answer, Failure, Model, Request
 from autorubric.runs.blocks import fed, note_ended
 from autorubric.runs.items_file import ItemsFile, Report
 from autorubric.runs.result import ItemResult
@@ -52,6 +52,8 @@ class EvaluationRun(StoppableRun):
         on_result: called with the result of each item.
         asked: items about which a model was asked in this run.
         opened: items opened so far.
+        is_finished: whether `before` has the result of every item and nothing has changed since.
+        is_whole: whether every answer that was asked for came.
         parts: the shards that it unites: items in `before` are taken as they are, and no other is opened.
         completed: indices of items with a report that counts.
         totals: calls, tokens and cost of all sessions.
@@ -68,16 +70,17 @@ class EvaluationRun(StoppableRun):
     on_result: Callable[[ItemResult], None] = lambda result: None
     asked: int = 0
     opened: int = 0
+    is_finished: bool = False
+    is_whole: bool = True
     parts: Parts | None = None
     completed: set[int] = field(default_factory=set)
     totals: Callable[[], list[Totals]] = list
 
     async def execute(self) -> None:
         """Grade every item."""
-        if self.parts is not None:
-            for index, (_, line) in self.before.items():
-                self._keep(index, line)
-            if self.parts.workers is not None:
+        if self.parts is not None or self.is_finished:
+            await self._keep_all()
+            if self.parts is not None and self.parts.workers is not None:
                 self.interrupted = self.parts.workers.interrupted
                 self.stopped = self.parts.workers.stopped
             return
@@ -184,6 +187,14 @@ class EvaluationRun(StoppableRun):
         self.items.add(index, line)
         note_ended(index, line)
 
+    async def _keep_all(self) -> None:
+        for index, (_, line) in self.before.items():
+            await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
+            if self.stopped is not None:
+                break
+            self.opened += self.is_finished
+            self._keep(index, line)
+
     def _keep(self, index: int, line: bytes) -> None:
         self._add(index, line)
         self._tell(ItemResult.from_dict(json.loads(line), self.dataset[index]))
@@ -201,18 +212,13 @@ class _Watch:
         self._draws = run.generation * DRAWS_A_GENERATION
         self.asked = False
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         if self._draws:
             request = replace(request, draw=request.draw + self._draws)
         outcome = await self.ask(model, request, read, follow_up)
         if isinstance(outcome, Failure):
             self.asked = True
+            self._run.is_whole = False
             self._run.end_with(outcome)
         elif outcome.reply.fresh:
             self.asked = True
@@ -226,13 +232,7 @@ class _Asked:
         self.requests: list[tuple[Model, Request]] = []
         self._draws = draws
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         self.requests.append((model, replace(request, draw=request.draw + self._draws)))
         return _NOT_ASKED
 
@@ -284,13 +284,7 @@ class _Counter:
         self._draws = generation * DRAWS_A_GENERATION
         self._counted: set[bytes] = set()
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))
         reply = self._executor.find(model, request)

@@ -150,6 +150,9 @@ class RayWorkers(WorkerProcesses):
             self._base = await asyncio.to_thread(_copied, self._main, self._spool / "base")
         self._lender = Lender(Purse(self._left(self._before), self.processes), self._living)
         await _all(self._attend(one) for one in links)
+        left = len(self._returned_blocks) + sum(len(one.blocks) for one in links)
+        if left and not any(_reason(one.end) for one in links):
+            links[0].end = {"stopped": f"{counted(left, 'block')} of records could not be done"}
 
     async def _first_start(self, one: Link) -> None:
         try:
