@@ -25,8 +25,8 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import move_run_away, refuse_another_run
-from autorubric.runs.changes import changed_dataset, changed_grader, changed_values, keeps_places
 from autorubric.runs.blocks import feed
+from autorubric.runs.changes import changed_dataset, changed_grader, changed_values, keeps_places
 from autorubric.runs.items_file import ItemsFile, StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
 from autorubric.runs.merging import take_in
