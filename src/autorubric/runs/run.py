@@ -190,7 +190,7 @@ class EvaluationRun(StoppableRun):
     async def _keep_all(self) -> None:
         for index, (_, line) in self.before.items():
             await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
-            if self.stopped is not None:
+            if self.is_finished and self.stopped is not None:  # what shards have graded is kept in any case
                 break
             self.opened += self.is_finished
             self._keep(index, line)
