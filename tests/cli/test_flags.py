@@ -27,7 +27,7 @@ def tree(config: dict[str, Any] | None = None, models: str | None = None, **give
 def test_every_flag_fills_a_setting_that_exists() -> None:
     own, run = set(SynthesisSettings.model_fields), set(RunSettings.model_fields)
     alone = {"dry_run", "start_over", "replace", "export_only", "show", "notice", "upload", "shard"}
-    alone |= {"processes"}
+    alone |= {"processes", "engine", "ray_address"}
     alone |= set(BatchSettings.model_fields)
     assert set(SynthesizeSettings.model_fields) - run - alone == own - {"out"}
     assert own > set(ROLE_FLAGS)

@@ -7,7 +7,9 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -25,9 +27,10 @@ from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.request import Answer, Failure, Model, Request
+from autorubric.runs.blocks import fed, note_ended
 from autorubric.runs.items_file import ItemsFile, Report
 from autorubric.runs.result import ItemResult
-from autorubric.runs.shard import Parts
+from autorubric.runs.shard import Parts, equal_together
 from autorubric.runs.stopping import StoppableRun
 
 DRAWS_A_GENERATION = 1000
@@ -92,8 +95,9 @@ class EvaluationRun(StoppableRun):
 
         if self.executor is not None and batching() is not None:
             await self.executor.send_ahead(self._first_requests())
-        async with asyncio.TaskGroup() as group:
-            for index in range(len(self.dataset)):
+        places = fed(range(len(self.dataset)), int, partial(equal_together, self.dataset))
+        async with aclosing(places) as indices, asyncio.TaskGroup() as group:
+            async for index in indices:
                 await room.acquire()
                 if self.stopped is not None:
                     break
@@ -137,7 +141,7 @@ class EvaluationRun(StoppableRun):
             seconds = recorded[0]
         result = ItemResult(index, self.dataset[index], report, seconds, report.error)
         line = result.to_line()
-        self.items.add(index, f'{line[:-1]},"digest":"{digest}"}}' if digest and report.error is None else line)
+        self._add(index, f'{line[:-1]},"digest":"{digest}"}}' if digest and report.error is None else line)
         self._tell(result)
 
     def _tell(self, result: ItemResult) -> None:
@@ -180,16 +184,20 @@ class EvaluationRun(StoppableRun):
         parts += [dataset.get_item_reference_submission(index), fingerprint, self.generation]
         return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
+    def _add(self, index: int, line: str | bytes) -> None:
+        self.items.add(index, line)
+        note_ended(index, line)
+
     async def _keep_all(self) -> None:
         for index, (_, line) in self.before.items():
             await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
-            if self.stopped is not None:
+            if self.is_finished and self.stopped is not None:  # what shards have graded is kept in any case
                 break
             self.opened += self.is_finished
             self._keep(index, line)
 
     def _keep(self, index: int, line: bytes) -> None:
-        self.items.add(index, line)
+        self._add(index, line)
         self._tell(ItemResult.from_dict(json.loads(line), self.dataset[index]))
 
 
