@@ -212,13 +212,7 @@ class Ledger:
             return None
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
-        """Store a JSON value durably under a name, replacing the previous one.
-
-        Args:
-            name: of the note.
-            value: what it says.
-            united: makes the note of the previous value and the new one, for notes that several processes keep.
-        """
+        """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
         self._commits.write(partial(unite_note, name, value, united or _last))
         self.changes.add(notes=True)
 
