@@ -13,7 +13,7 @@ from typing import Any
 
 from autorubric.background import ignore_ending, rare_collections
 from autorubric.jobs.judges import make_grader
-from autorubric.jobs.reward import ServeSettings, service_limits
+from autorubric.jobs.serve import ServeSettings, service_limits
 from autorubric.jobs.talk import Talk, run_ordered
 from autorubric.llm.records.accounts import SpentFile
 from autorubric.llm.records.ledger import Ledger
