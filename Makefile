@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo examples test test-browser test-trainers test-servers test-pythons lint check prices bench soak fuzz clean
+.PHONY: setup demo examples test test-browser test-trainers test-servers test-pythons lint check prices bench scale soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -83,6 +83,10 @@ prices: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# A million calls each of synthesize and grade: about 15 minutes on a quiet machine; SIZE=0.1 takes a tenth of them.
+scale: $(VENV)/.dev
+	SIZE=$(or $(SIZE),1) $(BIN)/python -m benchmarks scale
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.soak

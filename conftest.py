@@ -1,4 +1,16 @@
-"""What has to be imported before doctests are collected."""
+"""What has to be imported before doctests are collected, and where they are."""
+
+from collections.abc import Generator
+
+import pytest
 
 # pytest would execute a module of `src` a second time, and the second table of checks would stay empty.
 import autorubric.checks.registry  # noqa: F401
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Test files have no doctests: to look for some in each of their functions takes as long as to collect them."""
+    found = yield
+    is_test = any(type(one) is pytest.Module for one in found)
+    return [one for one in found if type(one) is pytest.Module or not is_test]

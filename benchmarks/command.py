@@ -50,14 +50,47 @@ _COMMAND = "from autorubric.cli.app import run; status = run(sys.argv[1:])"
 
 def measured(words: Sequence[str], work: str = _COMMAND) -> Figures:
     """Run `autorubric` with `words`, or other Python code; a status other than 0 ends the benchmark."""
-    started = time.perf_counter()
-    command = [sys.executable, "-c", _CHILD.replace("{work}", work), *words]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-    wall = time.perf_counter() - started
-    status, cpu, written, memory = json.loads(done.stdout.splitlines()[-1])
-    if status != 0:
-        raise SystemExit(f"the run ended with status {status}:\n{done.stdout}")
-    return Figures(wall, cpu, written, memory)
+    with Started(words, work) as started:
+        return started.figures()
+
+
+class Started:
+    """A command that runs, for a caller that watches it."""
+
+    def __init__(self, words: Sequence[str], work: str = _COMMAND) -> None:
+        self._began = time.perf_counter()
+        command = [sys.executable, "-c", _CHILD.replace("{work}", work), *words]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
+    def figures(self) -> Figures:
+        """What it took, once it has ended; a status other than 0 ends the benchmark."""
+        printed, _ = self._process.communicate()
+        wall = time.perf_counter() - self._began
+        try:
+            status, cpu, written, memory = json.loads(printed.splitlines()[-1])
+        except (IndexError, ValueError):
+            status = f"{self._process.returncode}, without figures"
+        if status != 0:
+            raise SystemExit(f"the run ended with status {status}:\n{printed}")
+        return Figures(wall, cpu, written, memory)
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.is_running:
+            self._process.kill()
+            self._process.communicate()
 
 
 def on_our_loop(work: Coroutine[Any, Any, T]) -> T:

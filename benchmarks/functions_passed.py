@@ -1,8 +1,8 @@
 """How many functions, in how many files of the package, one criterion and two commands pass through.
 
 A profiler sees every call. Comprehensions, lambdas and class bodies do not count, nor do functions that run while
-modules load, nor the built-in model, which stands in for an endpoint. Each case runs in a new process. `grade` counts
-what runs more often when a text is graded by one criterion more, records and run directory included.
+modules load, nor what the built-in model calls, which stands in for an endpoint. Each case runs in a new process.
+`grade` counts what runs more often when a text is graded by one criterion more, records and run directory included.
 `python -m benchmarks.functions_passed grade --list` names the functions.
 """
 
@@ -39,7 +39,7 @@ class Passed:
         code = frame.f_code
         if event != "call" or code.co_name.startswith("<") or not code.co_filename.startswith(SOURCE):
             return
-        if code in self.codes or not (code.co_filename.startswith(_STAND_IN) or _is_import(frame)):
+        if not _is_left_out(frame, code in self.codes):
             self.codes[code] += 1
 
     def __enter__(self) -> Passed:
@@ -52,13 +52,16 @@ class Passed:
         threading.setprofile(None)
 
 
-def _is_import(frame: FrameType | None) -> bool:
-    """Whether a call is part of loading a module or of making a class."""
+def _is_left_out(frame: FrameType | None, is_known: bool) -> bool:
+    """Whether a call is part of the stand-in for an endpoint, of loading a module or of making a class."""
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(SOURCE):
-            return not frame.f_code.co_filename.endswith("__main__.py")
+        code = frame.f_code
+        if code.co_filename.startswith(_STAND_IN):
+            return True
+        if not is_known and code.co_name == "<module>" and code.co_filename.startswith(SOURCE):
+            return not code.co_filename.endswith("__main__.py")
         # The qualified name of a class body is the class's own; it has no arguments and is not optimised.
-        if not frame.f_code.co_flags & 0x2 and not frame.f_code.co_name.startswith("<"):
+        if not is_known and not code.co_flags & 0x2 and not code.co_name.startswith("<"):
             return True
         frame = frame.f_back
     return False

@@ -23,14 +23,26 @@ MOST_MEMORY = 200
 SLOTS = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge", "augment")
 
 
-def synthesis(queries: int, base_url: str, folder: Path, in_flight: int = IN_FLIGHT) -> tuple[Figures, int]:
-    """What `autorubric synthesize` takes, and the bytes it leaves."""
-    source, out = folder / "queries.jsonl", folder / "out"
-    source.write_text("".join(json.dumps({"question": f"Query {i}: {_PADDING}"}) + "\n" for i in range(queries)))
-    command = ["synthesize", str(source), "--out", str(out), "-j", str(in_flight)]
+def queries_file(folder: Path, queries: int) -> Path:
+    """A file of so many queries."""
+    path = folder / "queries.jsonl"
+    path.write_text("".join(json.dumps({"question": f"Query {i}: {_PADDING}"}) + "\n" for i in range(queries)))
+    return path
+
+
+def synthesis_words(source: Path, out: Path, base_url: str, in_flight: int = IN_FLIGHT) -> list[str]:
+    """The words of `autorubric synthesize` with seven models at one endpoint."""
+    words = ["synthesize", str(source), "--out", str(out), "-j", str(in_flight)]
     for slot in SLOTS:
         part, _, letter = slot.partition("-")
-        command += [f"--{part}-model" + (f"-{letter}" if letter else ""), slot, f"--{slot}-base-url", base_url]
+        words += [f"--{part}-model" + (f"-{letter}" if letter else ""), slot, f"--{slot}-base-url", base_url]
+    return words
+
+
+def synthesis(queries: int, base_url: str, folder: Path, in_flight: int = IN_FLIGHT) -> tuple[Figures, int]:
+    """What `autorubric synthesize` takes, and the bytes it leaves."""
+    out = folder / "out"
+    command = synthesis_words(queries_file(folder, queries), out, base_url, in_flight)
     figures = measured(command)
     left = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     return figures, left

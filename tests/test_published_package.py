@@ -240,6 +240,26 @@ async def test_a_limit_of_requests_holds_for_all_models_of_a_provider() -> None:
     assert endpoint.counts.max_in_flight == 2  # the strictest
 
 
+async def test_a_limit_of_requests_holds_for_all_graders_in_all_threads() -> None:
+    async with LoopbackEndpoint(replier=always_met, latency="fixed:0.05") as endpoint:
+
+        async def grade(name: str, most: int | None) -> None:
+            judge = LLMConfig(f"openai/{name}", api_base=endpoint.base_url, api_key="k", max_parallel_requests=most)
+            grader = CriterionGrader(judge_model_config=judge)
+            await asyncio.gather(*(RUBRIC.grade(f"text {number}", grader) for number in range(8)))
+            await grader.aclose()
+
+        strict = CriterionGrader(
+            judge_model_config=LLMConfig("a", api_base=endpoint.base_url, api_key="k", max_parallel_requests=2)
+        )
+        await RUBRIC.grade("opens the model that sets the limit", strict)
+        await asyncio.gather(grade("a", 4), grade("b", None), asyncio.to_thread(asyncio.run, grade("c", 3)))
+        assert endpoint.counts.max_in_flight == 2  # the strictest that is open
+        await strict.aclose()
+        await grade("d", 5)
+    assert endpoint.counts.max_in_flight == 5
+
+
 def test_a_recipe_that_prints_the_cost_runs_where_no_price_is_known(tmp_path: Path) -> None:
     async def grade() -> autorubric.EvalResult:
         async with LoopbackEndpoint(replier=always_met) as endpoint:

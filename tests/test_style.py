@@ -1,8 +1,10 @@
-"""The worst phrases of docs/style.md stay out of the README and the documentation."""
+"""The worst phrases of docs/style.md stay out of the README, the documentation, help, messages and docstrings."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.offenders import offenders
@@ -51,6 +53,23 @@ def test_the_documentation_is_free_of_the_worst_phrases() -> None:
                 text = prose(page)
                 found = [text[max(one.start() - 40, 0) : one.end() + 20] for one in worst.finditer(text)]
                 assert found == []
+
+
+def texts_of_code(path: Path) -> Iterator[str]:
+    """The docstrings, help and messages of a module without code in them, each in one line."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            text = re.sub(r"^ *(>>>|\.\.\.).*$", "", node.value, flags=re.MULTILINE)
+            yield re.sub(r"`[^`]*`", "``", " ".join(text.split()))
+
+
+def test_help_messages_and_docstrings_are_free_of_the_worst_phrases() -> None:
+    # "figure" is the word of the view for a number on a page.
+    worst = re.compile("|".join(f"(?:{one})" for one in PHRASES if "figures?" not in one), re.IGNORECASE)
+    with offenders() as case:
+        for path in sorted((ROOT / "src").rglob("*.py")):
+            with case(str(path.relative_to(ROOT))):
+                assert [text for text in texts_of_code(path) if worst.search(text)] == []
 
 
 def test_each_phrase_is_found_where_it_occurs() -> None:

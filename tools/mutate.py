@@ -5,7 +5,8 @@
 
 Each mutant changes one operator, comparison, constant, condition or return value. It is killed when a test fails or
 the time limit passes. The tests run in a copy of the repository, one process at a time, so nothing here is changed.
-Without --tests these are the test files that name the module's import path, and the doctests of the module.
+Without --tests these are the test files in the folder that mirrors the module's, those that import the module or what
+it defines, and the doctests of the module. --lines chooses the mutants of some lines, all of them.
 """
 
 from __future__ import annotations
@@ -150,19 +151,41 @@ def _changed(node: ast.AST) -> list[ast.AST]:
 
 
 def tests_of(module: Path) -> list[str]:
-    """Test files that name the module's import path, and the module itself for its doctests."""
+    """The test files of a module, and the module itself for its doctests.
+
+    These are the files in the folder of `tests` that mirrors the module's, and those that import the module or,
+    from wherever it is published, a class or function that the module defines.
+    """
     dotted = ".".join(module.relative_to("src").with_suffix("").parts).removesuffix(".__init__")
     package, _, name = dotted.rpartition(".")
-    named = (f"{dotted} import", f"import {dotted}\n", f"from {package} import {name}\n")
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [
-        *(
-            str(path.relative_to(ROOT))
-            for path in files
-            if any(one in path.read_text(encoding="utf-8") for one in named)
-        ),
-        str(module),
-    ]
+    defined = {
+        one.name
+        for one in ast.parse((ROOT / module).read_text(encoding="utf-8")).body
+        if isinstance(one, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not one.name.startswith("_")
+    }
+    mirror = ROOT / "tests" / module.parent.relative_to("src/autorubric")
+
+    def concerns(path: Path) -> bool:
+        return path.parent == mirror or any(
+            source == dotted or (source, one) == (package, name) or one in defined
+            for source, one in _imported(ast.parse(path.read_text(encoding="utf-8")))
+        )
+
+    # What kills most mutants comes first: a run ends with its first failure.
+    files = sorted(
+        (ROOT / "tests").rglob("test_*.py"),
+        key=lambda path: (not path.stem.startswith(f"test_{name}"), path.parent != mirror, path),
+    )
+    return [*(str(path.relative_to(ROOT)) for path in files if concerns(path)), str(module)]
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Modules of the package that a file imports, each with a name that it imports from there."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((one.name, "") for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autorubric"):
+            yield from ((node.module or "", one.name) for one in node.names)
 
 
 @contextlib.contextmanager
@@ -227,7 +250,9 @@ def measure(module: Path, tests: list[str], folder: Path, settings: argparse.Nam
         sys.exit(f"{module}: its tests fail without a mutant: {' '.join(tests)}\n{told}")
     limit = settings.timeout or 3 * (time.monotonic() - began) + 10
     every = mutants(source)
-    chosen = random.Random(settings.seed).sample(every, min(settings.most, len(every)))
+    wanted = [one for one in every if not settings.lines or one.line in settings.lines]
+    most = len(wanted) if settings.lines else min(settings.most, len(wanted))
+    chosen = random.Random(settings.seed).sample(wanted, most)
     killed = 0
     for mutant in sorted(chosen, key=lambda one: one.line):
         (folder / module).write_text(mutant.source, encoding="utf-8")
@@ -246,6 +271,7 @@ def main() -> None:
     parser.add_argument("modules", nargs="+", type=Path, help="paths of modules, from the root of the repository")
     parser.add_argument("--tests", nargs="+", help="test files that run; found by the module's name without it")
     parser.add_argument("--most", type=int, default=12, help="mutants of a module, chosen at random")
+    parser.add_argument("--lines", type=int, nargs="+", help="mutate only these lines, in every way")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=float, help="seconds that tests may take; by default 3 times the first run")
     settings = parser.parse_args()

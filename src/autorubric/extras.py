@@ -10,7 +10,7 @@ from autorubric.errors import MissingPackageError
 
 
 def require(packages: Sequence[str], extra: str, purpose: str) -> None:
-    """Refuse to go on where a package is not installed; call it before anything is spent.
+    """Raise an error if a package is not installed; call it before anything is spent.
 
     Args:
         packages: names that are imported.

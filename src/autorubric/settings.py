@@ -134,7 +134,7 @@ class Settings(BaseModel):
                 once.
         """
         try:
-            return cls(**values)
+            return cls.model_validate(dict(values))
         except ValidationError as error:
             raise ConfigError(_messages(cls, error, named)) from None
 
@@ -337,7 +337,7 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
     if not problem["loc"]:
         return list(raised.problems) if isinstance(raised, InputError) else [str(raised or problem["msg"])]
     field, value, kind = str(problem["loc"][0]), problem["input"], problem["type"]
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "invalid_key"):
         near = nearest(field, model.model_fields)
         where = named(field).removesuffix(field)  # the config file, where it comes from one
         noun = "key" if where else "setting"

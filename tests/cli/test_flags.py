@@ -85,6 +85,15 @@ def test_an_unknown_key_names_the_nearest_known_one() -> None:
     )
 
 
+def test_a_key_that_is_not_text_is_unknown() -> None:
+    """YAML has keys that are numbers."""
+    assert refusal({**tree(models="builtin/offline"), 5: 1}) == "unknown setting '5'"  # type: ignore[dict-item]
+
+
+def test_models_of_another_type_are_one_problem() -> None:
+    assert refusal({**FILES, "models": 5}) == "models is 5; must be a valid string"
+
+
 def test_an_unknown_key_deep_in_a_role_is_found() -> None:
     config = {"roles": {"merge": {"model": "a/b", "base_ulr": "http://x"}}}
     message = refusal(tree(config, models="builtin/offline"))

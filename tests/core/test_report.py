@@ -5,12 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from autorubric import CannotAssessConfig, Criterion, CriterionVerdict
-from autorubric.core.judgment import (
-    AggregatedMultiChoiceVerdict,
-    JudgeVote,
-    MultiChoiceJudgeVote,
-    MultiChoiceVerdict,
-)
+from autorubric.core.judgment import AggregatedMultiChoiceVerdict, JudgeVote, MultiChoiceJudgeVote, MultiChoiceVerdict
 from autorubric.core.report import (
     CriterionReport,
     EnsembleCriterionReport,

@@ -17,6 +17,7 @@ import pytest
 from autorubric.testing import FAULTS
 from tests.faults.commands import BAD, COMMANDS, Command, names
 from tests.faults.scene import ENDING, REFUSED, RETRIES, SENT_AGAIN, UNUSABLE, Scene, in_one_row
+from tests.offenders import offenders
 
 every_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 
@@ -28,47 +29,52 @@ def test_the_tables_name_every_fault_there_is() -> None:
 
 
 @every_command
-@pytest.mark.parametrize("fault", SENT_AGAIN)
-def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(
-    scene: Scene, command: Command, fault: str
-) -> None:
-    if (command.name, fault) == ("improve", "html"):
-        pytest.skip("a page is all that the writer's address ever sent, which ends the run as a wrong address does")
+def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(scene: Scene, command: Command) -> None:
+    """Each fault meets the run directory that the one before left."""
+    with offenders() as case:
+        # A page that is all that an address sends ends a run as a wrong address does. So the page comes where other
+        # rows are answered first; the writer of improve is asked once.
+        for fault in sorted({*SENT_AGAIN} - ({"html"} if command.name == "improve" else set()), key="html".__ne__):
+            with case(fault):
+                assert_failed_in_one_row(scene, command, fault, SENT_AGAIN[fault], RETRIES + 1)
+        with case("no fault"):
+            scene.assert_finishes(command)
+
+
+@every_command
+def test_a_request_that_is_not_acceptable_is_sent_once(scene: Scene, command: Command) -> None:
+    with offenders() as case:
+        for fault, kind in REFUSED.items():
+            with case(fault):
+                assert_failed_in_one_row(scene, command, fault, kind, 1)
+        with case("no fault"):
+            scene.assert_finishes(command)
+
+
+def assert_failed_in_one_row(scene: Scene, command: Command, fault: str, kind: str, attempts: int) -> None:
+    known = len(scene.failures()) if scene.out.exists() else 0
     scene.meets = in_one_row(fault, command.asks_about_bad)
     assert scene.run(command) == 1
-    failures = scene.failures()
+    failures = scene.failures()[known:]
     assert failures
-    assert {call.failure.kind for call in failures} == {SENT_AGAIN[fault]}
-    assert {call.failure.attempts for call in failures} == {RETRIES + 1}
-    assert scene.endpoint.counts.by_fault[fault] == len(failures) * (RETRIES + 1)
+    assert {(call.failure.kind, call.failure.attempts) for call in failures} == {(kind, attempts)}
+    assert scene.endpoint.counts.by_fault[fault] == len(failures) * attempts
     assert command.failed(scene.out) == [BAD]
     assert command.scores(scene.out).get(BAD) is None
-    scene.assert_finishes(command)
 
 
 @every_command
-@pytest.mark.parametrize("fault", REFUSED)
-def test_a_request_that_is_not_acceptable_is_sent_once(scene: Scene, command: Command, fault: str) -> None:
-    scene.meets = in_one_row(fault, command.asks_about_bad)
-    assert scene.run(command) == 1
-    failures = scene.failures()
-    assert {(call.failure.kind, call.failure.attempts) for call in failures} == {(REFUSED[fault], 1)}
-    assert scene.endpoint.counts.by_fault[fault] == len(failures)
-    assert command.failed(scene.out) == [BAD]
-    assert command.scores(scene.out).get(BAD) is None
-    scene.assert_finishes(command)
-
-
-@every_command
-@pytest.mark.parametrize("fault", ENDING)
-def test_what_every_request_would_meet_ends_the_run_at_its_first_call(
-    scene: Scene, command: Command, fault: str
-) -> None:
-    scene.meets = lambda body: fault
-    assert scene.run(command) == ENDING[fault]
-    assert scene.endpoint.counts.requests == 1
-    assert command.whole(scene.out) == []
-    scene.assert_finishes(command)
+def test_what_every_request_would_meet_ends_the_run_at_its_first_call(scene: Scene, command: Command) -> None:
+    with offenders() as case:
+        for fault, status in ENDING.items():
+            with case(fault):
+                before = scene.endpoint.counts.requests
+                scene.meets = lambda body, fault=fault: fault  # type: ignore[misc]
+                assert scene.run(command) == status
+                assert scene.endpoint.counts.requests == before + 1
+                assert command.whole(scene.out) == []
+        with case("no fault"):
+            scene.assert_finishes(command)
 
 
 @every_command
@@ -85,15 +91,20 @@ def test_a_key_or_credit_that_fails_on_the_way_stops_the_run_and_keeps_what_is_p
 
 
 @every_command
-@pytest.mark.parametrize("fault", UNUSABLE)
-def test_a_reply_that_cannot_be_used_is_a_failure_and_not_a_value(scene: Scene, command: Command, fault: str) -> None:
-    scene.meets = in_one_row(fault, command.asks_about_bad)
-    assert scene.run(command) == 1
-    assert BAD not in command.whole(scene.out)
-    assert command.failed(scene.out) == [BAD]
-    assert command.scores(scene.out).get(BAD) is None
-    # A reply that cannot be read is asked for again twice.
-    assert scene.endpoint.counts.by_fault[fault] <= 3 * command.calls // len(names())
+def test_a_reply_that_cannot_be_used_is_a_failure_and_not_a_value(scene: Scene, command: Command) -> None:
+    folder = scene.folder
+    with offenders() as case:
+        for fault in UNUSABLE:
+            with case(fault):
+                scene.folder = folder / fault
+                scene.folder.mkdir()
+                scene.meets = in_one_row(fault, command.asks_about_bad)
+                assert scene.run(command) == 1
+                assert BAD not in command.whole(scene.out)
+                assert command.failed(scene.out) == [BAD]
+                assert command.scores(scene.out).get(BAD) is None
+                # A reply that cannot be read is asked for again twice.
+                assert scene.endpoint.counts.by_fault[fault] <= 3 * command.calls // len(names())
 
 
 @every_command

@@ -14,6 +14,7 @@ import pytest
 
 from autorubric.errors import AutorubricError, InputError
 from autorubric.files import parse_json
+from fuzz.__main__ import main
 from fuzz.mutation import mutated
 from fuzz.target import Target, of_bytes
 from fuzz.targets import TARGETS
@@ -86,17 +87,18 @@ def fuzz(*names: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_target_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    ended = fuzz("reply-jsn", folder=tmp_path)
-    assert ended.returncode == 2
-    assert "no target reply-jsn; there are: reply-json," in ended.stderr
+def test_a_target_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reply-jsn"]) == 2
+    assert "no target reply-jsn; there are: reply-json," in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_spec("atheris") is not None, reason="atheris is installed")
-def test_without_atheris_the_command_says_that_it_did_not_run(tmp_path: Path) -> None:
-    ended = fuzz(folder=tmp_path)
-    assert (ended.returncode, list(tmp_path.iterdir())) == (0, [])
-    assert "did NOT run: atheris is not installed" in ended.stdout
+def test_without_atheris_the_command_says_that_it_did_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert (main([]), list(tmp_path.iterdir())) == (0, [])
+    assert "did NOT run: atheris is not installed" in capsys.readouterr().out
 
 
 PLANTED = """

@@ -11,15 +11,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    Criterion,
-    CriterionVerdict,
-    EscalationConfig,
-    FewShotConfig,
-    LLMConfig,
-    Rubric,
-    RubricDataset,
-)
+from autorubric import Criterion, CriterionVerdict, EscalationConfig, FewShotConfig, LLMConfig, Rubric, RubricDataset
 from autorubric.core.judgment import JudgmentFailure
 from autorubric.errors import ConfigError
 from autorubric.graders import CriterionGrader, JudgeSpec

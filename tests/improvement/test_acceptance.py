@@ -119,17 +119,18 @@ def test_the_groups_that_would_decide_are_counted_from_the_measured_spread() -> 
     assert needed == pytest.approx(7.849 * (moves.std(ddof=1) / 0.02) ** 2, abs=1)
     assert needed is not None
     hits = 0
-    for _ in range(200):
+    for _ in range(80):
         drawn = rng.normal(0.02, moves.std(ddof=1), needed)
         hits += decide({"a": pairs([0.0] * needed, drawn.tolist())})["a"].accepted
-    assert 0.7 <= hits / 200 <= 0.9
+    # The standard error of 80 runs at 80 % is 4.5 %.
+    assert 0.68 <= hits / 80 <= 0.92
     assert groups_needed(decide({"a": pairs([1.0] * 9, [0.0] * 9)})["a"]) is None
 
 
-@pytest.mark.parametrize("labels", [60, 120, 400])
+@pytest.mark.parametrize("labels", [60, 400])
 def test_the_simulated_writer_gets_no_more_wrong_wordings_through_than_the_level_allows(labels: int) -> None:
     # 20 runs of the benchmark; with a true rate of 5 %, more than 4 wrong ones have a probability of 0.3 %.
     assert simulate(labels, (0.3, 0.12), 20, has_better=False, measure="agreement").wrong <= 4
     found = simulate(labels, (0.3, 0.12), 20, has_better=True, measure="agreement")
     assert found.wrong <= 4
-    assert found.better >= {60: 2, 120: 9, 400: 17}[labels]
+    assert found.better >= {60: 2, 400: 17}[labels]

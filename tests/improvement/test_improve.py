@@ -188,13 +188,21 @@ def test_changes_are_taken_back_by_name(tmp_path: Path, capsys: Capture) -> None
         )
 
     with endpoint(halves, split).in_thread() as near:
-        assert run([*files(tmp_path, answers(60)), *models(near.base_url)]) == 0
-    out = tmp_path / "out"
-    assert run(["improve", str(out / "rubric.json"), "--undo", "Kind", "-o", str(out)]) == 2
-    assert "criterion 'Kind' was not changed; changed are 'Tides (1)', 'Tides (2)'" in capsys.readouterr().err
-    assert run(["improve", str(out / "rubric.json"), "--undo", "Tides", "-o", str(out)]) == 0
+        words = [*files(tmp_path, answers(60)), *models(near.base_url)]
+        assert run(words) == 0
+        out, asked = tmp_path / "out", near.counts.requests
+        assert run(["improve", str(out / "rubric.json"), "--undo", "Kind", "-o", str(out)]) == 2
+        assert "criterion 'Kind' was not changed; changed are 'Tides (1)', 'Tides (2)'" in capsys.readouterr().err
+        assert run(["improve", str(out / "rubric.json"), "--undo", "Tides", "-o", str(out)]) == 0
+        assert json.loads((out / "log.jsonl").read_text().splitlines()[-1])["event"] == "undone"
+        assert "taken back since: Tides" in (out / "report.html").read_text()
+        capsys.readouterr()
+        assert run(words) == 0
+        assert near.counts.requests == asked
+    said = capsys.readouterr().out
+    assert "taken back since: Tides" in said
+    assert "Tides: accepted, then taken back (--undo);" in said
     assert Rubric.from_file(out / "rubric.json").to_dict() == RUBRIC.to_dict()
-    assert json.loads((out / "log.jsonl").read_text().splitlines()[-1])["event"] == "undone"
 
 
 def test_proposals_of_a_review_are_tried_without_a_writer(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from krippendorff import alpha
 from sklearn.metrics import cohen_kappa_score
 
 import autorubric
-from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
+from autorubric import Criterion, CriterionOption, DataItem, InputError, Rubric, RubricDataset
 from autorubric.cli.app import run as run_command
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import CriterionReport, EvaluationReport
@@ -435,3 +435,24 @@ def test_corrected_means_tell_criteria_of_one_name_in_two_rubrics_apart(tmp_path
         "Short (weight 1: Contains at most 5 words.)": 6,
         "Short (weight 2: Contains at most 3 words.)": 3,
     }
+
+
+def test_not_applicable_can_be_said_of_options_that_lack_it_and_counts_as_an_abstention(tmp_path: Path) -> None:
+    options = [CriterionOption(label="bad", value=0.0), CriterionOption(label="good", value=1.0)]
+    rubric = Rubric([Criterion(name="Tone", requirement="How kind is it?", options=options)])
+    run = graded(tmp_path / "run", dataset=answers(5, rubric))
+    tasks = []
+    with label_queue(run, Ask("random", size=5)) as queue:
+        while (task := queue.next("ana")) is not None:
+            tasks.append(task)
+            word = "cannot_assess" if len(tasks) <= 2 else "good"
+            queue.label("ana", task.pair.index, task.pair.place, word)
+    assert tasks[0].choices == ("bad", "good", "CANNOT_ASSESS")
+    verdicts = {event.verdict for event in read_history(run).events if event.kind == "label"}
+    assert verdicts == {"CANNOT_ASSESS", "good"}
+    # An abstention is left out, as the published packages do; it is no category and no wrong label.
+    assert autorubric.label_agreement(run).judge.n == 3
+    assert autorubric.label_agreement(run, na="as_unmet").judge.n == 5
+    # Ground truth has no such verdict, so these items stay without it.
+    made = autorubric.export_labels(run, target=tmp_path / "labelled.json")
+    assert sum(item.ground_truth is not None for item in RubricDataset.from_file(made).items) == 3

@@ -1,3 +1,4 @@
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -324,3 +325,42 @@ def test_flags_without_effect_are_refused(
 ) -> None:
     assert command(["labels", str(run), *flags]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_completed_file_of_label_next_comes_with_its_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, other = graded(tmp_path / "run", count=12), graded(tmp_path / "other", count=12)
+    rows = autorubric.label_next(run, n=8)
+    for row in rows[:6]:
+        row["verdict"] = "MET"
+    table = tmp_path / "done.csv"
+    write_csv(table, rows)
+    with pytest.raises(InputError, match="--annotator"):
+        autorubric.import_labels(run, files=table)
+    assert autorubric.import_labels(run, files=table, annotator="ana").labels == 6
+    history = read_history(run)
+    assert len(history.draws) == 8
+    assert {event.draw.probability for event in history.draws.values() if event.draw} == {
+        float(row["probability"]) for row in rows
+    }
+    for row in rows[6:]:
+        row["verdict"] = "UNMET"
+    write_csv(table, rows)
+    done = autorubric.import_labels(run, files=table, annotator="ana")
+    assert (done.labels, done.repeated) == (2, 6)
+    assert list(read_history(run).batches) == [0]
+    found = autorubric.label_agreement(run)
+    assert found.weighted
+    # The same labels without their draws say something else of a run: each counts once.
+    plain = [{name: row[name] for name in ("id", "name", "verdict")} for row in rows]
+    write_csv(table, [{"id": row["id"], "criterion": row["name"], "label": row["verdict"]} for row in plain])
+    autorubric.import_labels(other, files=table, annotator="ana")
+    assert not autorubric.label_agreement(other).weighted
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)

@@ -12,7 +12,7 @@ from tests.offenders import offenders
 
 GUIDE = Path(__file__).parents[2] / "docs" / "lint.md"
 _SECTION = re.compile(
-    r"^### (?P<id>[\w-]+)\n(?P<text>.*?)Bad:\n\n```yaml\n(?P<bad>.*?)```\n\nGood:\n\n```yaml\n(?P<good>.*?)```",
+    r"^### (?P<id>[\w-]+)\n(?P<text>.*?)```yaml\n# Bad\n(?P<bad>.*?)# Good\n(?P<good>.*?)```",
     re.MULTILINE | re.DOTALL,
 )
 SECTIONS = {found["id"]: found for found in _SECTION.finditer(GUIDE.read_text())}

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from autorubric.errors import ConfigError, MissingFileError
-from autorubric.llm.config import (
-    THINKING_LEVEL_BUDGETS,
-    LLMConfig,
-    ThinkingConfig,
-    ThinkingLevel,
-)
+from autorubric.llm.config import THINKING_LEVEL_BUDGETS, LLMConfig, ThinkingConfig, ThinkingLevel
 
 PUBLISHED: dict[str, Any] = {
     "model": dataclasses.MISSING,

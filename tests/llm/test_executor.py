@@ -12,17 +12,7 @@ import pytest
 from autorubric.errors import LedgerError
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import (
-    Answer,
-    CallError,
-    Failure,
-    FailureKind,
-    Message,
-    Reply,
-    Request,
-    Unreadable,
-    Usage,
-)
+from autorubric.llm.request import Answer, CallError, Failure, FailureKind, Message, Reply, Request, Unreadable, Usage
 
 Outcome: TypeAlias = "Reply | Failure"
 Rule: TypeAlias = Callable[[Request], "Outcome | Awaitable[Outcome]"]

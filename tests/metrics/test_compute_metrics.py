@@ -14,14 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from autorubric import (
-    Criterion,
-    CriterionReport,
-    EvaluationReport,
-    InputError,
-    Rubric,
-    RubricDataset,
-)
+from autorubric import Criterion, CriterionReport, EvaluationReport, InputError, Rubric, RubricDataset
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, compute_metrics
 from autorubric.metrics.compare import compare_judges

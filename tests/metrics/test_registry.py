@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+import autorubric
 from autorubric import Criterion
 from autorubric.cli.agreement_report import show_agreement
 from autorubric.errors import InputError
 from autorubric.metrics import MetricsResult, compute_metrics
 from autorubric.metrics.agreement_statistics import statistics
 from autorubric.plugins import _entries
+from tests.view.viewing import item, judged, line, write_run
 
 Make = Callable[..., Any]
 
@@ -91,6 +93,25 @@ def test_an_installed_statistic_is_in_every_table_export_and_file(
     assert [row["scotts_pi"] for row in found._rows() if row["level"] != "judge"] == [third, third]
     found.to_file(tmp_path / "metrics.json")
     assert json.loads((tmp_path / "metrics.json").read_text())["statistics"]["scotts_pi"] == third
+
+
+def test_an_installed_statistic_is_in_the_view_and_in_reports(install: Callable[[str], None], tmp_path: Path) -> None:
+    install("scott = scott_statistics:SCOTT")
+    criteria = [{"name": "Brief", "weight": 1.0, "requirement": "Is brief."}]
+    words = {"M": "MET", "U": "UNMET"}
+    pairs = [(words[label], words[said]) for label, said in zip("MMMUUU", "MMUUUM", strict=True)]
+    lines = [line(n, 1.0, [judged(criteria[0], said)]) for n, (_, said) in enumerate(pairs)]
+    folder = write_run(
+        tmp_path / "run", [item(n, label) for n, (label, _) in enumerate(pairs)], lines, rubric=criteria
+    )
+    made = {
+        form: autorubric.report(folder, out=tmp_path / f"report.{form}", format=form) for form in ("html", "json")
+    }
+    # As above: pi = 1/3. p_e is 1/2, so that AC = (2/3 - 1/2) / (1/2); half of the labels are MET.
+    found = json.loads(made["json"].text)["statistics"]["0"]
+    assert found == {"AC": pytest.approx(1 / 3), "baseline": 0.5, "Scott's pi": pytest.approx(1 / 3)}
+    assert '<td data-label="Scott&#39;s pi" class="n">0.33</td>' in made["html"].text
+    assert all(autorubric.verify(made[form].path, run=folder).is_verified for form in made)
 
 
 @pytest.mark.parametrize(

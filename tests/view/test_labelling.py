@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,32 @@ def test_labels_skips_and_undo_are_events_that_survive_a_kill(view: Viewer, fold
     assert history.annotators() == {"ana": 1}
     draws = [event for event in history.events if event.kind == "draw"]
     assert all(event.draw is not None and 0 < event.draw.probability <= 1 for event in draws)
+
+
+def test_two_annotators_who_label_at_once_lose_no_label_and_share_the_pairs(view: Viewer, folder: Path) -> None:
+    do(view, "open", policy="random", size=2 * ITEMS)
+
+    def session(annotator: str, verdict: str) -> list[tuple[int, int]]:
+        """All pairs that the queue gives one annotator, each labelled over a connection of its own."""
+        said = []
+        task = do(view, "next", annotator)["task"]
+        while task is not None:
+            assert "SECRET" not in json.dumps(task) and "verdict" not in task
+            said.append((task["index"], task["place"]))
+            task = label(view, task, verdict, annotator)["task"]
+        return said
+
+    with ThreadPoolExecutor(2) as both:
+        ana, ben = both.submit(session, "ana", "MET"), both.submit(session, "ben", "UNMET")
+        by_name = {"ana": ana.result(), "ben": ben.result()}
+    stored = [event for event in read_history(folder).events if event.kind == "label"]
+    # Each label that was answered is stored once, under the right name and verdict.
+    for name, verdict in (("ana", "MET"), ("ben", "UNMET")):
+        own = [event for event in stored if event.annotator == name]
+        assert len(own) == len(by_name[name]) == len(set(by_name[name]))
+        assert {event.verdict for event in own} == {verdict}
+    assert {*by_name["ana"], *by_name["ben"]} == {(n, place) for n in range(ITEMS) for place in (0, 1)}
+    assert by_name["ana"] and by_name["ben"]
 
 
 def test_annotators_who_differ_are_adjudicated_without_the_judge(view: Viewer, folder: Path) -> None:

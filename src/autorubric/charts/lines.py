@@ -87,7 +87,7 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
     whole = all(point.x % 1 == 0 for point in points)
     for tick in ticks_between(x_low, x_high, 8):
         if whole and tick % 1 and x_high - x_low > 1:
-            continue  # half a candidate or window is no place on this axis
+            continue  # ticks of half a candidate or window are left out
         parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 16, f"{tick:,.6g}"))
     if axes.diagonal:
         low, high = max(x_low, y_low), min(x_high, y_high)

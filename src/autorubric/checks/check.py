@@ -50,7 +50,7 @@ class CannotCheck(AutorubricError):
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What a check may need besides the submission.
+    """What a check may need in addition to the submission.
 
     Attributes:
         tokenizer: text to tokens, for `token_count`; only the number of tokens is used.

@@ -18,12 +18,12 @@ from autorubric.jobs.agree import (
     has_completed_files,
     known_annotator,
     label_source,
+    measured_agreement,
     read_labels,
     refuse_simulation,
     stored_labels,
 )
-from autorubric.jobs.agree import agree as agree_run
-from autorubric.runs.items_file import read_run
+from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import setting
 
 _EXAMPLES = """
@@ -104,25 +104,26 @@ def agree(settings: AgreeFlags) -> int:
 def _shown(settings: AgreeFlags) -> Shown:
     if settings.criteria:
         return _analysis(settings)
-    if settings.pairwise or _has_no_labels(settings):
+    if settings.corrected or settings.label_next is not None or has_completed_files(settings):
+        return _labels_shown(settings)
+    run = None if settings.pairwise else read_run(settings.run)
+    if run is None or _has_no_labels(settings, run):
         given = {name: getattr(settings, name) for name in PairwiseSettings.model_fields}
         return show_judges(agree_pairwise(PairwiseSettings(**given)), settings.by)
     if settings.against is not None:
         return show_comparison(compare(settings))
-    if settings.corrected or settings.label_next is not None or has_completed_files(settings):
-        return _labels_shown(settings)
-    if label_source(settings) is not None:
+    if label_source(settings, run) is not None:
         refuse_simulation(settings, "with a label store, whose pairs may be drawn with unequal probabilities")
         return _label_store_shown(settings)
-    return show_agreement(agree_run(settings.model_copy(update={"per_judge": settings.by == "judge"})), settings.by)
+    by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
+    return show_agreement(measured_agreement(run, by_judge), settings.by)
 
 
-def _has_no_labels(settings: AgreeFlags) -> bool:
+def _has_no_labels(settings: AgreeFlags, run: StoredRun) -> bool:
     """Whether only judges can be compared: there are several, and neither the run nor a flag has labels."""
     given = settings.model_fields_set
     if given & {"dataset", "labels", "corrected", "label_next"} or settings.by == "tag":
         return False
-    run = read_run(settings.run)
     if any(item.ground_truth is not None for item in run.dataset) or label_source(settings, run) is not None:
         return False
     judges = (run.grader_config or {}).get("judges") or ()

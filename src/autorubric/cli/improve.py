@@ -74,6 +74,7 @@ def _test_lines(record: dict[str, Any]) -> Iterator[str]:
     for test in record["tests"]:
         interval = test["interval"] or (None, None)
         what = "accepted" if test["accepted"] else "the original stays"
+        what += ", then taken back (--undo)" if test.get("taken_back") else ""
         yield (
             f"{test['criterion']}: {what}; {record['against']} {plain(test['before'])} -> {plain(test['after'])}, "
             f"gain {signed(test['difference'])} ({signed(interval[0])} to {signed(interval[1])}), "

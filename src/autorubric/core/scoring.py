@@ -50,7 +50,7 @@ _SKIP = CannotAssessConfig()
 
 
 def cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
-    """The cell of one verdict: MET, UNMET or CANNOT_ASSESS, or the label of an option.
+    """The cell of one verdict: MET, UNMET, the label of an option, or CANNOT_ASSESS.
 
     Raises:
         ValueError: the verdict is none of these, or no option has this label.
@@ -61,6 +61,9 @@ def cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
     """
     weight = criterion.weight
     if criterion.options is not None:
+        labels = [option.label for option in criterion.options]
+        if verdict == CriterionVerdict.CANNOT_ASSESS and verdict not in labels:
+            return Cell(weight, None, criterion.worst_scored_option()[1].value)
         option = criterion.options[criterion.find_option_by_label(verdict)]
         if option.na:
             return Cell(weight, None, criterion.worst_scored_option()[1].value)

@@ -340,6 +340,18 @@ class RubricDataset(Displayed):
         return made
 
     @classmethod
+    def from_stored(cls, path: Path) -> RubricDataset:
+        """The dataset in a file that a run has written; `from_file` reads those of users.
+
+        Raises:
+            FileNotFoundError: the file does not exist.
+            ValueError: it is damaged.
+        """
+        from autorubric.dataset.storage import load_stored
+
+        return cls._of(load_stored(path))
+
+    @classmethod
     def _of(cls, parts: Parts) -> RubricDataset:
         # The items were held against the rest while they were read; they join without a second look.
         made = cls(**{**parts._asdict(), "items": []})

@@ -19,6 +19,7 @@ from autorubric.dataset.record import dataset_record, head_and_items
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.strict_json import DEEPEST, decode_quickly, dump_json, is_too_deep, parse_json
+from autorubric.files.text import read_text
 from autorubric.rows import Record, RowFile, RowReader, iter_objects, row_file
 
 if TYPE_CHECKING:
@@ -69,20 +70,42 @@ def load(
     found = row_file(path, what=_WHAT)
     if not found.is_document:
         return _load_rows(found, item_reader(found.name, columns, notes))
-    text = found.text()
-    try:
-        whole = _whole(text, found.kind)
-        if isinstance(whole, Parts):
-            return whole
-        if not isinstance(whole, list):
-            return read_record(whole)
-    except InputError as error:
-        raise InputError(f"{found.name}: {problem}" for problem in error.problems) from None
+    whole = _read_document(found.text(), found.kind, found.name)
+    if isinstance(whole, Parts):
+        return whole
     problems = [] if whole else [f"{found.name}: it has no rows"]
     reader = item_reader(found.name, columns, notes)
     rows = iter_objects(whole, found.name, problems)
     rows = item_records(rows, reader, problems, is_table=False)
     return _read_rows(rows, {}, problems, reader, is_document=True)
+
+
+@_no_collection()
+def load_stored(path: Path) -> Parts:
+    """The parts of the dataset that a run has stored, as JSON.
+
+    Raises:
+        MissingFileError: the file does not exist.
+        InputError: it is damaged.
+
+    Example:
+        >>> load_stored(Path("no-such-run/dataset.json"))
+        Traceback (most recent call last):
+        autorubric.errors.MissingFileError: Dataset file not found: no-such-run/dataset.json
+    """
+    found = _read_document(read_text(path, what=_WHAT), "json", str(path))
+    if isinstance(found, list):
+        raise InputError(f"{path}: expected the dataset of a run, got a list")
+    return found
+
+
+def _read_document(text: str, kind: str, name: str) -> Parts | list[Any]:
+    """The parts of the dataset in a document, or the rows that it lists."""
+    try:
+        whole = _whole(text, kind)
+        return whole if isinstance(whole, Parts | list) else read_record(whole)
+    except InputError as error:
+        raise InputError(f"{name}: {problem}" for problem in error.problems) from None
 
 
 @_no_collection()

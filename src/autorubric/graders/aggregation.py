@@ -163,7 +163,7 @@ def _any(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
 def _at_value(
     summary: Callable[[Sequence[OptionVote]], float],
 ) -> Callable[[Sequence[OptionVote], Criterion], Choice]:
-    """A rule that sums up values: scored as the value it gives, with the nearest option beside."""
+    """A rule that sums up values: scored as the value it gives; the nearest option is recorded with it."""
 
     def rule(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
         value = summary(votes)

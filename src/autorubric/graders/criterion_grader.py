@@ -326,6 +326,13 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
             "length_penalty": None if penalty is None else penalty.model_dump(mode="json", exclude={"count_fn"}),
         }
 
+    @property
+    def is_described(self) -> bool:
+        """Whether `describe` says everything that shapes the reports, so that equal graders give equal ones."""
+        recipe, options, penalty = self.recipe, self.recipe.options, self.length_penalty
+        own = (options.few_shot, options.binary_schema, options.choice_schema, penalty and penalty.count_fn)
+        return type(self) is CriterionGrader and not recipe.has_own_judge and not any(one is not None for one in own)
+
     def close(self) -> None:
         """Let go of the grader's run directory; the next use takes it again."""
         self._sessions.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
@@ -27,9 +27,9 @@ from autorubric.graders.asking import (
     shared_values,
     show_options,
 )
-from autorubric.graders.judge import Ask, JudgeInput, ShownOptions
+from autorubric.graders.judge import Answered, Ask, JudgeInput, Read, ShownOptions
 from autorubric.llm.executor import FollowUp
-from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.request import Answer, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.template import Beginning
 
 __all__ = ["CriterionJudge", "JudgeOptions"]
@@ -210,13 +210,7 @@ class PrefixFirst:
         self._ask = ask
         self._ahead: dict[tuple[int, str], asyncio.Event] = {}
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         """The answer to `request`, asked when the first call of its kind has ended."""
         # A rubric has binary and multi-choice criteria: two first messages, and so two beginnings.
         kind = (id(model), request.messages[0].content)

@@ -21,17 +21,7 @@ from autorubric.graders.judge import Ask, Judge, JudgeInput
 from autorubric.linting.demands import find_second_demand
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.limits import room_for
-from autorubric.llm.request import (
-    Answer,
-    Failure,
-    Message,
-    Model,
-    Reply,
-    ReplySchema,
-    Request,
-    Unreadable,
-    ask_again,
-)
+from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable, ask_again
 from autorubric.llm.structured import read_json
 from autorubric.prompts.library import load_schema, package_prompts
 from autorubric.prompts.template import Template

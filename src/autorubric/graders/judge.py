@@ -158,9 +158,12 @@ class JudgeInput:
         return min(self.copies[index] for index in wanted) if self.copies and wanted else 0
 
 
-Ask: TypeAlias = Callable[
-    [Model, Request, Callable[[Reply], Answer[Any] | Unreadable], FollowUp], Awaitable[Answer[Any] | Failure]
-]
+Read: TypeAlias = Callable[[Reply], Answer[Any] | Unreadable]
+"""What finds the value in a reply."""
+
+Answered: TypeAlias = Answer[Any] | Failure
+
+Ask: TypeAlias = Callable[[Model, Request, Read, FollowUp], Awaitable[Answered]]
 """`Executor.ask_for`, or anything of its shape: the one way in which judges reach models."""
 
 
@@ -199,12 +202,7 @@ class Seats:
     def ask_from(self, place: int) -> Ask:
         """How the judge at `place` asks; of a panel inside, each seat counts as a judge."""
 
-        async def ask(
-            model: Model,
-            request: Request,
-            read: Callable[[Reply], Answer[Any] | Unreadable],
-            follow_up: FollowUp,
-        ) -> Answer[Any] | Failure:
+        async def ask(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
             taken = self._taken.setdefault(self._question(model, request), {})
             seat = taken.setdefault((place, request.seat), len(taken))
             if seat != request.seat:

@@ -33,7 +33,7 @@ class Panel:
     """Judges whose votes on a criterion become one judgment. A panel is a judge, so panels nest.
 
     A judge that failed does not vote, and nothing stands in for its vote. The panel's word counts only where at
-    least `quorum` judges did not fail (an abstention is no failure); elsewhere the panel has failed as well.
+    least `quorum` judges did not fail (an abstention is not a failure); elsewhere the panel has failed as well.
 
     Attributes:
         judges: at least one; no judge id twice.

@@ -1,4 +1,4 @@
-"""Signs that a submission speaks to its judge instead of answering: flags for a person, never a verdict.
+"""Signs that a submission addresses its judge instead of answering: flags for a person, never a verdict.
 
 A flag changes no score. It says that a text holds what has been used to sway judges, so that somebody looks.
 """

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.judge import Answered, Read
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.measures import FAILED
 from autorubric.improvement.wording import Outcome, Wording, read_outcome
 from autorubric.improvement.writing import Stopped
 from autorubric.llm.batches.setting import widened
 from autorubric.llm.executor import Executor, FollowUp
-from autorubric.llm.request import Answer, Failure, Model, Reply, Request, Unreadable
+from autorubric.llm.request import Failure, Model, Request
 
 RETEST_DRAWS = 500
 """Where the draws of the second grading of the original begin; repeats of a judge use those from 0."""
@@ -126,13 +127,7 @@ class _Drawn:
         self._executor, self._draws = executor, draws
         self.ended: Failure | None = None
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         request = replace(request, draw=request.draw + self._draws)
         outcome = await self._executor.ask_for(model, request, read, follow_up)
         if isinstance(outcome, Failure) and outcome.ends_run:

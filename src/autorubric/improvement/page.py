@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import jinja2
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
 from autorubric.charts.intervals import Ranged, interval_chart
+from autorubric.charts.page import page_template
 from autorubric.improvement.record import word_diff
 
 
@@ -23,7 +20,7 @@ def page(record: Mapping[str, Any]) -> str:
     """
     tests = [_test(one) for one in record["tests"]]
     accepted = sum(one["accepted"] for one in tests)
-    return _template().render(
+    return page_template("autorubric.improvement").render(
         record=record,
         tests=tests,
         accepted=accepted,
@@ -50,7 +47,9 @@ def headline(record: Mapping[str, Any]) -> str:
         return f"no change accepted: no candidate was better than the original; {stay}"
     basis = "" if record["has_labels"] else ", by panel agreement without labels"
     noun = "change" if len(tests) == 1 else "changes"
-    return f"{accepted} of {len(tests)} tested {noun} accepted{basis}; everything else stays as it was"
+    back = ", ".join(record.get("undone", ()))
+    since = f"; taken back since: {back}" if back else ""
+    return f"{accepted} of {len(tests)} tested {noun} accepted{basis}; everything else stays as it was{since}"
 
 
 def sets_of(record: Mapping[str, Any]) -> str:
@@ -152,10 +151,3 @@ def _criteria(record: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
         )
         for name in names
     ]
-
-
-@cache
-def _template() -> jinja2.Template:
-    source = files("autorubric.improvement").joinpath("page.html").read_text(encoding="utf-8")
-    environment = ImmutableSandboxedEnvironment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    return environment.from_string(source)

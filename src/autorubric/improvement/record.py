@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,33 @@ def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
     if problems:
         raise InputError(f"--undo (Python: undo=): {problem}" for problem in problems)
     return _with_criteria(rubric, criteria)
+
+
+def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) -> tuple[Rubric, dict[str, Any]]:
+    """The improved rubric and the record after `names` were taken back; a test or weight says so in `taken_back`.
+
+    Args:
+        rubric: the original.
+        record: see `improvement_record`.
+        names: as `undo` takes them; names that changed nothing by now are left out.
+    """
+    made, gone = improved_rubric(rubric, record), list[str]()
+    for name in dict.fromkeys(names):
+        try:
+            made = undo(made, [name])
+        except InputError:
+            continue  # the rubric that it was taken back from may have had changes of another run
+        gone.append(name)
+    kept = {json.dumps(_was(one), sort_keys=True) for one in made if _was(one)}
+    tests = [
+        {**test, "taken_back": test["accepted"] and not _is_kept(rubric[test["place"]], kept)}
+        for test in record["tests"]
+    ]
+    return made, {**record, "tests": tests, "undone": gone}
+
+
+def _is_kept(old: Criterion, kept: Collection[str]) -> bool:
+    return json.dumps(old.model_dump(mode="json", exclude_defaults=True), sort_keys=True) in kept
 
 
 def _undone(criteria: list[Criterion], name: str) -> list[Criterion]:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, MissingFileError
-from autorubric.files import read_document, write_atomically
+from autorubric.files import read_document, read_text, write_atomically
 from autorubric.improvement.page import page
 from autorubric.improvement.record import improved_rubric
 from autorubric.improvement.samples import Split, UsedItems
@@ -130,9 +130,22 @@ def write_results(
     made = improved_rubric(rubric, record)
     write_record(directory, RECORD_FILE, record)
     write_atomically(directory / LOG_FILE, (json.dumps(event, ensure_ascii=False) + "\n" for event in events))
-    write_atomically(directory / PAGE_FILE, [page(record)])
+    write_page(directory, record)
     made.to_file(directory / RUBRIC_FILE)
     return made
+
+
+def write_page(directory: Path, record: Mapping[str, Any]) -> None:
+    """Replace the report of an improvement."""
+    write_atomically(directory / PAGE_FILE, [page(record)])
+
+
+def undone_names(directory: Path) -> list[str]:
+    """The criteria whose changes were taken back in this directory, by its log."""
+    log = directory / LOG_FILE
+    lines = read_text(log).splitlines() if log.exists() else []
+    events = [json.loads(line) for line in lines if '"undone"' in line]
+    return [name for event in events if event.get("event") == "undone" for name in event["criteria"]]
 
 
 def events_of(record: Mapping[str, Any], notes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -281,7 +281,7 @@ def _last(gains: Mapping[str, float], name: str) -> float:
 
 
 def _mixed(cases: Sequence[Case], most: int) -> list[Case]:
-    """At most so many cases, of each label in turn."""
+    """The first cases up to a maximum, of each label in turn."""
     by_label = dict[str, list[Case]]()
     for case in cases:
         by_label.setdefault(case.label, []).append(case)

@@ -115,7 +115,11 @@ def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
         >>> found.n_items, round(found.majority_baseline, 2)
         (3, 0.67)
     """
-    stored = read_run(run)
+    return measured_agreement(read_run(run), settings)
+
+
+def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsResult:
+    """`agree` on a run that has been read."""
     truth = stored_labels(stored, settings)
     refuse_no_labels(truth)
     found = compute_metrics(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.graders.demands import ROLE as DEMANDS
 from autorubric.graders.demands import assumed_demands
+from autorubric.graders.judge import Read
 from autorubric.jobs.evolve_run import check_newest, read_rollouts
 from autorubric.jobs.judges import make_grader
 from autorubric.llm.executor import Executor, FollowUp
@@ -19,7 +20,7 @@ from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Answer, Failure, Model, Reply, Request
 from autorubric.runs.progress import RunState
-from autorubric.runs.run import REPLY_TOKENS, CallCounter, Read
+from autorubric.runs.run import REPLY_TOKENS, CallCounter
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.proposals import ROLE as EVOLVE

@@ -21,7 +21,7 @@ from autorubric.errors import InputError
 from autorubric.files.remote import path_of
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.job import blocking, job
-from autorubric.jobs.judges import GradingSettings, make_grader, recorded_examples
+from autorubric.jobs.judges import GradingSettings, experiment_plan, make_grader
 from autorubric.jobs.submissions import check_weighed, columns_named, labelled, read_dataset, rubrics_in
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.jobs.workers import WorkerProcesses
@@ -37,7 +37,7 @@ from autorubric.runs.result import EvalResult
 from autorubric.runs.run import REPLY_TOKENS, estimate
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.runner import run_experiment
-from autorubric.runs.shard import PART, Part
+from autorubric.runs.shard import Part
 from autorubric.runs.summary import EvalTimingStats
 from autorubric.runs.tables import FORMATS, VoteColumns, columns_with, result_rows, write_table
 from autorubric.settings import FileName, FileNames, Names, setting
@@ -212,26 +212,8 @@ def _plan(
     dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: Part | None = None
 ) -> ExperimentPlan:
     labels = stand_ins(spec.llm_config.model for spec in grader.recipe.specs)
-    return ExperimentPlan(
-        dataset,
-        grader,
-        Path(settings.out),
-        prefix_first=settings.prefix_first,
-        resume=not settings.start_over,
-        settings={
-            "command": "grade",
-            **settings.recorded(),
-            **recorded_examples(grader),
-            "stand_ins": labels,
-            "again": settings.again,
-            **({} if part is None else {PART: part.recorded()}),
-        },
-        parts=settings.parts,
-        wait=settings.wait,
-        share_equal=settings.share_equal,
-        replace=settings.replace,
-        compared=("few_shot_examples", "share_equal", "shard"),
-    )
+    compared = ("few_shot_examples", "share_equal", "shard")
+    return experiment_plan(settings, dataset, grader, part, labels=labels, compared=compared)
 
 
 async def _graded(

@@ -18,7 +18,7 @@ from autorubric.files import read_text, write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.judging import LedgerJudging, Progressing
 from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.record import improved_rubric, improvement_record, undo
+from autorubric.improvement.record import after_undo, improvement_record, undo
 from autorubric.improvement.refusals import Guard
 from autorubric.improvement.run_files import (
     FILES,
@@ -32,16 +32,13 @@ from autorubric.improvement.run_files import (
     TestDoor,
     events_of,
     read_record,
+    undone_names,
+    write_page,
     write_results,
 )
 from autorubric.improvement.search import Rules
 from autorubric.improvement.study import Aims, Improvement, Study
-from autorubric.improvement.writing import (
-    NoWriter,
-    Stopped,
-    Writer,
-    package_writer_prompt,
-)
+from autorubric.improvement.writing import NoWriter, Stopped, Writer, package_writer_prompt
 from autorubric.jobs.improve_inputs import WRITER, Inputs, Result, second_grader, writer_config
 from autorubric.jobs.judges import make_grader
 from autorubric.jobs.submissions import rubric_in
@@ -202,9 +199,10 @@ class _Made:
     def _finished(self, out: Path, record: dict[str, Any]) -> Result:
         """The decisions of an earlier session stand: the test set is not looked at again."""
         rubric = self.inputs.labelled.rubric
+        made, record = after_undo(rubric, record, undone_names(out))
         if not (out / RUBRIC_FILE).exists():
-            improved_rubric(rubric, record).to_file(out / RUBRIC_FILE)
-        return Result(improved_rubric(rubric, record), record, out, self.ledger.totals(), again=True)
+            made.to_file(out / RUBRIC_FILE)
+        return Result(made, record, out, self.ledger.totals(), again=True)
 
     def _study(self, drawn: Drawn) -> ImprovementRun:
         settings, inputs, labelled = self.settings, self.inputs, self.inputs.labelled
@@ -314,6 +312,10 @@ def undone(source: Rubric | Path | str, names: Sequence[str], out: Path) -> Resu
         write_atomically(
             out / LOG_FILE, [events, json.dumps({"event": "undone", "criteria": list(names), "at": now}), "\n"]
         )
+        record = read_record(out, RECORD_FILE)
+        if record is not None and (out / ORIGINAL_FILE).exists():
+            original = Rubric.from_file(out / ORIGINAL_FILE)
+            write_page(out, after_undo(original, record, undone_names(out))[1])
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {error.strerror}; pass another --out") from error
     return Result(rubric, {}, out)

@@ -27,6 +27,8 @@ from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed
 from autorubric.llm.http.secrets import VariableName, checked_base_url
 from autorubric.prompts.judging import load_judge_prompts
+from autorubric.runs.plan import ExperimentPlan
+from autorubric.runs.shard import PART, Part
 from autorubric.settings import FileName, LocalName, Names, Settings, setting
 
 
@@ -87,7 +89,6 @@ class EndpointSettings(Settings):
             "allow_plain_http": self.allow_plain_http,
             "timeout": self.timeout,
             "max_retries": self.retry,
-            "max_parallel_requests": self.concurrency,
             "max_tokens_ceiling": self.max_tokens_ceiling,
         }
 
@@ -343,3 +344,44 @@ def _under_its_flag(problem: str, model: str, of: str) -> str:
 
 class GradingSettings(JudgeSettings, BatchSettings, ResumableSettings):
     """A resumable run that grades."""
+
+
+def experiment_plan(
+    settings: GradingSettings,
+    dataset: RubricDataset,
+    grader: CriterionGrader,
+    part: Part | None,
+    *,
+    labels: Sequence[str],
+    compared: tuple[str, ...],
+) -> ExperimentPlan:
+    """The plan of a run with these settings.
+
+    Args:
+        settings: of the run.
+        dataset: what is graded.
+        grader: made of the settings.
+        part: the shard that the run is, if any.
+        labels: the notes on stand-ins, for the manifest.
+        compared: names of settings that change results.
+    """
+    return ExperimentPlan(
+        dataset,
+        grader,
+        Path(settings.out),
+        prefix_first=settings.prefix_first,
+        resume=not settings.start_over,
+        settings={
+            "command": settings.command,
+            **settings.recorded(),
+            **recorded_examples(grader),
+            "stand_ins": labels,
+            "again": settings.again,
+            **({} if part is None else {PART: part.recorded()}),
+        },
+        parts=settings.parts,
+        wait=settings.wait,
+        share_equal=settings.share_equal,
+        replace=settings.replace,
+        compared=compared,
+    )

@@ -123,7 +123,7 @@ def _refuse_other_state(pairs: JudgedPairs, filled: Filled) -> None:
 COLUMNS = ("item", "id", "criterion", "name", "probability", "batch", "draw", "verdict")
 """Of the file that a person fills in: `verdict` is theirs, the rest stays as it is."""
 TEXTS = ("requirement", "choices", "submission")
-"""Beside these, for whoever labels."""
+"""Further columns, for whoever labels."""
 _LONGEST_TEXT = 30_000
 """Characters of a text in that file: spreadsheets take 32,767 in a cell."""
 _LEAST_PROBABILITY = 1e-9

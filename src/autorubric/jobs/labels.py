@@ -11,6 +11,7 @@ from typing import cast
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.jobs.agree import LabelSettings, StatisticSettings, known_annotator, label_source
+from autorubric.jobs.drawn_labels import drawn_events, is_drawn
 from autorubric.jobs.job import RunSource, job
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.agreement import LabelAgreement
@@ -41,8 +42,8 @@ class ImportLabelsSettings(LabelStatusSettings):
 
     files: FileNames = setting(
         (),
-        "Labels to add: rows of id, criterion, label, annotator; a labelled dataset; or a JSON export of Argilla or "
-        "Label Studio; repeatable.",
+        "Labels to add: rows of id, criterion, label, annotator; a labelled dataset; a completed file of agree "
+        "--label-next; or a JSON export of Argilla or Label Studio; repeatable.",
         flag="--import",
         group="Input",
         reads=True,
@@ -174,7 +175,11 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
         raise InputError("no file to import; pass --import FILE (Python: files=)")
     roles = ("id", "criterion", "label", "annotator", "note", "quote", "seconds")
     columns = columns_named(list(settings.column), roles)
-    read = read_labels(stored.dataset, paths, settings.annotator, columns)
+    drawn = [path for path in paths if not columns and is_drawn(path)]
+    events = drawn_events(drawn, stored.dataset, settings.annotator)
+    others = [path for path in paths if path not in drawn]
+    read = read_labels(stored.dataset, others, settings.annotator, columns)
+    read = read._replace(events=(*events, *read.events))
     with label_store(Path(run)) as store:
         done = add_labels(store, read)
     for note in done.notes:

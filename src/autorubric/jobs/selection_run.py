@@ -15,7 +15,7 @@ from autorubric.errors import InputError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import ReplaceableSettings
-from autorubric.jobs.judges import GradingSettings, recorded_examples
+from autorubric.jobs.judges import GradingSettings, experiment_plan, recorded_examples
 from autorubric.jobs.submissions import check_weighed
 from autorubric.llm.batches.setting import widened
 from autorubric.llm.config import LLMConfig
@@ -29,25 +29,19 @@ from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
 from autorubric.runs.changes import changed_grader, changed_items, changed_values, describe_change
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
-from autorubric.runs.plan import ExperimentPlan, coming_generation, describe_grader
+from autorubric.runs.plan import coming_generation, describe_grader
 from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.result import EvalResult, ItemResult
 from autorubric.runs.run import REPLY_TOKENS, estimate
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.runner import run_experiment
-from autorubric.runs.shard import PART, Part
+from autorubric.runs.shard import Part
 from autorubric.runs.stopping import Stop
 from autorubric.training.candidates import CandidateAnswer, ScoredCandidate, graded_dataset, read_graded_run
 from autorubric.training.queries import RubricQuery
 from autorubric.training.sampling import ANSWER_TOKENS, ROLE, SamplingRun, estimate_sampling
 from autorubric.training.selection import Keep, compute_share
-from autorubric.training.selection_summary import (
-    DECISIONS_FILE,
-    SUMMARY_FILE,
-    Pool,
-    Written,
-    write_selection,
-)
+from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, Pool, Written, write_selection
 from autorubric.training.trainer_files import training_files
 
 _GENERATION = "sampling_generation"
@@ -307,27 +301,8 @@ async def _graded(
     """The grading run, the score of each candidate, and why judgments failed."""
     settings = selection.settings
     dataset = graded_dataset(selection.queries, candidates, selection.out.name)
-    plan = ExperimentPlan(
-        dataset,
-        selection.grader,
-        selection.out,
-        prefix_first=settings.prefix_first,
-        resume=not settings.start_over,
-        settings={
-            "command": "select",
-            **settings.recorded(),
-            **recorded_examples(selection.grader),
-            "stand_ins": labels,
-            "again": settings.again,
-            **({} if selection.part is None else {PART: selection.part.recorded()}),
-        },
-        parts=settings.parts,
-        wait=settings.wait,
-        share_equal=settings.share_equal,
-        replace=settings.replace,
-        compared=_COMPARED,
-        same_items=not isinstance(selection.candidates, Sampling),
-    )
+    plan = experiment_plan(settings, dataset, selection.grader, selection.part, labels=labels, compared=_COMPARED)
+    plan = replace(plan, same_items=not isinstance(selection.candidates, Sampling))
     found: dict[int, ScoredCandidate] = {}
     failures = FailureGroups()
     config = selection.grader.scoring.cannot_assess
@@ -361,7 +336,7 @@ def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[st
     path = selection.out / DATASET_FILE
     if path.exists():
         queries = [DataItem("-", "", rubric=query.rubric, prompt=query.text) for query in selection.queries]
-        answered = {item.metadata.get("query"): item for item in RubricDataset.from_file(path).items}
+        answered = {item.metadata.get("query"): item for item in RubricDataset.from_stored(path).items}
         earlier = [replace(item, submission="-", id=None) for item in answered.values()]
         changes += changed_items(RubricDataset(items=earlier), RubricDataset(items=queries))
     return changes

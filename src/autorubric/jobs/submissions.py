@@ -67,7 +67,7 @@ class Submissions:
 
     def _items(self, problems: list[str]) -> Iterator[DataItem]:
         if not is_stream(self.path):
-            if os.path.isdir(self.path) and not is_dataset_folder(self.path):  # noqa: PTH112 (too long a name is no error)
+            if os.path.isdir(self.path) and not is_dataset_folder(self.path):  # noqa: PTH112 (a name that is too long is not an error)
                 yield from map(_text, _texts(self.path))
                 return
             if self.path.suffix.lower() in _TEXTS:

@@ -192,7 +192,7 @@ class Measure:
         """The mean of each criterion: the judge's, that plus its weighted errors, and how many labels it has.
 
         Pairs without a verdict, or on which judge or label abstains, have no part in it. Criteria that share a name
-        are told apart by weight and requirement. Empty where all items have rubrics of their own.
+        are distinguished by weight and requirement. Empty where all items have rubrics of their own.
         """
         if self.pooled:
             return {}

@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from autorubric.core.criterion import Criterion
-from autorubric.labels.event import Items, Pair, storable
+from autorubric.labels.event import Items, Pair, choices_of, storable
 from autorubric.labels.history import History
 from autorubric.labels.pairs import PairFinder
 from autorubric.metrics.confusion import cohen_kappa, krippendorff_alpha, rating_counts
@@ -96,7 +96,7 @@ def pace(history: History, annotator: str) -> float | None:
 def _categories(criterion: Criterion) -> list[str]:
     if criterion.options is None:
         return list(_BINARY)
-    return [storable(option.label) for option in criterion.options]
+    return [storable(choice) for choice in choices_of(criterion)]
 
 
 def _alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]) -> float | None:
@@ -113,10 +113,11 @@ def _alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]
     options = first.options
     if options is None or first.scale_type != "ordinal":
         return krippendorff_alpha(rating_counts(codes, len(categories)))
-    scored = np.array([-1 if option.na else place for place, option in enumerate(options)])
+    # "Not applicable" and CANNOT_ASSESS have no place in the order.
+    scored = np.array([*(-1 if option.na else place for place, option in enumerate(options)), -1])
     codes = np.where(codes >= 0, scored[codes], -1)
     values = [option.value for option in options]
-    return krippendorff_alpha(rating_counts(codes, len(categories)), "ordinal", values)
+    return krippendorff_alpha(rating_counts(codes, len(options)), "ordinal", values)
 
 
 def _by_two(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names: list[str]) -> list[TwoAnnotators]:

@@ -163,7 +163,7 @@ def batch_of(pairs: JudgedPairs, ask: Ask, known: Iterable[Known], batch: int) -
 
 
 def in_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
-    """The pairs that a policy draws from: all but for `criterion` and `disagreements`."""
+    """The pairs that a policy draws from: all except `criterion` and `disagreements`."""
     if policy == "criterion":
         names = {id(one): one.name for one in pairs.criteria}
         plain = np.array([names[id(one)] == criterion for one in pairs.criteria], bool)

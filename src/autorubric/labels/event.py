@@ -19,6 +19,7 @@ from autorubric.dataset.label_rows import MAJORITY
 from autorubric.errors import InputError
 
 Kind: TypeAlias = Literal["draw", "label", "skip", "adjudication", "undo"]
+_CANNOT_ASSESS = CriterionVerdict.CANNOT_ASSESS.value
 KINDS: tuple[str, ...] = get_args(Kind)
 
 MOST_NAME = 100
@@ -221,6 +222,19 @@ def checked_annotator(name: str) -> str:
     return name
 
 
+def choices_of(criterion: Criterion) -> tuple[str, ...]:
+    """The verdicts that a person can give: options, and CANNOT_ASSESS where none of them says "not applicable".
+
+    Example:
+        >>> choices_of(Criterion(requirement="How?", options=[{"label": "a", "value": 0}, {"label": "b"}]))
+        ('a', 'b', 'CANNOT_ASSESS')
+    """
+    if criterion.options is None:
+        return tuple(CriterionVerdict.__members__)
+    labels = tuple(option.label for option in criterion.options)
+    return labels if any(option.na for option in criterion.options) else (*labels, _CANNOT_ASSESS)
+
+
 def checked_verdict(criterion: Criterion, verdict: str) -> str:
     """The verdict as the store keeps it: MET, UNMET or CANNOT_ASSESS, or the label of an option as the rubric has it.
 
@@ -232,6 +246,8 @@ def checked_verdict(criterion: Criterion, verdict: str) -> str:
         'MET'
     """
     word = verdict.strip() if isinstance(verdict, str) else str(verdict)
+    if criterion.options is not None and word.upper() == _CANNOT_ASSESS in choices_of(criterion):
+        return _CANNOT_ASSESS
     GroundTruthReader(Rubric([criterion])).check(word)
     if criterion.options is None:
         return CriterionVerdict(word.upper()).value

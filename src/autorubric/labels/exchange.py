@@ -25,6 +25,7 @@ from autorubric.labels.event import (
     checked_text,
     checked_verdict,
     pair_of,
+    storable,
 )
 from autorubric.labels.history import History
 from autorubric.labels.pairs import PairFinder
@@ -124,7 +125,7 @@ def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
     fresh = list(_fresh(labels.events, store.history))
     store.append(fresh)
     added = sum(event.kind == "label" for event in fresh)
-    return Imported(added, len(labels.events) - len(fresh), labels.notes)
+    return Imported(added, sum(event.kind == "label" for event in labels.events) - added, labels.notes)
 
 
 def _labels_of(
@@ -170,7 +171,14 @@ def _pair(given: Given, dataset: RubricDataset, finder: PairFinder) -> Pair:
 def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
     """The events that say something new, each superseding the label before it."""
     said: dict[Any, str | None] = {}
+    draws = dict(history.draws)
+    first = 1 + max(history.batches, default=-1)  # of the batches that a completed file of --label-next brings
     for event in events:
+        if event.kind == "draw" and event.draw is not None and not event.id:
+            if event.key not in draws:
+                draws[event.key] = replace(event, draw=replace(event.draw, batch=first + event.draw.batch))
+                yield draws[event.key]
+            continue
         if event.kind != "label" or event.id:
             yield event
             continue
@@ -180,7 +188,7 @@ def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
         if before == event.verdict:
             continue
         said[key] = event.verdict
-        drawn = history.draws.get(event.key)
+        drawn = draws.get(event.key)
         earlier = None if own is None else own.id
         yield replace(event, supersedes=earlier, draw=None if drawn is None else drawn.draw)
 
@@ -244,7 +252,7 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
     finder, found = PairFinder(dataset), dict[int, dict[int, str]]()
     for key in history.labelled():
         pair, verdict = finder.find_key(key), history.verdict(key, annotator)
-        if pair is not None and verdict is not None:
+        if pair is not None and verdict is not None and _is_of_dataset(dataset, pair, verdict):
             found.setdefault(pair.index, {})[pair.place] = verdict
     items = list(dataset.items)
     for index, by_place in found.items():
@@ -258,6 +266,12 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
             "labels as .csv or .jsonl"
         )
     return replace(dataset, items=items)
+
+
+def _is_of_dataset(dataset: RubricDataset, pair: Pair, verdict: str) -> bool:
+    """Whether ground truth has this verdict: CANNOT_ASSESS is none of an option criterion's."""
+    options = dataset.get_item_rubric(pair.index)[pair.place].options
+    return options is None or any(storable(option.label) == verdict for option in options)
 
 
 def _csv(history: History, finder: PairFinder, *, final: bool) -> Iterator[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import CriterionVerdict
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.labels.drawing import Ask, Batch, Known, draw_batch, is_large
@@ -26,6 +25,7 @@ from autorubric.labels.event import (
     checked_seconds,
     checked_text,
     checked_verdict,
+    choices_of,
     pair_of,
 )
 from autorubric.labels.history import History
@@ -232,7 +232,6 @@ class Queue:
 
     def _task(self, pair: Pair) -> Task:
         criterion, index = self._criterion(pair), pair.index
-        options = criterion.options
         return Task(
             pair,
             self._items.get_item_prompt(index),
@@ -240,7 +239,7 @@ class Queue:
             self._items.get_item_reference_submission(index),
             criterion.requirement,
             criterion.weight,
-            tuple(CriterionVerdict.__members__) if options is None else tuple(option.label for option in options),
+            choices_of(criterion),
         )
 
     def _say(
@@ -347,7 +346,7 @@ def label_queue(
     """
     path = Path(run)
     load_manifest(path)
-    found = RubricDataset.from_file(path / DATASET_FILE) if items is None else items
+    found = RubricDataset.from_stored(path / DATASET_FILE) if items is None else items
     with label_store(path) as store:
         queue = Queue(store, path, found, ask, second_share)
         try:

@@ -94,7 +94,8 @@ class LLMConfig:
         max_retries: maximum HTTP requests for one call after the first.
         retry_min_wait: shortest wait before a retry, in seconds.
         retry_max_wait: longest wait, in seconds, unless `Retry-After` is longer.
-        max_parallel_requests: maximum concurrent requests to this endpoint; None for the run's concurrency.
+        max_parallel_requests: maximum concurrent requests to this address with this key, all graders of the process
+            together; the strictest of the open models applies. None for the run's concurrency.
         cache_enabled, cache_dir, cache_ttl: kept for compatibility; the ledger of a run replaces the cache.
         api_key: the key; prefer the provider's environment variable. Never shown, never stored.
         api_base: base URL of an OpenAI-compatible endpoint, without `/chat/completions`.

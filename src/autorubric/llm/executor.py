@@ -298,6 +298,7 @@ class Executor:
             self._note_ended(key, model, request, reservation, error)
             raise
         finally:
+            reservation.watch = None  # which refers to the reservation: a cycle would keep the request in memory
             current_activity.reset(activity)
         if isinstance(outcome, Failure) and outcome.kind in _NOT_MADE and not outcome.sent:
             self._withdraw(request, reservation)
@@ -358,7 +359,7 @@ class Executor:
         self, key: bytes, model: Model, request: Request, reservation: Reservation, sent: bool
     ) -> None:
         """Log what a call in flight may have cost, for the budget of the next session after a kill."""
-        killed = Failure("network", "the process was killed while the call was in flight", sent=sent)
+        killed = _KILLED[sent]
         charged = bill(model, request, killed, reservation)
         if charged.token_bound is None:
             self.ledger.in_flight.remove(key)
@@ -366,6 +367,10 @@ class Executor:
             self.ledger.in_flight.put(CallRow.build(key, model, request, killed, charged))
 
 
+_KILLED = {
+    sent: Failure("network", "the process was killed while the call was in flight", sent=sent)
+    for sent in (False, True)
+}
 _LONGEST_QUOTE = 120  # characters of a reply that a message repeats
 
 

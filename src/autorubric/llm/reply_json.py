@@ -189,7 +189,7 @@ def _has_odd_key(value: Any) -> bool:
 
 
 def strict_json(text: str, notes: list[str]) -> Any:
-    """The value of `text` by the rules of JSON, but for raw line breaks in strings; repeated keys are noted."""
+    """The value of `text` by the rules of JSON, with raw line breaks allowed in strings; repeated keys are noted."""
     found: list[str] = []
 
     try:

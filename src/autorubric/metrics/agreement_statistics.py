@@ -7,7 +7,7 @@ point in the group `autorubric.statistics` that names a `Statistic`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeAlias, get_args
@@ -187,10 +187,13 @@ def statistics() -> tuple[Statistic, ...]:
     return tuple(found.values())
 
 
-def measure(part: Part) -> dict[str, float | None]:
-    """The value of every statistic that is defined for a part of a run, by name; None where it is undefined."""
+def measure(part: Part, chosen: Iterable[Statistic] | None = None) -> dict[str, float | None]:
+    """The value of the `chosen` statistics (by default all) that are defined for a part of a run, by name.
+
+    A value is None where the statistic is undefined for these pairs.
+    """
     values: dict[str, float | None] = {}
-    for statistic in statistics():
+    for statistic in statistics() if chosen is None else chosen:
         if part.kind in statistic.kinds and part.has(statistic.needs):
             try:
                 value = statistic.compute(part)

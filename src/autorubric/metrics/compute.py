@@ -15,11 +15,7 @@ from autorubric.metrics.agreement_statistics import Part, measure
 from autorubric.metrics.agreement_sums import SUMMED, Layout
 from autorubric.metrics.arrays import Flags, defined
 from autorubric.metrics.confusion import confusion_counts
-from autorubric.metrics.criterion_results import (
-    CannotAssessStats,
-    ConfusionMatrix,
-    NAStats,
-)
+from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.judge_influence import leave_out_judges
@@ -35,13 +31,7 @@ from autorubric.metrics.labelled_run import (
     settle,
 )
 from autorubric.metrics.per_criterion import majority_baseline, measure_criteria, measure_scales
-from autorubric.metrics.results import (
-    BootstrapResults,
-    JudgeMetrics,
-    JudgeSelfConsistency,
-    MetricsResult,
-    TagMetrics,
-)
+from autorubric.metrics.results import BootstrapResults, JudgeMetrics, JudgeSelfConsistency, MetricsResult, TagMetrics
 from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, Column, GradedRun, Points, Table

@@ -10,13 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.errors import InputError
-from autorubric.metrics.intervals import (
-    Estimate,
-    Interval,
-    LabelledCells,
-    check_confidence,
-    wilson_interval,
-)
+from autorubric.metrics.intervals import Estimate, Interval, LabelledCells, check_confidence, wilson_interval
 from autorubric.metrics.prediction_powered import (
     ALL_LABELLED,
     NO_LABELS,

@@ -48,7 +48,7 @@ def _p_value(r: float, n: int) -> float:
 
 
 def is_constant(values: ArrayLike) -> bool:
-    """Whether the values are all the same but for rounding."""
+    """Whether the values are all the same, up to rounding."""
     found = numbers(values)
     return len(found) == 0 or bool(np.ptp(found) <= _CONSTANT * np.abs(found).max())
 

@@ -8,11 +8,7 @@ from pydantic import Field
 
 from autorubric.metrics.agreement_statistics import MeasuredModel
 from autorubric.metrics.arrays import defined, ratio
-from autorubric.metrics.statistic_results import (
-    ConfidenceInterval,
-    CorrelationResult,
-    MetricModel,
-)
+from autorubric.metrics.statistic_results import ConfidenceInterval, CorrelationResult, MetricModel
 
 
 class ConfusionMatrix(MetricModel):

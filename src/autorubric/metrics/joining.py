@@ -79,7 +79,7 @@ def describe_mismatch(index: int, item: DataItem, said: Sequence[tuple[str | Non
         known = {criterion.requirement for criterion in rubric}
         other = next((name or requirement for name, requirement in said if requirement not in known), None)
         detail = (
-            "several criteria have the same requirement, so they cannot be told apart"
+            "several criteria have the same requirement, so they cannot be distinguished"
             if other is None
             else f"the report judges {other!r}, which its rubric in the dataset does not have"
         )

@@ -8,15 +8,9 @@ import numpy as np
 
 from autorubric.metrics.agreement_statistics import measure
 from autorubric.metrics.arrays import Floats, Ints
-from autorubric.metrics.labelled_run import (
-    LabelledRun,
-    Modes,
-    settle,
-)
+from autorubric.metrics.labelled_run import LabelledRun, Modes, settle
 from autorubric.metrics.per_criterion import criterion_part
-from autorubric.metrics.results import (
-    JudgeInfluence,
-)
+from autorubric.metrics.results import JudgeInfluence
 from autorubric.metrics.table import ABSTAINED, FAILED, Table
 
 

@@ -367,7 +367,7 @@ def doubt(pairs: JudgedPairs, truth: Floats) -> Floats:
 
 
 def inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Floats:
-    """Probabilities that sum to k, at most 1, proportional to size but for a tenth that is shared evenly.
+    """Probabilities that sum to k, at most 1, proportional to size, except for a tenth that is shared evenly.
 
     The even tenth keeps a wrong guess of the sizes from making one label count for very many.
     """

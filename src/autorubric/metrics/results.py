@@ -17,12 +17,7 @@ from autorubric.metrics.criterion_results import (
     CriterionMetricsUnion,
     NAStats,
 )
-from autorubric.metrics.statistic_results import (
-    BiasResult,
-    ConfidenceInterval,
-    CorrelationResult,
-    MetricModel,
-)
+from autorubric.metrics.statistic_results import BiasResult, ConfidenceInterval, CorrelationResult, MetricModel
 
 Mode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 

@@ -1,7 +1,7 @@
 """How often the intervals of agreement would cover the true values, by resampling a run's own labelled items.
 
 The labelled items are taken as a population whose values are known. Samples of as many items are drawn from it with
-replacement (a pseudo-population bootstrap), and each interval is computed anew on each sample.
+replacement (a pseudo-population bootstrap), and each interval is computed on each sample.
 """
 
 from __future__ import annotations

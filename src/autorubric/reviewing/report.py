@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import jinja2
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
+from autorubric.charts.page import page_template
 from autorubric.core.display import counted
 from autorubric.linting.finding import SEVERITIES, Finding, Rule
 from autorubric.linting.raw_rubric import Place
@@ -50,11 +46,4 @@ def page(record: Mapping[str, Any]) -> str:
     Args:
         record: what `review.json` holds.
     """
-    return _template().render(record=record, severities=SEVERITIES)
-
-
-@cache
-def _template() -> jinja2.Template:
-    source = files("autorubric.reviewing").joinpath("page.html").read_text(encoding="utf-8")
-    environment = ImmutableSandboxedEnvironment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(source)
+    return page_template("autorubric.reviewing").render(record=record, severities=SEVERITIES)

@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
     @property
     def query(self) -> Prompt | None:
-        """The query: a text as it stands, or the messages of a conversation.
+        """The query: an unchanged text, or the messages of a conversation.
 
         A text that is JSON stays a text: runs whose requests hold it would ask again otherwise.
 

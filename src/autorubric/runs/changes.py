@@ -116,7 +116,7 @@ def changed_dataset(directory: Path, manifest: Mapping[str, Any], content: bytes
     if before == now_hash or (before is None and not path.exists()):
         return []
     try:
-        return changed_items(RubricDataset.from_file(path), RubricDataset.from_json(content.decode()))
+        return changed_items(RubricDataset.from_stored(path), RubricDataset.from_json(content.decode()))
     except InputError:  # missing or damaged
         return [describe_change("dataset (its digest)", before, now_hash)]
 
@@ -132,14 +132,14 @@ def keeps_places(directory: Path, content: bytes) -> bool:
     try:
         if path.read_bytes() == content + b"\n":
             return True
-        before = _contents(RubricDataset.from_file(path))
+        before = _contents(RubricDataset.from_stored(path))
     except (OSError, InputError):
         return False
     return _contents(RubricDataset.from_json(content.decode()))[: len(before)] == before
 
 
 def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
-    """How a dataset differs from the one that was graded; more items and other labels are no difference.
+    """How a dataset differs from the one that was graded; more items and other labels do not count.
 
     Example:
         >>> from autorubric.core.criterion import Criterion

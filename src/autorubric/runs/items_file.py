@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeAlias
+from weakref import finalize
 
 from autorubric.core.report import (
     CriterionReport,
@@ -115,24 +116,46 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
         raise InputError(_damage(path, f"line {damaged[0]}"))
 
 
-def read_lines(path: Path, *, whole: bool = False) -> dict[int, tuple[float, bytes]]:
-    """The duration and the line of each item in an items file; empty where there is none.
+class StoredLines(Mapping[int, tuple[float, bytes]]):
+    """The duration and the line of each item in an items file, read from disk on each use; empty where there is none.
+
+    The file may be replaced meanwhile: what is read is the file as it was.
 
     Raises:
         InputError: a line is damaged, and the file is to be `whole`; otherwise such lines are left out.
     """
-    if not path.exists():
-        return {}
-    size_of_plain(path)
-    damaged: list[int] = []
-    with path.open("rb") as file:
-        found = {index: (duration, line) for index, duration, _, line in _rows(file, damaged)}
-    if damaged and whole:
-        raise InputError(_damage(path, f"line {damaged[0]}"))
-    broken = next((index for index, (_, line) in found.items() if whole and not _is_json(line)), None)
-    if broken is not None:
-        raise InputError(_damage(path, f"the line of item {broken}"))
-    return found
+
+    def __init__(self, path: Path, *, whole: bool = False) -> None:
+        self._found: dict[int, int] = {}
+        self._places, self._durations = array("Q"), array("d")
+        self._file: BinaryIO | None = None
+        if not path.exists():
+            return
+        size_of_plain(path)
+        damaged: list[int] = []
+        self._file = path.open("rb")
+        finalize(self, self._file.close)
+        for index, duration, start, line in _rows(self._file, damaged):
+            self._found[index] = len(self._durations)
+            self._durations.append(duration)
+            self._places.extend((start, len(line)))
+        if damaged and whole:
+            raise InputError(_damage(path, f"line {damaged[0]}"))
+        broken = next((index for index, (_, line) in self.items() if whole and not _is_json(line)), None)
+        if broken is not None:
+            raise InputError(_damage(path, f"the line of item {broken}"))
+
+    def __getitem__(self, index: int) -> tuple[float, bytes]:
+        slot = self._found[index]
+        assert self._file is not None
+        self._file.seek(self._places[2 * slot])
+        return self._durations[slot], self._file.read(self._places[2 * slot + 1])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def _is_json(line: bytes) -> bool:
@@ -206,7 +229,7 @@ def report_from(record: Mapping[str, Any]) -> Report:
     """The report of JSON values, as `report_json` writes them.
 
     Raises:
-        InputError: they are no report.
+        InputError: they are not a report.
 
     Example:
         >>> report_from({"report_type": "single", "score": 0.5}).score
@@ -284,7 +307,7 @@ def stored_dataset(directory: Path, manifest: ExperimentManifest) -> RubricDatas
     """
     path = directory / DATASET_FILE
     if manifest.dataset_path is not None or path.exists():
-        return RubricDataset.from_file(path)
+        return RubricDataset.from_stored(path)
     rubrics = {record["item_idx"]: _rubric(record) for record in read_items(directory / ITEMS_FILE)}
     known = next((rubric for rubric in rubrics.values() if rubric is not None), None)
     items = [

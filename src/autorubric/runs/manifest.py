@@ -105,7 +105,7 @@ class ExperimentManifest:
         """The manifest of JSON values; unknown keys are left out.
 
         Raises:
-            InputError: it is no mapping, a key is missing or a time is none.
+            InputError: it is not a mapping, a key is missing, or a time is not valid.
         """
         if not isinstance(data, dict):
             raise InputError(f"not the manifest of an experiment: expected a mapping, got {type(data).__name__}")

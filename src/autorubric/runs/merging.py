@@ -79,6 +79,6 @@ def _unite(directory: Path, folder: Path, name: str) -> None:
 
 def _rename(directory: Path, folder: Path, name: str, dataset: RubricDataset, places: Sequence[int]) -> None:
     """Give the calls of a shard the names that its items have in the dataset of all shards."""
-    pairs = enumerate(zip(RubricDataset.from_file(folder / DATASET_FILE), places, strict=False))
+    pairs = enumerate(zip(RubricDataset.from_stored(folder / DATASET_FILE), places, strict=False))
     named = {item.id or str(number): dataset[place].id or str(place) for number, (item, place) in pairs}
     rename_items(directory / LEDGER_FOLDER, name, _RENAMED_ROLE, named)

@@ -26,9 +26,10 @@ from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import move_run_away, refuse_another_run
 from autorubric.runs.changes import changed_dataset, changed_grader, changed_values, keeps_places
-from autorubric.runs.items_file import ItemsFile, read_lines
+from autorubric.runs.items_file import ItemsFile, StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
 from autorubric.runs.merging import take_in
+from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run import EvaluationRun, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts
@@ -135,6 +136,9 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         manifest = _manifest(plan, dataset_hash(content))
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
+        generation = _generation(ledger, start_over=not plan.resume)
+        finished = await _finished_run(plan, manifest, ledger, generation)
+        ended = stack.enter_context(ExitStack())  # exits once the file of the items is closed
         items = stack.enter_context(ItemsFile(items_path, kept))
         run = EvaluationRun(
             plan.dataset,
@@ -143,10 +147,12 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             before,
             window=_window(plan),
             prefix_first=plan.prefix_first,
-            generation=_generation(ledger, start_over=not plan.resume),
+            generation=generation,
             copies={} if plan.share_equal or plan.parts else copies_in(plan.dataset),
             parts=plan.parts,
+            is_finished=finished is not None and finished.find() is not None,
         )
+        ended.callback(_keep_finished, finished, run, manifest)
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
             session = await grader.open_session()
@@ -157,16 +163,42 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         yield run, manifest
 
 
-def _before(plan: ExperimentPlan, items: Path) -> dict[int, tuple[float, bytes]]:
+async def _finished_run(
+    plan: ExperimentPlan, manifest: ExperimentManifest, ledger: Ledger | None, generation: int
+) -> FinishedRun | None:
+    """What shows that the run has finished before; None where the code of others shapes its results."""
+    grader = plan.grader
+    if ledger is None or plan.parts is not None or not isinstance(grader, CriterionGrader) or not grader.is_described:
+        return None
+    if any(criterion.check is not None for rubric in _rubrics(plan.dataset).values() for criterion in rubric):
+        return None
+    made_of = {
+        "grader": manifest.grader_config,
+        "models": {name: model.identity() for name, model in (await grader.open_session()).models.items()},
+        "first": len(grader.recipe.specs),
+        "dataset": manifest.dataset_hash,
+        "generation": generation,
+        "settings": {name: plan.settings.get(name) for name in plan.compared},
+    }
+    return FinishedRun(ledger, made_of, (plan.directory / ITEMS_FILE,))
+
+
+def _keep_finished(finished: FinishedRun | None, run: EvaluationRun, manifest: ExperimentManifest) -> None:
+    has_ended_well = manifest.status == "completed" and manifest.error is None and run.is_whole
+    if finished is not None and has_ended_well and not run.is_finished:
+        finished.keep(True)
+
+
+def _before(plan: ExperimentPlan, items: Path) -> Mapping[int, tuple[float, bytes]]:
     """The duration and the line of each item that has ended, here or in the shards."""
     if plan.parts is not None and plan.parts.workers is not None:
-        here = read_lines(items) if keeps_places(plan.directory, plan.dataset.to_json().encode()) else {}
-        found = here | plan.parts.lines(plan.dataset)
+        here = StoredLines(items) if keeps_places(plan.directory, plan.dataset.to_json().encode()) else {}
+        found = dict(here) | plan.parts.lines(plan.dataset)
         plan.parts.workers.clear()
         return dict(sorted(found.items()))
     if plan.parts is not None:
         return plan.parts.lines(plan.dataset)
-    return read_lines(items) if plan.resume else {}
+    return StoredLines(items) if plan.resume else {}
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class ItemResult(Displayed):
         """The result of JSON values, as `to_dict` writes them.
 
         Raises:
-            ValueError: they are no result.
+            ValueError: they are not a result.
 
         Example:
             >>> item = DataItem("It began in Britain.", "short")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any
 
 from autorubric.core.report import EvaluationReport
 from autorubric.dataset import RubricDataset
@@ -18,13 +18,13 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.demands import assumed_demands
 from autorubric.graders.grader import Grader
-from autorubric.graders.judge import Ask, JudgeInput, Occurrences
+from autorubric.graders.judge import Answered, Ask, JudgeInput, Occurrences, Read
 from autorubric.llm.batches.setting import batching, widened
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.call_rows import request_key
-from autorubric.llm.request import Answer, Failure, Model, Reply, Request, Unreadable
+from autorubric.llm.request import Answer, Failure, Model, Request
 from autorubric.runs.items_file import ItemsFile, Report
 from autorubric.runs.result import ItemResult
 from autorubric.runs.shard import Parts
@@ -50,6 +50,8 @@ class EvaluationRun(StoppableRun):
         on_result: called with the result of each item.
         asked: items about which a model was asked in this run.
         opened: items opened so far.
+        is_finished: whether `before` has the result of every item and nothing has changed since.
+        is_whole: whether every answer that was asked for came.
         parts: the shards that it unites: items in `before` are taken as they are, and no other is opened.
         completed: indices of items with a report that counts.
         totals: calls, tokens and cost of all sessions.
@@ -66,16 +68,17 @@ class EvaluationRun(StoppableRun):
     on_result: Callable[[ItemResult], None] = lambda result: None
     asked: int = 0
     opened: int = 0
+    is_finished: bool = False
+    is_whole: bool = True
     parts: Parts | None = None
     completed: set[int] = field(default_factory=set)
     totals: Callable[[], list[Totals]] = list
 
     async def execute(self) -> None:
         """Grade every item."""
-        if self.parts is not None:
-            for index, (_, line) in self.before.items():
-                self._keep(index, line)
-            if self.parts.workers is not None:
+        if self.parts is not None or self.is_finished:
+            await self._keep_all()
+            if self.parts is not None and self.parts.workers is not None:
                 self.interrupted = self.parts.workers.interrupted
                 self.stopped = self.parts.workers.stopped
             return
@@ -177,6 +180,14 @@ class EvaluationRun(StoppableRun):
         parts += [dataset.get_item_reference_submission(index), fingerprint, self.generation]
         return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
+    async def _keep_all(self) -> None:
+        for index, (_, line) in self.before.items():
+            await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
+            if self.stopped is not None:
+                break
+            self.opened += self.is_finished
+            self._keep(index, line)
+
     def _keep(self, index: int, line: bytes) -> None:
         self.items.add(index, line)
         self._tell(ItemResult.from_dict(json.loads(line), self.dataset[index]))
@@ -194,18 +205,13 @@ class _Watch:
         self._draws = run.generation * DRAWS_A_GENERATION
         self.asked = False
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         if self._draws:
             request = replace(request, draw=request.draw + self._draws)
         outcome = await self.ask(model, request, read, follow_up)
         if isinstance(outcome, Failure):
             self.asked = True
+            self._run.is_whole = False
             self._run.end_with(outcome)
         elif outcome.reply.fresh:
             self.asked = True
@@ -219,13 +225,7 @@ class _Asked:
         self.requests: list[tuple[Model, Request]] = []
         self._draws = draws
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         self.requests.append((model, replace(request, draw=request.draw + self._draws)))
         return _NOT_ASKED
 
@@ -234,8 +234,6 @@ REPLY_TOKENS = 120
 """Assumed length of a verdict with its explanation, where nothing is on record to measure."""
 
 _NOT_ASKED = Failure("stopped", "dry run")
-Read: TypeAlias = Callable[[Reply], Answer[Any] | Unreadable]
-"""Finds the value in a reply."""
 
 
 async def estimate(
@@ -293,13 +291,7 @@ class CallCounter:
         self._assume = assume
         self._counted: set[bytes] = set()
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         """What is on record or assumed; else a failure, once the call is counted."""
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))

@@ -51,7 +51,7 @@ def run_folder(
         out: the directory.
         files: names of the files that the run will write into it.
         sources: files and folders that the run reads.
-        start_over: a ledger that cannot be read is no problem, because the run moves it aside.
+        start_over: a ledger that cannot be read is moved aside.
 
     Raises:
         InputError: it cannot be made or written, something else has the name of one of its files, or it would
@@ -82,7 +82,7 @@ def run_folder(
 
 def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
     for place in (out, *out.parents):
-        if os.path.lexists(place) and not os.path.isdir(place):  # noqa: PTH112 (a name that is too long is no error here)
+        if os.path.lexists(place) and not os.path.isdir(place):  # noqa: PTH112 (a name that is too long is not an error here)
             raise InputError(f"{place} is not a directory; pass another --out")
     problems = []
     for name in (*files, SPENT_FILE, f"{LEDGER_FOLDER}/{FILE_NAME}", f"{LEDGER_FOLDER}/{LOCK_NAME}"):
@@ -155,7 +155,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
 
     Args:
         directory: the run directory.
-        start_over: go on where the recorded replies are lost. A ledger that cannot be read is kept under another
+        start_over: continue although recorded replies are lost. A ledger that cannot be read is kept under another
             name. What the lost calls cost stays in `Ledger.spent`.
         linger: see `Ledger.open`.
 

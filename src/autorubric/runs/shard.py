@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.runs.items_file import read_lines, renumbered
+from autorubric.runs.items_file import StoredLines, renumbered
 from autorubric.runs.manifest import ITEMS_FILE
 
 MOST_SHARDS = 10_000
@@ -177,7 +177,7 @@ class Parts:
         return ((shard, found.get(shard.index, [])) for shard in self.folders)
 
     def lines(self, dataset: RubricDataset) -> dict[int, tuple[float, bytes]]:
-        """The duration and the line of each item that ended in a shard, as `read_lines` returns them.
+        """The duration and the line of each item that ended in a shard, as `StoredLines` returns them.
 
         Args:
             dataset: of all shards.
@@ -188,7 +188,7 @@ class Parts:
         found = {}
         for shard, places in self.places(dataset):
             path = self.folders[shard] / ITEMS_FILE
-            held = read_lines(path, whole=True)
+            held = StoredLines(path, whole=True)
             if max(held, default=-1) >= len(places) or (len(held) < len(places) and not self.is_partial):
                 raise InputError(
                     f"{path}: it has {len(held):,} items, and the shard has {len(places):,}; run the shard again: "

@@ -21,7 +21,7 @@ from autorubric.llm.records.accounts import Spent, SpentFile, Totals
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import lock_holder
 from autorubric.llm.records.view import LedgerView, Pace, ledger_view, seconds_since
-from autorubric.runs.items_file import read_lines
+from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
 from autorubric.runs.shard import WORKERS_FOLDER
@@ -318,15 +318,18 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
         >>> count_graded(Path("no-such-run"), {"total_items": 3}, None)
         RowCounts(rows=3, done=0, failed=0, calls_per_row=None, groups=())
     """
-    lines = {index: line for index, (_, line) in read_lines(directory / ITEMS_FILE).items()}
-    heads = [line[:_HEAD] for line in lines.values()]
-    done = sum(_FINE.search(head) is not None for head in heads)
-    not_asked = sum(not _FINE.search(head) and any(words in head for words in _NOT_ASKED) for head in heads)
+    lines = StoredLines(directory / ITEMS_FILE)
+    done = not_asked = 0
     groups = FailureGroups()
-    for index, line in sorted(lines.items()):
-        if not _FINE.search(line[:_HEAD]) or _FAILED.search(line):
+    for index in sorted(lines):
+        _, line = lines[index]
+        head = line[:_HEAD]
+        is_fine = _FINE.search(head) is not None
+        done += is_fine
+        not_asked += not is_fine and any(words in head for words in _NOT_ASKED)
+        if not is_fine or _FAILED.search(line):
             _add_failures(groups, index, line)
-    failed = len(heads) - done - not_asked
+    failed = len(lines) - done - not_asked
     return RowCounts(read_count(manifest.get("total_items")), done, failed, groups=tuple(groups))
 
 

@@ -87,7 +87,7 @@ class Deduplicated(NamedTuple):
 def pre_deduplicate(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
     """The sets with each demand once, ignoring case, space and punctuation.
 
-    Of equals the one with the higher weight stays (for pitfalls: the larger deduction), in the place of the
+    Of equals the one with the higher weight stays (for pitfalls: the larger deduction), at the position of the
     first, and names the others as parents. Pitfalls are compared with pitfalls only.
 
     Example:

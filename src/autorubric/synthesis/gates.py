@@ -33,7 +33,7 @@ def decide(context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """The decision of each gate on each criterion that reaches it, in the order of the settings.
 
     A criterion that a gate rejects or wants rewritten does not reach the next gate: verdicts that judges split on
-    are no evidence for the others. `find_passed` gives the criteria that are left, `find_final_decisions` the
+    are not evidence for the others. `find_passed` gives the criteria that are left, `find_final_decisions` the
     decision that counts for each.
 
     Example:
@@ -84,8 +84,9 @@ def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecisio
 def answerable(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that needs more than the query and one submission to be decided.
 
-    Besides the relevance judges, its own words count: a reference answer, other responses or the time that a response
-    took are not shown to a grader, unless the query speaks of them too, and a verdict told in advance is none.
+    The relevance judges decide, and so do the words of the criterion itself: a reference answer, other responses or
+    the time that a response took are not shown to a grader, unless the query speaks of them too, and a verdict told
+    in advance is none.
     """
     unseen = unseen_texts(one.description, context.query_text)
     forced = forced_verdict(Wording(one.description))

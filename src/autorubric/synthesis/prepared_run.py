@@ -16,9 +16,7 @@ from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import InputReport, QueryFile
 from autorubric.synthesis.slots import find_shape
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, Plan
-from autorubric.synthesis.steps import (
-    read_rows,
-)
+from autorubric.synthesis.steps import read_rows
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.synthesis.templates import SynthesisPrompts, load_synthesis_prompts
 

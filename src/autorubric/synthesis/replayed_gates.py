@@ -27,7 +27,7 @@ Label: TypeAlias = Literal[
 """What a person says of a criterion: good, its fault, unsure, or nothing yet."""
 
 ORDER: tuple[GateName, ...] = ("answerable", "licensed", "surface", "agreement", "redundant")
-"""The gates that people can be asked about. Whether a criterion separates the pool is no matter of judgment."""
+"""The gates that people can be asked about. Whether a criterion separates the pool is not a matter of judgment."""
 
 
 class _Criterion(Settings):

@@ -117,9 +117,10 @@ def lay_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     made = _index_roles(merge_domain(values))
     for name, value in flat.items():
         _put(made, ROLE_FLAGS[name].split("."), value)
-    if values.get("models"):
+    models = values.get("models")
+    if models and isinstance(models, str):
         for place in _SLOTS.values():
-            _put(made, [*place.split("."), "model"], values["models"], keep=True)
+            _put(made, [*place.split("."), "model"], models, keep=True)
     nested = {name: _unindex(made[name], name) for name in NESTED if name in made}
     return {**made, "full": nested.get("full", {}), "roles": nested.get("roles") or None}
 

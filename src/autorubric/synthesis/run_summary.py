@@ -100,6 +100,14 @@ class Summary:
             **{name: tally.as_dict() for name, tally in self.tallies.items()},
         }
 
+    def restore(self, counts: Mapping[str, Any]) -> None:
+        """Take over the counts of a finished run, as `as_dict` gives them, and what it `exported`."""
+        self.finished = counts["finished"]
+        self.notes, self.reused = Counter(counts["notes"]), Counter(counts["reused"])
+        self.stale, self.overwritten = Counter(counts["asked_anew"]), Counter(counts["overwritten"])
+        if (exported := counts["exported"]) is not None:
+            self.exported = Exported(**(exported | {"remarks": tuple(exported["remarks"])}))
+
 
 def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], store: RowStore) -> None:
     """List every row with a failed stage: its id, its line, and each failure with its reason."""

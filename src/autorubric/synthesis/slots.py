@@ -213,5 +213,4 @@ def _configure(settings: SynthesisSettings, slot: Slot, role: RoleSettings, envi
         extra_params=dict(role.extra),
         timeout=settings.timeout,
         max_retries=settings.retry,
-        max_parallel_requests=settings.concurrency,
     )

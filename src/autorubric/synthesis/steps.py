@@ -23,37 +23,41 @@ from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FI
 
 
 class RowStore:
-    """A scratch file of finished rows, gone when the process ends; memory is one offset a row.
+    """A scratch file of finished rows, gone when the process ends; memory is two numbers a row.
 
     Each row is stored as one line of JSON members a step, so that the row of step file k is the first k + 1
     pieces in braces, and no text is encoded twice.
 
     Attributes:
         failed: the input places of rows with a failed stage.
+        owned: step files that hold rows of this store and no others.
     """
 
     def __init__(self, directory: Path, plan: Plan) -> None:
         self._file = cast(BinaryIO, TemporaryFile("w+b", dir=directory))  # noqa: SIM115 (closed by __exit__)
         self._plan = plan
-        self._slots: dict[int, int] = {}
+        self._slots = array("q")  # by input place; -1 for a row that is not here
         self._starts = array("Q")
         self._end = 0
         self.failed: set[int] = set()
+        self.owned: set[Path] = set()
 
     def add(self, row: Row) -> None:
         """Keep a row."""
         data = "\n".join(_encode_steps(self._plan, row)).encode()
         if any(f.kind not in NO_CALL_MADE for f in row.failures().values()):
             self.failed.add(row.query.index)
-        self._slots[row.query.index] = len(self._starts)
+        index = row.query.index
+        self._slots.extend([-1] * (index + 1 - len(self._slots)))
+        self._slots[index] = len(self._starts)
         self._starts.append(self._end)
         self._file.write(data + b"\n\n")
         self._end += len(data) + 2
 
     def pieces(self, index: int) -> list[str] | None:
         """The row of input place `index` as JSON members, one string a finished step; None if it is not here."""
-        slot = self._slots.get(index)
-        if slot is None:
+        slot = self._slots[index] if index < len(self._slots) else -1
+        if slot < 0:
             return None
         start = self._starts[slot]
         end = self._starts[slot + 1] if slot + 1 < len(self._starts) else self._end
@@ -63,7 +67,7 @@ class RowStore:
         return text.split("\n") if text else []
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._starts)
 
     def __enter__(self) -> RowStore:
         return self
@@ -132,7 +136,10 @@ def write_steps(paths: Mapping[int, Path], queries: Iterator[Query], store: RowS
     A row that now has another key, as its line moved or got an id, is not kept twice.
     """
     with ExitStack() as stack:
-        files = [(step, _Kept(path), stack.enter_context(written_if_changed(path))) for step, path in paths.items()]
+        files = [
+            (step, _Kept(path, owned=path in store.owned), stack.enter_context(written_if_changed(path)))
+            for step, path in paths.items()
+        ]
         for query in queries:
             pieces = store.pieces(query.index) or []
             for step, kept, write in files:
@@ -143,7 +150,8 @@ def write_steps(paths: Mapping[int, Path], queries: Iterator[Query], store: RowS
                     write(line)
         for _, kept, write in files:
             kept.write_rest(write)
-        return Replaced(*(max(getattr(kept, name) for _, kept, _ in files) for name in Replaced._fields))
+    store.owned = {kept.path for _, kept, _ in files if not kept.kept}
+    return Replaced(*(max(getattr(kept, name) for _, kept, _ in files) for name in Replaced._fields))
 
 
 def keep_steps(directory: Path, others: Iterable[Path]) -> None:
@@ -159,15 +167,19 @@ def keep_steps(directory: Path, others: Iterable[Path]) -> None:
 
 
 class _Kept:
-    """The rows an existing step file holds, found by id; memory is one offset and one hash a row."""
+    """The rows an existing step file holds, found by id; memory is one offset and one hash a row.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Of a file that is `owned`, whose rows are all in the store, none is looked for.
+    """
+
+    def __init__(self, path: Path, *, owned: bool) -> None:
+        self.path = path
+        self.kept = 0
         self._rows: dict[str, tuple[int, int]] = {}
         # By question, the rows that this run wrote under a key that held no such row.
         self._written: dict[int, list[tuple[bool, str]]] = {}
         self.changed = self.moved = 0
-        if path.exists():
+        if path.exists() and not owned:
             with path.open("rb") as file:
                 offset = 0
                 for line in file:
@@ -188,7 +200,10 @@ class _Kept:
 
     def take(self, query: Query) -> str | None:
         offset, mark = self._rows.pop(query.record_id, (0, None))
-        return self._line(offset) if mark == _hash_question(query.fields) else None
+        if mark is None or mark != _hash_question(query.fields):
+            return None
+        self.kept += 1
+        return self._line(offset)
 
     def write_rest(self, write: Callable[[str], object]) -> None:
         for key, (offset, mark) in self._rows.items():
@@ -196,6 +211,7 @@ class _Kept:
             if mark in self._written and self._has_moved(key, json.loads(line), self._written[mark]):
                 self.moved += 1
             else:
+                self.kept += 1
                 write(line)
 
     @staticmethod
@@ -211,7 +227,7 @@ class _Kept:
         return False
 
     def _line(self, offset: int) -> str:
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             file.seek(offset)
             return file.readline().decode().rstrip("\n") + "\n"
 

@@ -24,6 +24,7 @@ from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.progress import Progress, RunState, StageState, reported
+from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.shard import PART, Division
 from autorubric.runs.stopping import Stop, StoppableRun
@@ -34,19 +35,14 @@ from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, Synthesis
 from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, STEPS
-from autorubric.synthesis.steps import (
-    Replaced,
-    RowStore,
-    import_steps,
-    keep_steps,
-    step_paths,
-    write_steps,
-)
+from autorubric.synthesis.steps import Replaced, RowStore, import_steps, keep_steps, step_paths, write_steps
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 
 _FRESH = Opening()
 _DIGITS = re.compile(r"\d+")
 _WHOLE = Division("synthesize")
+_WITHOUT_EFFECT = {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
+"""Settings that do not change the files of a finished run, or of which another part of its digest says more."""
 
 
 @dataclass(kw_only=True)
@@ -115,11 +111,31 @@ class SynthesisRun(StoppableRun):
         started = time.monotonic()
         prepared, settings, summary, runner = self.prepared, self.prepared.settings, self.summary, self.runner
         self._save("running")
+        finished = self._finished_run()
+        counts = None if finished is None else finished.find()
+        if counts is not None:
+            summary.restore(counts)
+            runner.done.update({stage.name: summary.rows for stage in prepared.plan.stages})
+        else:
+            await self._make_files()
+            summary.reused, summary.stale, summary.overwritten = runner.reused, runner.stale, runner.overwritten
+        summary.totals, summary.stopped = self.ledger.totals(), self.stopped or self.ended_early
+        summary.seconds = time.monotonic() - started
+        if summary.complete:
+            (settings.folder / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
+        self._save("completed" if summary.complete else "stopped" if summary.stopped else "incomplete")
+        if settings.profile == "full" and summary.exported is not None:
+            publish(settings.folder, read_manifest(settings.folder) or {}, settings.license)
+        if finished is not None and counts is None and summary.complete and not summary.stopped:
+            finished.keep(summary.as_dict() | {"exported": summary.exported and asdict(summary.exported)})
+
+    async def _make_files(self) -> None:
+        prepared, settings = self.prepared, self.prepared.settings
         with RowStore(settings.folder, prepared.plan) as store:
             await run_plan(
                 prepared.plan,
                 prepared.source.queries(),
-                runner,
+                self.runner,
                 window=widened(2 * settings.concurrency),
                 finished=lambda row: self._keep(store, row),
                 stopping=lambda: bool(self.stopped),
@@ -130,17 +146,25 @@ class SynthesisRun(StoppableRun):
         if prepared.plan.last_step == (5 if full else 4):
             domain = settings.domain or ""
             source = self._steps[prepared.plan.last_step]
-            summary.exported = export_final(
+            self.summary.exported = export_final(
                 settings.folder, settings.max_criteria, full=full, domain=domain, source=source
             )
-        summary.reused, summary.stale, summary.overwritten = runner.reused, runner.stale, runner.overwritten
-        summary.totals, summary.stopped = self.ledger.totals(), self.stopped or self.ended_early
-        summary.seconds = time.monotonic() - started
-        if summary.complete:
-            (settings.folder / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
-        self._save("completed" if summary.complete else "stopped" if summary.stopped else "incomplete")
-        if full and summary.exported is not None:
-            publish(settings.folder, read_manifest(settings.folder) or {}, settings.license)
+
+    def _finished_run(self) -> FinishedRun | None:
+        """What shows that the run has finished before; None for shards, and where a summary has counts of stages."""
+        prepared, settings = self.prepared, self.prepared.settings
+        if self.summary.tallies or self.stopped or prepared.part is not None:
+            return None
+        made_of = {
+            "input": prepared.report.whole.hex(),
+            "rows": prepared.report.rows,
+            "settings": settings.model_dump(mode="json", exclude=_WITHOUT_EFFECT),
+            "models": {slot: [model.name, model.identity()] for slot, model in self.models.items()},
+            "templates": prepared.prompts.fingerprints(),
+            "refreshes": dict(self.runner.refreshes),
+        }
+        names = (*STEP_FILES, *HIDDEN_STEP_FILES, *FINAL_FILES, UNFINISHED_FILE)
+        return FinishedRun(self.ledger, made_of, tuple(settings.folder / name for name in names))
 
     def _keep(self, store: RowStore, row: Row) -> None:
         """Count a row that ended and store it; from time to time bring the files up to date."""

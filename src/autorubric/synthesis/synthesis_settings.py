@@ -11,11 +11,11 @@ from pydantic import (
     BeforeValidator,
     Field,
     GetPydanticSchema,
-    ModelWrapValidatorHandler,
     PlainValidator,
     PrivateAttr,
     model_validator,
 )
+from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import nearest
@@ -146,7 +146,7 @@ class SynthesisSettings(Settings):
     models: str | None = setting(
         None, "Model, or MODEL@BASE_URL, of every role that is not named.", short="-m", group="Models"
     )
-    roles: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read(Roles))] = setting(
+    roles: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(Roles))] = setting(
         {}, "The models by role; see Roles.", cli=False
     )
     reference_model: str | None = _model("reference")
@@ -169,8 +169,8 @@ class SynthesisSettings(Settings):
     judge_b_base_url: str | None = _address("judge_b")
     judge_model_c: str | None = _model("judge_c")
     judge_c_base_url: str | None = _address("judge_c")
-    full: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read(FullSettings))] = setting(
-        {}, "Settings of the full profile; see FullSettings.", cli=False
+    full: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(FullSettings))] = (
+        setting({}, "Settings of the full profile; see FullSettings.", cli=False)
     )
     pool: int | None = _full("Responses per query, from all response models in turn (6).")
     grounding: str | None = _full("Ground rubrics in each model's own response, or in one reference.")
@@ -218,8 +218,8 @@ class SynthesisSettings(Settings):
         if not isinstance(values, Mapping):
             return read(values)
         laid = lay_settings(values)
-        if laid.get("input") is None:
-            del laid["roles"]  # `_check` says first that there are no queries
+        if laid.get("input") is None or not isinstance(laid.get("models", ""), str | None):
+            del laid["roles"]  # what is wrong elsewhere is said first
         made = read(laid)
         made._nested = {name: values[name] for name in NESTED if name in values}
         made._check([name for name in values if name in FULL_ONLY and values[name] is not None])
@@ -285,7 +285,8 @@ def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
     if kind == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
     # The value may be the key.
-    wrong = f"is {problem['input']!r}; {problem['msg'][0].lower()}{problem['msg'][1:]}"
+    rule = problem["msg"].replace("Input should", "must").removeprefix("Value error, ")
+    wrong = f"is {problem['input']!r}; {rule}"
     return f"{told} {NO_VARIABLE if path[-1] == 'api_key_env' else wrong}"
 
 

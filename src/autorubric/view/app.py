@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -26,7 +26,32 @@ from autorubric.view.labelling import ACTIONS, Labelling
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.rendering import FORMATS, KINDS, asset, asset_mark, rendered
 from autorubric.view.sources import Source
-from autorubric.view.tabs import tabs_of
+
+
+class Tab(NamedTuple):
+    """A link of the navigation: its words, and where it leads under the run."""
+
+    name: str
+    path: str
+
+
+def tabs_of(source: Source, runs: int) -> list[Tab]:
+    """The pages of a run that have something to show."""
+    graded, rubrics = source.has_items, source.rubrics is not None
+    shown = [
+        (True, Tab("Summary", "/")),
+        (graded, Tab("Items", "/items")),
+        (rubrics, Tab("Rubrics", "/rubrics")),
+        (graded, Tab("Criteria", "/criteria")),
+        (graded, Tab("Agreement", "/agreement")),
+        (graded and runs > 1, Tab("Compare", "/compare")),
+        (source.kind == "service", Tab("Drift", "/drift")),
+        ((source.directory / "selection.json").is_file(), Tab("Best of k", "/best-of-k")),
+        (graded, Tab("Label", "/label")),
+        (source.kind in ("evaluation", "synthesis"), Tab("Live", "/live")),
+    ]
+    return [tab for wanted, tab in shown if wanted]
+
 
 _LOG = logging.getLogger("autorubric.view")
 _ASSETS = {"view.css": "text/css", "view.js": "text/javascript"}

@@ -134,6 +134,38 @@ def agreement(counts: Sequence[tuple[str, str, int]]) -> Agreement:
     )
 
 
+def statistics(counts: Sequence[tuple[str, str, int]]) -> dict[str, float | None]:
+    """The registered statistics that have a column in tables, by title, those of installed packages included.
+
+    Args:
+        counts: labels and verdicts of one criterion, and how often these came together; abstentions and failures are
+            left out. Nothing comes of a criterion with options, whose values an index does not hold.
+
+    Raises:
+        InputError: a statistic of an installed package failed.
+
+    Example:
+        >>> found = statistics([("MET", "MET", 40), ("MET", "UNMET", 10), ("UNMET", "UNMET", 50)])
+        >>> found["baseline"], round(found["kappa"], 3)
+        (0.5, 0.8)
+    """
+    import numpy as np
+
+    from autorubric.metrics.agreement_statistics import Part, measure
+    from autorubric.metrics.agreement_statistics import statistics as registered
+
+    words = ("MET", "UNMET")
+    decided = [(a, b, n) for a, b, n in counts if {a, b}.isdisjoint((ABSTENTION, FAILURE))]
+    if not decided or any(word not in words for a, b, _ in decided for word in (a, b)):
+        return {}
+    times = [n for _, _, n in decided]
+    truth, judged = (np.repeat([words.index(pair[side]) for pair in decided], times) for side in (0, 1))
+    part = Part("binary", truth, judged, words, true_values=1.0 - truth, judged_values=1.0 - judged)
+    titles = {one.name: one.title for one in registered() if one.title}
+    found = measure(part, [one for one in registered() if one.name in titles])
+    return {titles[name]: value for name, value in found.items()}
+
+
 def _kappa(counts: Sequence[tuple[str, str, int]], total: int) -> tuple[float | None, float]:
     """Cohen's κ and its large-sample standard error; None where one category is all there is.
 

@@ -14,7 +14,7 @@ _CHUNK = 1 << 22
 
 
 class JsonLines:
-    """The rows of a file, by number from 0. A torn last line is no row.
+    """The rows of a file, by number from 0. A torn last line does not count.
 
     Args:
         path: the file.

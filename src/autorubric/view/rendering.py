@@ -54,7 +54,7 @@ def html(page: Page, surroundings: Mapping[str, Any]) -> str:
 
     Args:
         page: the answer.
-        surroundings: what its layout is given besides: navigation, and the query.
+        surroundings: what its layout is given in addition: navigation, and the query.
     """
     charts = _Charts({name: Markup(chart) for name, chart in page.charts.items()})  # escaped where they are drawn
     template = environment().get_template(f"{page.template}.html")

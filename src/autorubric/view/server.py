@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import uvicorn
 
@@ -15,9 +18,88 @@ from autorubric import __version__
 from autorubric.background import ending_heard
 from autorubric.llm.http.access import checked_token, listening_at
 from autorubric.view.app import View, make_app
-from autorubric.view.indexing import Indexing
 from autorubric.view.settings import ViewSettings
-from autorubric.view.sources import open_sources
+from autorubric.view.sources import Source, open_sources
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+    from autorubric.view.index.indexer import Indexer
+
+_SECONDS = 1.0
+_HEAD_START = 0.1  # seconds for the first page, which would wait for what indexing loads
+_LOG = logging.getLogger("autorubric.view")
+
+
+class Indexing:
+    """Reads the files of runs into their indexes until it is stopped.
+
+    A run is indexed by one process at a time; another one that shows it reads the same index.
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = [source for source in sources if source.has_items or source.kind == "evaluation"]
+        self._locks: dict[int, BaseFileLock] = {}
+        self._indexers: dict[int, Indexer] = {}
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, at most a quarter of a second later."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._stopped.wait(_HEAD_START)
+            while not self._stopped.is_set():
+                busy = False
+                for source in self._sources:
+                    busy |= self._step(source)
+                if not busy:
+                    self._stopped.wait(_SECONDS)
+        finally:
+            for number in list(self._indexers):
+                self._release(number)
+
+    def _step(self, source: Source) -> bool:
+        """Read on in one run; whether there is more."""
+        from filelock import FileLock, Timeout
+
+        from autorubric.view.index.indexer import Indexer
+
+        try:
+            indexer = self._indexers.get(source.number)
+            if indexer is not None and indexer.is_deleted:
+                self._release(source.number)
+                indexer = None
+            if indexer is None:
+                if source.is_gone:
+                    return False
+                source.place.mkdir(exist_ok=True)
+                self._locks.setdefault(source.number, FileLock(source.place / "index.lock")).acquire(timeout=0)
+                indexer = self._indexers[source.number] = Indexer(source.directory, source.place)
+            return indexer.step()
+        except Timeout:
+            return False
+        except (OSError, sqlite3.Error) as error:
+            _LOG.warning("%s: the index cannot be written: %s", source.place, error)
+            self._release(source.number)
+            return False
+
+    def _release(self, number: int) -> None:
+        indexer = self._indexers.pop(number, None)
+        if indexer is not None:
+            with suppress(sqlite3.Error):
+                indexer.close()
+        if number in self._locks:
+            with suppress(OSError):
+                self._locks[number].release()
+
 
 _MOST_CONNECTIONS = 256
 _GRACE = 2  # seconds that answers under way may take to end; a live page would go on for ever

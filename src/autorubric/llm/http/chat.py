@@ -99,6 +99,8 @@ class ChatModel:
         self._price = stated_price(config.prices) if config.prices else known
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
         self._limiter.join(self, self._allowance())
+        self._account = self._endpoints.account_limit(self.endpoint)
+        self._account.join(self, config.max_parallel_requests)
         self._endpoints.model_opened()
         self._closed = False
         self._completion = _GUESSED_COMPLETION  # mean tokens of the last completions
@@ -196,6 +198,7 @@ class ChatModel:
         if not self._closed:
             self._closed = True
             self._limiter.leave(self)
+            self._account.leave(self)
             await self._endpoints.model_closed()
 
     async def _attempt(self, request: Request, reservation: Reservation, ahead: list[Gate]) -> _Attempted:
@@ -213,26 +216,27 @@ class ChatModel:
         off, heard = 0, False
         place = await self._limiter.acquire(estimate)
         try:
-            if reservation.must_be_covered:
-                return None
-            self._refuse_tried_limit(request)
-            reservation.note_sent()
-            terms = self._dialect.terms
-            body = request_body(self.endpoint.model, self._parameters, request, terms)
-            with at_work():
-                outcome = await self._send(request, encode_body(body), place)
-            if isinstance(outcome, Fault) and not outcome.maybe_billed:
-                reservation.note_sent(False)
-            outcome = self._check_address(outcome)
-            heard = isinstance(outcome, Reply) or outcome.status is not None
-            if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
-                self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
-            elif heard:
-                self._limiter.passed(place)
-            if isinstance(outcome, Reply) and outcome.usage and estimate:
-                off = estimate - outcome.usage.total_tokens
-                self._completion += (outcome.usage.completion_tokens - self._completion) / 8
-            return terms, body, outcome
+            async with self._account.place():
+                if reservation.must_be_covered:
+                    return None
+                self._refuse_tried_limit(request)
+                reservation.note_sent()
+                terms = self._dialect.terms
+                body = request_body(self.endpoint.model, self._parameters, request, terms)
+                with at_work():
+                    outcome = await self._send(request, encode_body(body), place)
+                if isinstance(outcome, Fault) and not outcome.maybe_billed:
+                    reservation.note_sent(False)
+                outcome = self._check_address(outcome)
+                heard = isinstance(outcome, Reply) or outcome.status is not None
+                if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
+                    self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
+                elif heard:
+                    self._limiter.passed(place)
+                if isinstance(outcome, Reply) and outcome.usage and estimate:
+                    off = estimate - outcome.usage.total_tokens
+                    self._completion += (outcome.usage.completion_tokens - self._completion) / 8
+                return terms, body, outcome
         finally:
             if not heard:
                 self._limiter.withdraw(place)

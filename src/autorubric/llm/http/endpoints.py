@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from autorubric.files.descriptors import connections_left
+from autorubric.llm.http.account_limit import AccountLimit, account_limit
 from autorubric.llm.http.limiter import Gate, Limiter, Slots
 from autorubric.llm.http.negotiation import Dialect
 from autorubric.llm.http.prices import Price, price_table
@@ -42,6 +43,10 @@ class Endpoints:
         self._gates: dict[tuple[str, str], Gate] = {}
         self._dialects: dict[tuple[str, str], Dialect] = {}
         self._models = 0
+
+    def account_limit(self, endpoint: Endpoint) -> AccountLimit:
+        """What all models of the process share at this address with this key."""
+        return account_limit(_account(endpoint))
 
     def limiter(self, endpoint: Endpoint) -> Limiter:
         """The queue for this address and key."""

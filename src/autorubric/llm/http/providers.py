@@ -232,7 +232,7 @@ def _is_known(prefix: str) -> bool:
 
 
 def _at_address(config: LLMConfig, name: str, base_url: str, environ: Mapping[str, str]) -> Endpoint:
-    """A base URL is given: the name is sent as written, without what is no part of a served name.
+    """A base URL is given: the name is sent as written, without what does not belong to a served name.
 
     `openai/NAME` at an address outside the provider table sends NAME, as LiteLLM does, unless NAME is one of the open
     weights that OpenAI publishes and servers list as `openai/gpt-oss-…`.

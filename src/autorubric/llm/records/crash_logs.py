@@ -16,14 +16,7 @@ from zlib import crc32
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
 from autorubric.files.strict_json import json_bytes, json_value
-from autorubric.llm.records.call_rows import (
-    CallRow,
-    SealedRow,
-    columns_of,
-    compress,
-    compute_digest,
-    pack_outcome,
-)
+from autorubric.llm.records.call_rows import CallRow, SealedRow, columns_of, compress, compute_digest, pack_outcome
 from autorubric.llm.records.lock import release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 

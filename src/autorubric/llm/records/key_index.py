@@ -8,12 +8,15 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from autorubric.llm.records.call_rows import compute_digest
+
 _UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id"
 _INDEX = """INSERT OR IGNORE INTO replies
     SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY key, id"""
 _INDEXED = "SELECT value FROM meta WHERE name = 'indexed'"
 _FIND = "SELECT call, data, digest FROM replies LEFT JOIN payloads ON id = call WHERE key = ?"
 _FIND_CALL = "SELECT data, digest FROM payloads WHERE id = ?"
+_REPLIES = "SELECT key, data, digest FROM calls LEFT JOIN payloads USING (id) WHERE status = 'ok'"
 _LEAST_INDEXED, _MOST_INDEXED = 4096, 65_536
 """Keys that are indexed at a time."""
 
@@ -139,6 +142,13 @@ class KeyIndex:
             self._waiting = {key: call for key, call in self._waiting.items() if call > last}
             self._read_to = max(self._read_to, last)
             self._most = _batch_size(last)
+
+
+def has_intact_replies(connection: sqlite3.Connection) -> bool:
+    """Whether every recorded reply matches its digest."""
+    return all(
+        data is not None and compute_digest(key, data) == digest for key, data, digest in connection.execute(_REPLIES)
+    )
 
 
 def _batch_size(indexed: int) -> int:

@@ -39,7 +39,7 @@ from autorubric.llm.records.database import (
     translate_read_errors,
     unite_note,
 )
-from autorubric.llm.records.key_index import Inserted, KeyIndex
+from autorubric.llm.records.key_index import Inserted, KeyIndex, has_intact_replies
 from autorubric.llm.records.lock import Claims, WriteLock, private_file
 from autorubric.llm.records.observations import insert_observation, read_observations
 from autorubric.llm.records.recovery import take_in_logs
@@ -251,6 +251,12 @@ class Ledger:
         with self._reads:
             number: int = self._reading.execute("SELECT coalesce(max(id), 0) FROM calls").fetchall()[0][0]
         return number
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether every recorded reply matches its digest; reads all of them."""
+        with self._reads:
+            return has_intact_replies(self._reading)
 
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost of all sessions, by role and model."""

@@ -130,7 +130,7 @@ class Outcome:
     Attributes:
         status: the HTTP status to send.
         body: the body to send.
-        headers: headers besides length and type.
+        headers: headers other than length and type.
         delay: seconds to wait before.
         action: what to do with the connection.
         digest: identifies the request body where a completion was asked for; empty otherwise.

@@ -113,7 +113,7 @@ class LiveEvolution:
         return [self._placed(one) for one in samples]
 
     def note(self, sample: Sample, reward: Reward) -> None:
-        """Keep a rollout that was graded; one without a reward is no evidence."""
+        """Keep a rollout that was graded; one without a reward is left out."""
         lineage = self.log.find(sample.query, sample.rubric)
         if reward.failure is not None or reward.value is None or lineage is None:
             return

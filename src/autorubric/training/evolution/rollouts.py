@@ -75,7 +75,7 @@ def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
         InputError: the run is damaged or has not finished, or an item has no prompt.
     """
     run = read_graded_run(folder)
-    dataset = RubricDataset.from_file(folder / DATASET_FILE)
+    dataset = RubricDataset.from_stored(folder / DATASET_FILE)
     reports = {record["item_idx"]: report_from(record["report"]) for record in read_items(folder / ITEMS_FILE)}
     rollouts: dict[str, list[Rollout]] = {query.id: [] for query in run.queries}
     places: dict[str, int] = {}

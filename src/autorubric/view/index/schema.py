@@ -16,7 +16,7 @@ FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS = 1, 2, 4, 8, 16
 label, the judge abstained."""
 
 FINAL, HUMAN = "\x00final", "\x00human"
-"""Raters beside the judges, whose ids cannot hold a null character: the verdict that counts, and the label."""
+"""Raters other than the judges, whose ids cannot hold a null character: the verdict that counts, and the label."""
 
 FAILURE, ABSTENTION = "FAILED", "CANNOT_ASSESS"
 
@@ -52,7 +52,7 @@ CREATE INDEX IF NOT EXISTS by_length ON items(length, item);
 
 
 def connect_to_write(path: Path) -> sqlite3.Connection:
-    """A connection to the index at `path`, which is made anew where it is another version's or damaged."""
+    """A connection to the index at `path`, which is rebuilt if it is damaged or of another version."""
     for attempt in (0, 1):
         connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
 from autorubric.charts.intervals import Ranged, interval_chart
@@ -14,6 +15,8 @@ from autorubric.view.pages.criteria import confusion_of
 from autorubric.view.sources import Source, index_state
 
 _MOST_CHARTED = 25
+_OWN_COLUMNS = ("kappa", "accuracy")
+"""Titles of statistics that the table shows with their intervals."""
 
 
 def agreement_page(source: Source, query: Query) -> Page:
@@ -30,6 +33,7 @@ def agreement_page(source: Source, query: Query) -> Page:
     data = {
         "labelled": labels._asdict() if labels.n else None,
         "criteria": rows,
+        "statistics": _as_columns({row["criterion"]: row.pop("statistics") for row in rows}),
         "next": more,
         "whole": everywhere.get((human, verdict)),
         "judges": [row for (one, other), row in everywhere.items() if one == human and other != verdict],
@@ -75,7 +79,8 @@ def _by_criterion(connection: sqlite3.Connection, after: int) -> tuple[list[dict
 def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
     pairs = figures.pairs(connection, row["criterion"])
     number = row["criterion"]
-    label = figures.agreement(pairs.get((HUMAN, FINAL), {}).get(number, []))
+    labelled = pairs.get((HUMAN, FINAL), {}).get(number, [])
+    label, more = figures.agreement(labelled), figures.statistics(labelled)
     together = [one[number] for raters, one in pairs.items() if HUMAN not in raters]
     judges = [figures.agreement(counts) for counts in together]
     decided = [one for one in judges if one.share is not None]
@@ -89,11 +94,18 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
         "interval": label.interval,
         "kappa": label.kappa,
         "kappa_interval": label.kappa_interval,
+        "statistics": {title: value for title, value in more.items() if title not in _OWN_COLUMNS},
         "between_judges": sum(one.share or 0.0 for one in decided) / len(decided) if decided else None,
         "between_interval": decided[0].interval if len(decided) == 1 else None,
         "disputed": row["disputed"],
         "disputed_share": row["disputed"] / ended if ended else None,
     }
+
+
+def _as_columns(found: Mapping[int, Mapping[str, float | None]]) -> dict[str, Any]:
+    """Statistics by criterion as the columns of a table; a criterion without any has an empty row."""
+    columns = list(next((one for one in found.values() if one), {}))
+    return {"columns": columns, "rows": {str(number): list(one.values()) for number, one in found.items()}}
 
 
 def _reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:

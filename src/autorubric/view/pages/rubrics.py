@@ -2,13 +2,183 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from autorubric.view.json_lines import same_row
-from autorubric.view.lineage import dropped, lineage, verdict_table
 from autorubric.view.page import PAGE_ROWS, Page, Query
 from autorubric.view.sources import Source
+
+_PROPOSED = re.compile(r"(p?)([a-z]+)(\d{1,6})")
+_OUTCOMES = {
+    "criteria": "kept",
+    "rejected": "rejected",
+    "rewritten": "rewritten",
+    "pitfalls_left_out": "pitfall left out",
+}
+
+# Figure and threshold of each gate: the name of the figure, the setting that it is held against, and what passes.
+_THRESHOLDS = {
+    "agreement": (("split", "agreement", "least_split", "<"),),
+    "separates": (
+        ("separating", "separates", "least_separating", ">="),
+        ("reversed", "separates", "least_reversed", "<"),
+    ),
+    "redundant": (("same", "redundant", "least_same", "<"),),
+    "share": (("share", "share", "most", "<="),),
+}
+
+
+def lineage(final: Mapping[str, Any], step: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The criteria of a rubric, each with the criteria it was made from and each gate's decision.
+
+    Args:
+        final: a row of `final_full.jsonl`.
+        step: the row of the last step file on the same query, which has the texts that were merged; may be empty.
+        manifest: of the run, which has the thresholds.
+    """
+    fates = {fate["id"]: fate for fate in final.get("merge_fates") or ()}
+    gates = ((manifest.get("settings") or {}).get("full") or {}).get("gates") or {}
+    found = [
+        _criterion(one, outcome, fates, step, gates)
+        for part, outcome in _OUTCOMES.items()
+        for one in final.get(part) or ()
+    ]
+    by_id = {one["id"]: one for one in found}
+    for one in found:
+        # A rewritten wording carries what it was rewritten from.
+        if one["origin"] == "merged" and one["rewritten_from"] in by_id:
+            one["proposals"] = by_id[one["rewritten_from"]]["proposals"]
+    return found
+
+
+def dropped(final: Mapping[str, Any], step: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Proposals that went into no criterion: dropped by the merge, or evolved and dropped."""
+    fates = [fate for fate in final.get("merge_fates") or () if not fate.get("into")]
+    merged = [_proposal(fate["id"], fate, step) for fate in fates]
+    evolved = [
+        {
+            "id": one["id"],
+            "model": "",
+            "text": one.get("description") or "",
+            "fate": "dropped",
+            "why": one.get("reason"),
+        }
+        for one in final.get("evolved_dropped") or ()
+    ]
+    return [*merged, *evolved]
+
+
+def verdict_table(final: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, Any]:
+    """Verdicts of criterion × response: how many judges found each criterion met by each response."""
+    slots = [response["slot"] for response in final.get("responses") or ()]
+    rows = []
+    named = {one["id"]: one for part in _OUTCOMES for one in final.get(part) or ()}
+    for field in sorted(
+        name for name in step if name.startswith(("merged_verdicts", "verdicts_", "rewritten_verdicts"))
+    ):
+        value = step.get(field)
+        for criterion, votes in (value.get("votes") or {}).items() if isinstance(value, dict) else ():
+            columns = list(zip(*votes, strict=False)) if votes else []
+            cells = [{"met": column.count(True), "of": len(column) - column.count(None)} for column in columns]
+            title = named.get(criterion, {}).get("title") or criterion
+            rows.append({"id": criterion, "title": title, "cells": cells})
+    return {"responses": slots, "rows": rows}
+
+
+def _criterion(
+    one: Mapping[str, Any],
+    outcome: str,
+    fates: Mapping[str, Mapping[str, Any]],
+    step: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    parents = list(one.get("parents") or ())
+    proposals = [
+        _proposal(parent, fates.get(parent) or {}, step) for parent in parents if _PROPOSED.fullmatch(parent)
+    ]
+    return {
+        "id": one.get("id") or "",
+        "title": one.get("title") or "",
+        "description": one.get("description") or "",
+        "weight": one.get("weight"),
+        "origin": one.get("origin") or "",
+        "round": one.get("round") or 0,
+        "models": list(one.get("models") or ()),
+        "outcome": outcome,
+        "reason": one.get("reason") or "",
+        "rejected_by": one.get("gate") or "",
+        "rewritten_from": parents[0] if parents and str(one.get("id")) == f"{parents[0]}.r" else "",
+        "proposals": proposals,
+        "pair": _pair(one, step),
+        "check": _read(one.get("check")),
+        "gates": [_gate(said, settings) for said in one.get("gates") or ()],
+    }
+
+
+def _pair(one: Mapping[str, Any], step: Mapping[str, Any]) -> list[str]:
+    """The responses that an evolved criterion was drawn from."""
+    if one.get("origin") != "evolved":
+        return []
+    held = step.get(f"round_{one.get('round')}")
+    return list(held.get("pair") or ()) if isinstance(held, dict) else []
+
+
+def _proposal(name: str, fate: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, Any]:
+    found = _PROPOSED.fullmatch(name)
+    text, model = "", ""
+    if found is not None:
+        field = f"{'pitfalls' if found[1] else 'rubrics'}_{found[2]}"
+        listed, place = step.get(field), int(found[3]) - 1
+        if isinstance(listed, list) and 0 <= place < len(listed) and isinstance(listed[place], dict):
+            text = str(listed[place].get("description") or "")
+        model = str(step.get(f"{field}_model") or "")
+    return {
+        "id": name,
+        "model": model,
+        "text": text,
+        "fate": fate.get("outcome") or "",
+        "why": fate.get("reason") or "",
+    }
+
+
+def _gate(said: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    figures = _read(said.get("figures")) or {}
+    return {
+        "gate": said.get("gate") or "",
+        "outcome": said.get("outcome") or "",
+        "reason": said.get("reason") or "",
+        "figures": figures,
+        "told": "; ".join(_told(str(said.get("gate")), figures, settings)),
+    }
+
+
+def _told(gate: str, figures: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[str]:
+    """Each figure of a gate, those that decide next to their thresholds."""
+    decisive = {name: (group, setting, sign) for name, group, setting, sign in _THRESHOLDS.get(gate, ())}
+    for name, value in figures.items():
+        if value is None or value == "":
+            continue
+        shown = f"{value:.2f}" if isinstance(value, float) else str(value)
+        threshold = None
+        if name in decisive:
+            group, setting, sign = decisive[name]
+            limit = (settings.get(group) or {}).get(setting)
+            threshold = None if limit is None else f", passes {sign} {limit:g}"
+        yield f"{name.replace('_', ' ')} {shown}{threshold or ''}"
+
+
+def _read(value: Any) -> Any:
+    """A value that final files hold as a JSON text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
 
 _MOST_TEXT = 6_000
 _MOST_CRITERIA = 60

@@ -22,7 +22,6 @@ from autorubric.view.pages.item import item_page
 from autorubric.view.pages.items import items_page
 from autorubric.view.pages.rubrics import rubric_page, rubrics_page
 from autorubric.view.pages.runs import summary_page
-from autorubric.view.report.figures import item_figures, plain_figures
 from autorubric.view.sources import Source, open_sources
 
 _DRAWN = 150  # items of the chart of two runs: a thousand take 150 kB
@@ -86,7 +85,7 @@ def indexed(run: Path, baseline_of: Source | None = None) -> Iterator[Source]:
     Raises:
         InputError: there is no graded run in the directory.
     """
-    if not os.path.isdir(run):  # noqa: PTH112 (a name that is too long is no directory either)
+    if not os.path.isdir(run):  # noqa: PTH112 (a name that is too long is not a directory)
         raise InputError(
             f"{run} is not a run directory" if os.path.lexists(run) else f"the run directory {run} does not exist"
         )
@@ -248,8 +247,16 @@ def _figures(source: Source, sections: Sequence[Section], wanted: Wanted) -> Map
         "histogram": [list(one) for one in histogram],
         "criteria": plain_figures(criteria),
         "items": cards,
+        "statistics": _statistics(data),
         "damaged_lines": len(data["items"]["damaged"]),
     }
+
+
+def _statistics(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The registered statistics by criterion. They have a place of their own: earlier reports do not hold them."""
+    found = data["agreement"]["statistics"] if "agreement" in data else {"columns": [], "rows": {}}
+    rows = found["rows"].items()
+    return {name: plain_figures(dict(zip(found["columns"], values, strict=True))) for name, values in rows if values}
 
 
 def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str, Any]:
@@ -266,3 +273,43 @@ def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str,
     ]
     whole = {"rubrics": data["rubrics"]["count"], "shown": rows}
     return {"run": source.name, "summary": plain_figures(data["summary"]), "comparison": None, **plain_figures(whole)}
+
+
+_LEFT_OUT = frozenset(
+    {
+        *("description", "requirement", "sentence", "error", "stand_ins", "dataset", "started", "problem", "message"),
+        *("index", "next", "choices", "other", "common_names", "drivers", "statistics"),
+    }
+)
+
+
+def plain_figures(value: Any) -> Any:
+    """Figures and the names that they belong to; texts and what only pages need are left out.
+
+    Numbers keep twelve digits: the last ones depend on the version of SQLite that summed them.
+
+    Example:
+        >>> plain_figures({"name": "Brief", "requirement": "Is brief.", "mean": 0.1 + 0.2, "interval": (0, 1)})
+        {'name': 'Brief', 'mean': 0.3, 'interval': [0, 1]}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain_figures(one) for name, one in value.items() if name not in _LEFT_OUT}
+    if isinstance(value, list | tuple):
+        return [plain_figures(one) for one in value]
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def item_figures(row: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of an item: of its row in the table of items, and of its card."""
+    figures: dict[str, Any] = plain_figures(row)
+    verdicts = [
+        {
+            "name": one["name"],
+            "verdict": one["verdict"],
+            **{name: one[name] for name in ("value", "confidence", "label") if one[name] is not None},
+            **({"votes": {vote["judge"]: vote["verdict"] for vote in one["votes"]}} if len(one["votes"]) > 1 else {}),
+        }
+        for one in card["criteria"]
+    ]
+    judges = {"judge_scores": plain_figures(card["judge_scores"])} if len(card["judge_scores"]) > 1 else {}
+    return figures | judges | {"verdicts": plain_figures(verdicts)}

@@ -174,7 +174,7 @@ class Session {
       hint.textContent = key;
       button.type = "button";
       if (choice === task.verdict) button.setAttribute("aria-pressed", "true");
-      button.append(hint, binary ? choice.replace("_", " ").toLowerCase() : choice);
+      button.append(hint, binary || choice === "CANNOT_ASSESS" ? choice.replace("_", " ").toLowerCase() : choice);
       button.addEventListener("click", () => this.label(choice, button));
       return button;
     }));

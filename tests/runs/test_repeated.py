@@ -1,0 +1,138 @@
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, Rubric, grade, synthesize
+from autorubric.llm.records.call_rows import CallRow
+from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.request import Failure, Reply
+from autorubric.runs.repeated import FinishedRun
+from autorubric.testing import LoopbackEndpoint
+from tests.offenders import offenders
+
+CAUSE = Criterion(name="cause", weight=1, requirement="Names the cause.")
+ANSWERS = ["Ice is less dense.", "It is frozen.", "Ice floats."]
+
+
+def call(key: bytes, outcome: Reply | Failure) -> CallRow:
+    return CallRow(key * 16, "q1", "judge", "local/tiny", 0, 0, outcome)
+
+
+def record(row: CallRow) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        with Ledger.open(folder) as ledger:
+            asyncio.run(ledger.record(row))
+
+    return change
+
+
+def damage(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / FILE_NAME)) as connection:
+        connection.execute("UPDATE payloads SET data = zeroblob(9) WHERE id = 1")
+        connection.commit()
+
+
+def test_a_run_is_finished_only_while_its_settings_files_and_replies_are_what_they_were(tmp_path: Path) -> None:
+    def found(name: str, change: Callable[[Path], None], made_of: Any) -> Any:
+        folder = tmp_path / name
+        folder.mkdir()
+        files = (folder / "rows.jsonl", folder / "none.jsonl")
+        files[0].write_text("{}\n")
+        record(call(b"a", Reply("MET")))(folder)
+        with Ledger.open(folder) as ledger:
+            assert FinishedRun(ledger, {"seed": 1, "judge": "a"}, files).find() is None
+            FinishedRun(ledger, {"seed": 1, "judge": "a"}, files).keep({"rows": 1})
+        change(folder)
+        with Ledger.open(folder) as ledger:
+            return FinishedRun(ledger, made_of, files).find()
+
+    same = {"judge": "a", "seed": 1}
+    cases: dict[str, tuple[Callable[[Path], Any], Any, Any]] = {
+        "nothing": (lambda folder: None, same, {"rows": 1}),
+        "setting": (lambda folder: None, {**same, "seed": 2}, None),
+        "file edited": (lambda folder: (folder / "rows.jsonl").write_text("{ }\n"), same, None),
+        "file lost": (lambda folder: (folder / "rows.jsonl").unlink(), same, None),
+        "empty file made": (lambda folder: (folder / "none.jsonl").touch(), same, None),
+        "another reply": (record(call(b"b", Reply("MET"))), same, None),
+        "another failure": (record(call(b"b", Failure("timeout", "no answer"))), same, None),
+        "reply damaged": (damage, same, None),
+        "ledger lost": (lambda folder: (folder / FILE_NAME).unlink(), same, None),
+    }
+    with offenders() as case:
+        for name, (change, made_of, expected) in cases.items():
+            with case(name):
+                assert found(name, change, made_of) == expected
+
+
+def test_a_graded_run_again_sends_nothing_and_restores_an_edited_line(tmp_path: Path) -> None:
+    items = tmp_path / "items.jsonl"
+    with LoopbackEndpoint().in_thread() as endpoint:
+        settings = {
+            "rubric": Rubric([CAUSE]),
+            "judge": f"judge@{endpoint.base_url}",
+            "out": tmp_path,
+            "progress": None,
+        }
+        first = grade(ANSWERS, **settings)
+        lines = items.read_bytes()
+        for content in (lines, lines.replace(b'"score":1.0', b'"score":0.5'), b""):
+            items.write_bytes(content)
+            again = grade(ANSWERS, **settings)
+            assert items.read_bytes() == lines or not content  # an empty file has lost the durations
+            assert again.get_scores() == first.get_scores()
+            assert [one.report for one in again.item_results] == [one.report for one in first.item_results]
+            assert (again.successful_items, again.total_token_usage) == (3, first.total_token_usage)
+        assert endpoint.counts.requests == len(ANSWERS)
+        more = grade([*ANSWERS, "Because it is light."], **settings)
+        assert endpoint.counts.requests == len(ANSWERS) + 1
+    assert more.successful_items == 4
+
+
+def test_judgments_that_failed_are_requested_again_although_every_item_has_a_report(tmp_path: Path) -> None:
+    def brief(body: Any) -> str | None:
+        return "content_filter" if "Is brief" in str(body["messages"]) else None
+
+    rubric = Rubric([CAUSE, Criterion(name="brief", weight=1, requirement="Is brief.")])
+    with LoopbackEndpoint(faults=brief).in_thread() as endpoint:
+        settings = {"judge": f"judge@{endpoint.base_url}", "on_failure": "skip", "rubric": rubric, "progress": None}
+        assert grade(ANSWERS, **settings, out=tmp_path).successful_items == len(ANSWERS)
+        sent = endpoint.counts.requests
+        assert grade(ANSWERS, **settings, out=tmp_path).successful_items == len(ANSWERS)
+        assert endpoint.counts.requests >= sent + len(ANSWERS)
+
+
+@pytest.mark.parametrize("step_files", ["full", "none"])
+def test_a_synthesis_again_sends_nothing_counts_the_same_and_restores_its_files(
+    tmp_path: Path, step_files: str
+) -> None:
+    source, out = tmp_path / "queries.jsonl", tmp_path / "out"
+    source.write_text('{"question": "Why does ice float?"}\n{"question": "Why is it cold?", "reference": "Ice."}\n')
+    with LoopbackEndpoint().in_thread() as endpoint:
+        settings = {"models": f"m@{endpoint.base_url}", "out": out, "step_files": step_files, "progress": None}
+        first = synthesize(source, **settings)
+        files = {
+            path.name: path.read_bytes() for path in out.glob("*.*") if "step" in path.name or "final" in path.name
+        }
+        requests = endpoint.counts.requests
+        for edited in (None, *files):
+            if edited is not None:
+                (out / edited).write_bytes(files[edited][:-9])
+            again = synthesize(source, **settings)
+            assert {name: (out / name).read_bytes() for name in files} == files
+            assert again.summary is not None and first.summary is not None
+            counts = [
+                {
+                    name: value
+                    for name, value in one.as_dict().items()
+                    if name not in ("seconds", "calls_this_session")
+                }
+                for one in (again.summary, first.summary)
+            ]
+            assert counts[0] == counts[1]
+            assert again.summary.totals == first.summary.totals
+        assert endpoint.counts.requests == requests
