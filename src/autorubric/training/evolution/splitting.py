@@ -137,7 +137,7 @@ def _refusal(
 
 
 def split_rubric(rubric: Rubric, splits: Sequence[Split]) -> Rubric:
-    """The rubric with parts in the place of what was split; all criteria keep the names that rewards show."""
+    """The rubric with parts instead of what was split; all criteria keep the names that rewards show."""
     by_place, criteria = {split.place: split for split in splits}, list[Criterion]()
     for place, (name, one) in enumerate(zip(criterion_names(list(rubric)), rubric, strict=True)):
         split = by_place.get(place)
