@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo examples test test-browser test-trainers test-servers test-pythons lint check prices bench scale soak fuzz clean
+.PHONY: setup demo examples test test-browser test-trainers test-ray test-servers test-pythons lint check prices bench scale soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -53,6 +53,17 @@ $(TRAINERS)/.made: pyproject.toml tests_trainers/requirements.txt tests_trainers
 test-trainers: $(TRAINERS)/.made
 	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers tests/formats/test_arrow.py
 
+# A real local Ray, in an environment of its own: it is large, and its version is that of the user's cluster.
+RAY := .venv-ray
+
+$(RAY)/.made: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,checks]' pytest
+	@touch $@
+
+test-ray: $(RAY)/.made
+	$(RAY)/bin/python -m pytest -c tests_ray/pytest.ini --rootdir . tests_ray
+
 # Every supported Python that this machine has, and the lowest versions of all dependencies.
 test-pythons: $(VENV)/.dev
 	$(BIN)/python .ci/pythons
@@ -100,4 +111,4 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python -m fuzz
 
 clean:
-	rm -rf $(VENV) $(TRAINERS) $(SERVERS_ROOT) .venv-pythons demo-out examples-out bench-out fuzz-out build dist
+	rm -rf $(VENV) $(TRAINERS) $(RAY) $(SERVERS_ROOT) .venv-pythons demo-out examples-out bench-out fuzz-out build dist

@@ -4,15 +4,21 @@ Each rollout is four sentences drawn from the policy: facts, each of which one o
 claim. The reference judge credits facts only. The training judge also credits the hollow claim, on a known number of
 criteria. The policy learns by GRPO's group-normalised advantages from rewards that the product gives: both judges are
 scripted models behind a `Rewarder`. A share of the rollouts is graded by the reference judge too, and the alarm is a
-`ConfidenceSequence` of the gaps whose interval lies above 0. Run as `python -m benchmarks.policy_drift`.
+`ConfidenceSequence` of the gaps whose interval lies above 0. In some rows the rubric evolves: after each step, a
+scripted writer proposes criteria that tell the claim from the facts, and others that the gates should reject. Run as
+`python -m benchmarks.policy_drift`.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +26,13 @@ import typer
 from typer import Option
 
 from autorubric import CriterionGrader
+from autorubric.background import wait_for
 from autorubric.core.rubric import Rubric
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Request
 from autorubric.metrics.confidence_sequence import ConfidenceSequence
 from autorubric.testing import PromptSections, ScriptedModel
-from autorubric.training import Rewarder, RewardRule, Sample, rewards_now
+from autorubric.training import EvolutionPlan, EvolutionRule, Rewarder, RewardRule, Sample, rewards_now
 
 CRITERIA, SENTENCES = 6, 4
 HOLLOW = CRITERIA
@@ -50,11 +57,13 @@ class Setting:
         exploited: criteria on which the training judge credits a hollow claim.
         dropout: of the reward rule.
         pitfall: whether a pitfall against the claim joins the rubric at the alarm.
+        evolve: whether the rubric evolves from the first step on.
     """
 
     exploited: int
     dropout: float = 0.0
     pitfall: bool = False
+    evolve: bool = False
 
 
 def smooth(values: Sequence[float]) -> Array:
@@ -64,13 +73,14 @@ def smooth(values: Sequence[float]) -> Array:
 
 @dataclass
 class Course:
-    """One training: by step, the mean reward, the mean true score and the true gap; when the alarm came; calls."""
+    """One training: by step, the mean reward, the mean true score and the true gap; alarm, calls, added criteria."""
 
     rewards: list[float] = field(default_factory=list)
     truths: list[float] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     alarm: int | None = None
     calls: int = 0
+    added: int = 0
 
     @property
     def begins(self) -> int | None:
@@ -83,15 +93,36 @@ def judge(exploited: int, seed: str) -> ScriptedModel:
 
     def says(request: Request) -> str:
         shown = PromptSections(request)
+        if "submission" not in shown:
+            return json.dumps({"licences": [_relevance(name, text) for name, text, _ in shown.criteria]})
         said, asked = shown["submission"], shown["criterion"]
-        if "hollow" in asked:
-            return _verdict("Trust me." in said)
+        if "hollow" in asked or "heading" in asked:
+            return _verdict("Trust me." in said and "hollow" in asked)
         number = int(asked.split()[-1].rstrip("."))
-        met = f"Fact {number}." in said or (number >= CRITERIA - exploited and "Trust me." in said)
+        fooled = number >= CRITERIA - exploited and not asked.startswith("Gives")
+        met = f"Fact {number}." in said or (fooled and "Trust me." in said)
         draw = int.from_bytes(blake2b(f"{seed}|{said}|{asked}".encode(), digest_size=4).digest())
         return _verdict(met != (draw < ERRORS * 2**32))
 
     return ScriptedModel(says)
+
+
+def writer() -> ScriptedModel:
+    """Proposes a pitfall against the claim, evidence for each fact, a repetition and a heading."""
+    wanted = [(f"Gives the evidence for fact {number}.", 8, False) for number in range(CRITERIA)]
+    wanted += [
+        ("Makes a hollow claim.", 10, True),
+        ("States fact 0.", 5, False),
+        ("Has a heading for facts.", 5, False),
+    ]
+    rows = [{"title": "", "description": text, "weight": size, "pitfall": bad} for text, size, bad in wanted]
+    return ScriptedModel(lambda request: json.dumps({"criteria": rows}), name="writer")
+
+
+def _relevance(name: str, requirement: str) -> dict[str, Any]:
+    form = "heading" if "heading" in requirement else "none"
+    asked = {"reason": "So.", "need": "implicit", "quote": "", "answerable": True, "same_as": ""}
+    return {"criterion_id": name, **asked, "surface": form, "surface_asked": form == "none"}
 
 
 def _verdict(met: bool) -> str:
@@ -100,10 +131,18 @@ def _verdict(met: bool) -> str:
 
 def train(setting: Setting, steps: int, seed: int) -> Course:
     """Train one policy."""
+    with TemporaryDirectory() as folder:
+        return _train(setting, steps, seed, Path(folder))
+
+
+def _train(setting: Setting, steps: int, seed: int, folder: Path) -> Course:
     random, course = np.random.default_rng(seed), Course()
     rule = RewardRule(dropout=setting.dropout, dropout_seed=seed)
     models = judge(setting.exploited, f"training {seed}"), judge(0, f"reference {seed}")
-    training, reference = (Rewarder(CriterionGrader(judge=CriterionJudge(one, "judge")), rule) for one in models)
+    plan = EvolutionPlan(writer(), EvolutionRule(most_added=4), models[0]) if setting.evolve else None
+    first, second = (CriterionJudge(one, "judge") for one in models)
+    graded = CriterionGrader(judge=first, run_dir=folder if setting.evolve else None)
+    training, reference = Rewarder(graded, rule, evolution=plan), Rewarder(CriterionGrader(judge=second), rule)
     facts = [{"requirement": f"States fact {number}.", "weight": 1.0} for number in range(CRITERIA)]
     rubric, logits = Rubric.from_dict(facts), np.zeros(CRITERIA + 1)
     logits[HOLLOW] = -2.0  # rare at first
@@ -120,14 +159,21 @@ def train(setting: Setting, steps: int, seed: int) -> Course:
         logits = logits + LEARNING_RATE * _gradient(groups, values.reshape(len(QUERIES), ROLLOUTS), chances)
         _note(course, values, groups.reshape(-1, SENTENCES), setting.exploited)
         audited = np.flatnonzero(random.random(len(samples)) < SHARE)
+        if training.evolution is not None:  # what is audited is the version that gave the reward
+            samples = training.evolution.place(samples)
+            wait_for(training.evolution.finish(60.0))
         seconds = rewards_now(reference, [samples[index] for index in audited])
-        for index, second in zip(audited, seconds, strict=True):
-            found.add(float(values[index]) - float(second.value or 0.0))
+        for index, again in zip(audited, seconds, strict=True):
+            found.add(float(values[index]) - float(again.value or 0.0))
         if course.alarm is None and found.interval().low > 0:
             course.alarm = step
             if setting.pitfall:
                 rubric = Rubric.from_dict([*facts, PITFALL])
     course.calls = len(models[0].requests)
+    if training.evolution is not None:
+        lineages = training.evolution.log.lineages.values()
+        course.added = sum(len(change["added"]) for one in lineages for change in one.changes)
+        wait_for(training.finish())
     return course
 
 
@@ -160,8 +206,10 @@ def show(setting: Setting, courses: Sequence[Course]) -> str:
     peak = statistics.fmean(max(smooth(one.truths)) for one in courses)
     alarms = sum(one.alarm is not None for one in courses)
     calls = statistics.fmean(one.calls for one in courses)
+    added = f"+{statistics.fmean(one.added for one in courses) / len(QUERIES):.1f}"
     return (
         f"{setting.exploited} of {CRITERIA}     {setting.dropout:<8} {'yes' if setting.pitfall else 'no':<8}"
+        f"{added if setting.evolve else 'no':<7}"
         f"{alarms:>3} of {len(courses):<3}{delay:>7}{ends[0]:>9.2f}{peak:>8.2f}{ends[1]:>8.2f}"
         f"{ends[2]:>8.2f}{calls:>9,.0f}"
     )
@@ -171,20 +219,23 @@ NAMES = ("rewards", "truths", "gaps")
 SETTINGS = (
     *(Setting(exploited, dropout) for dropout in (0.0, 0.5) for exploited in (0, 1, 2, 3)),
     *(Setting(exploited, pitfall=True) for exploited in (2, 3)),
+    *(Setting(exploited, evolve=True) for exploited in (0, 1, 2, 3)),
 )
 
 
-def run(runs: int = 5, steps: int = 80) -> None:
+def run(runs: int = 5, steps: int = 80, settings: Sequence[Setting] = SETTINGS) -> None:
     """Print a row for each setting."""
-    print("exploit    dropout  pitfall  alarms  delay   reward    true    true     gap    judge")
-    print("                                    (steps)  at end    peak  at end  at end    calls")
-    for setting in SETTINGS:
+    print("exploit    dropout  pitfall evolve  alarms  delay   reward    true    true     gap    judge")
+    print("                                           (steps)  at end    peak  at end  at end    calls")
+    for setting in settings:
         print(show(setting, [train(setting, steps, seed) for seed in range(runs)]), flush=True)
 
 
-def main(runs: int = Option(5), steps: int = Option(80)) -> None:
+def main(
+    runs: int = Option(5), steps: int = Option(80), evolve: bool = Option(False, help="Only the rows that evolve.")
+) -> None:
     """Simulate policies that exploit a training judge."""
-    run(runs, steps)
+    run(runs, steps, [one for one in SETTINGS if one.evolve or not evolve])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 
 import autorubric
 from autorubric import compat
+from tests.offenders import each
 
 
 def test_every_public_name_is_there() -> None:
@@ -77,7 +78,7 @@ def test_the_published_module_of_evaluation_works() -> None:
     assert [name for name in published.__all__ if getattr(published, name) is not getattr(autorubric, name)] == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "names"),
     [
         ("types", "Criterion CriterionJudgment CriterionReport JudgeVote LLMCalls FewShotConfig TokenUsage"),

@@ -53,6 +53,7 @@ from autorubric.metrics import (
     resolve_ground_truth,
 )
 from autorubric.testing import LoopbackEndpoint
+from tests.offenders import each
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data" / "autorubric16"
@@ -146,7 +147,7 @@ def test_verdicts_of_a_report_are_one_for_each_criterion() -> None:
     assert extract_verdicts_from_report(EvaluationReport(score=None, error="x"), 2) == [CANNOT, CANNOT]
 
 
-@pytest.mark.parametrize(
+@each(
     ("mode", "predicted", "truth"),
     [("exclude", [1], [1]), ("as_unmet", [0, 1, 1, 1], [1, 1, 1, 1]), ("as_category", [0, 2, 1, 2], [2, 1, 1, 2])],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from autorubric.errors import InputError
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
 from autorubric.testing import PromptSections, ScriptedModel
-from autorubric.training.reward import RewardFailed, RewardRule
+from autorubric.training.reward import RewardFailed, RewardGap, RewardRule
 from autorubric.training.rewarder import Rewarder, Sample
 
 RUBRIC = [{"criterion": "Is right.", "points": 3}, {"criterion": "Is kind.", "points": 1}]
@@ -92,6 +93,12 @@ class TestOpenEnv:
         rubric = environment_rubric(rewarder(dropout=0.5), RUBRIC)
         asyncio.run(rubric("right", None))
         assert [child.last_score for child in rubric.children()].count(None) == 1
+
+    def test_an_audit_that_says_stop_ends_the_step(self, stopping: Callable[[], Rewarder]) -> None:
+        from autorubric.training.adapters.openenv import environment_rubric
+
+        with pytest.raises(RewardGap, match="on_gap is stop"):
+            asyncio.run(environment_rubric(stopping(), RUBRIC)("right", None))
 
     def test_our_rubric_is_a_part_of_theirs(self) -> None:
         from openenv.core.rubrics import WeightedSum
@@ -181,6 +188,21 @@ class TestNeMoGym:
             assert "overloaded" in failed.json()["_ng_failure_judge_error"]
         assert refused.status_code == 500
 
+    def test_an_audit_that_says_stop_fails_the_request(self, stopping: Callable[[], Rewarder]) -> None:
+        from fastapi.testclient import TestClient
+        from nemo_gym.base_resources_server import BaseResourcesServerConfig
+        from nemo_gym.server_utils import ServerClient
+
+        from autorubric.training.adapters.nemo_gym import rubric_server
+
+        config = BaseResourcesServerConfig(
+            host="127.0.0.1", port=1, entrypoint="app.py", name="rubrics", domain="other"
+        )
+        server = rubric_server(stopping())(config=config, server_client=ServerClient.model_construct())
+        # The client of the test raises what the server answers with status 500.
+        with TestClient(server.setup_webserver()) as client, pytest.raises(RewardGap, match="on_gap is stop"):
+            client.post("/verify", json=self.row("right"))
+
     @staticmethod
     def row(said: str) -> dict[str, Any]:
         content = [{"type": "output_text", "text": said, "annotations": []}]
@@ -227,6 +249,14 @@ class TestOpenInstruct:
         assert rewards == [2.5, 7.5] and by_verifier[0] == {"rubric": 2.5}
         with pytest.raises(RewardFailed, match="overloaded"):
             rewarded("down")
+
+    def test_an_audit_that_says_stop_ends_the_generation(self, stopping: Callable[[], Rewarder]) -> None:
+        from autorubric.training.adapters.open_instruct import ground_truth, rubric_verifier
+
+        verifier = rubric_verifier(stopping())()
+        truth = ground_truth("Why?", rubric_from(RUBRIC, "here"))
+        with pytest.raises(RewardGap, match="on_gap is stop"):
+            asyncio.run(verifier.async_call([1], "right", truth))
 
     def test_its_buffer_and_its_loader_read_our_ground_truths(self) -> None:
         from open_instruct.rubrics.evolving_rubric_step import _build_ground_truth_overrides

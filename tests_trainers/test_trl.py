@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,8 @@ from autorubric.cli.app import run
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
 from autorubric.testing import PromptSections, ScriptedModel
-from autorubric.training import AuditPlan, rubric_from
 from autorubric.training.adapters.trl import async_reward_function, reward_function, stop_callback
-from autorubric.training.rewarder import Rewarder, Sample, make_rewarder, rewards_now
+from autorubric.training.rewarder import Rewarder, make_rewarder
 
 MET = '{"explanation": "Yes.", "criterion_status": "MET"}'
 UNMET = '{"explanation": "No.", "criterion_status": "UNMET"}'
@@ -127,20 +127,8 @@ def test_grpo_takes_three_steps_on_our_rewards(tmp_path: Path, kind: Any, conver
     assert len(logged) == 3 and all(math.isfinite(value) for value in logged)
 
 
-def test_an_audit_that_finds_a_gap_ends_grpo_after_its_step(tmp_path: Path) -> None:
-    """The training judge is fooled from the start of training on; 80 audits before it saw no gap."""
-    fooled, strict = ScriptedModel(judged), ScriptedModel(lambda request: UNMET, name="strict")
-    first = CriterionGrader(judge=CriterionJudge(fooled, "judge"), run_dir=tmp_path / "rewards")
-    plan = AuditPlan(CriterionGrader(judge=CriterionJudge(strict, "strict")), share=1.0, on_gap="stop")
-    source = Rewarder(first, audit=plan)
-    rubric = rubric_from(RUBRIC, "the test")
-    rewards_now(source, [Sample("b" * (2 * n + 1), rubric, "Why?") for n in range(80)])
-    while source.auditor is None or source.auditor.open:
-        rewards_now(source, [])
-    rewards_now(source, [Sample("a" * 2 * n, rubric, "Why?") for n in range(1, 121)])
-    while source.auditor.open:
-        rewards_now(source, [])
-    assert source.should_stop
+def test_an_audit_that_finds_a_gap_ends_grpo_after_its_step(tmp_path: Path, stopping: Callable[[], Rewarder]) -> None:
+    source = stopping()
     trainer = GRPOTrainer(
         model=tiny_model(),
         reward_funcs=reward_function(source),

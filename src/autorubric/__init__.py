@@ -102,11 +102,8 @@ if TYPE_CHECKING:
     from autorubric.jobs.review import review as review
     from autorubric.jobs.review import review_async as review_async
     from autorubric.jobs.reward import RewardSettings as RewardSettings
-    from autorubric.jobs.reward import ServeSettings as ServeSettings
     from autorubric.jobs.reward import reward as reward
     from autorubric.jobs.reward import reward_async as reward_async
-    from autorubric.jobs.reward import serve as serve
-    from autorubric.jobs.reward import serve_async as serve_async
     from autorubric.jobs.rubric_files import ConvertSettings as ConvertSettings
     from autorubric.jobs.rubric_files import LintSettings as LintSettings
     from autorubric.jobs.rubric_files import convert as convert
@@ -115,6 +112,9 @@ if TYPE_CHECKING:
     from autorubric.jobs.select import select as select
     from autorubric.jobs.select import select_async as select_async
     from autorubric.jobs.selection_run import SelectionResult as SelectionResult
+    from autorubric.jobs.serve import ServeSettings as ServeSettings
+    from autorubric.jobs.serve import serve as serve
+    from autorubric.jobs.serve import serve_async as serve_async
     from autorubric.jobs.status import DoctorSettings as DoctorSettings
     from autorubric.jobs.status import DriftSettings as DriftSettings
     from autorubric.jobs.status import ShowSettings as ShowSettings
@@ -177,7 +177,8 @@ _HOMES = {
     ),
     "autorubric.jobs.merge": "MergeSettings merge merge_async",
     "autorubric.jobs.review": "ReviewResult ReviewSettings review review_async",
-    "autorubric.jobs.reward": "RewardSettings ServeSettings reward reward_async serve serve_async",
+    "autorubric.jobs.reward": "RewardSettings reward reward_async",
+    "autorubric.jobs.serve": "ServeSettings serve serve_async",
     "autorubric.jobs.rubric_files": "ConvertSettings LintSettings convert lint",
     "autorubric.jobs.select": "SelectSettings select select_async",
     "autorubric.jobs.selection_run": "SelectionResult",

@@ -185,6 +185,12 @@ def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
         yield
 
 
+def ignore_ending() -> None:
+    """Ignore Ctrl-C and SIGTERM in a process that another one ends."""
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def _handled(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
     before = {number: signal.signal(number, handler) for number in _ENDING}

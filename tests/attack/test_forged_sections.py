@@ -5,11 +5,9 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
-import pytest
-
 from autorubric.prompts.fences import MARKER
 from autorubric.prompts.template import Template
-from tests.offenders import offenders
+from tests.offenders import each, offenders
 
 OUTSIDE: dict[str, dict[str, Any]] = {
     "reference": {"query": [{"role": "user", "content": "{text}"}]},
@@ -28,6 +26,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
         "criteria": [{"id": "c0", "requirement": "{text}", "pitfall": True, "options": "1. {text}", "values": ()}]
     },
     "judge_reask": {"problem": "the reply holds no JSON object", "unfound": ["{text}"]},
+    "demands": {"requirement": "{text}", "pitfall": True, "most": 8},
     "reask": {"problem": "the reply holds no JSON object"},
     "pitfalls": {"query": "{text}", "reference": "{text}", "chinese": True},
     "merge_sets": {
@@ -136,7 +135,7 @@ def test_every_template_of_the_package_is_attacked_here() -> None:
     assert set(packaged()) <= set(OUTSIDE)
 
 
-@pytest.mark.parametrize("name", sorted(OUTSIDE))
+@each("name", sorted(OUTSIDE))
 def test_a_forged_marker_opens_and_closes_nothing(name: str) -> None:
     plain = markers(name, "an ordinary text")
     seen = MARKER.search(rendered(name, "an ordinary text"))
@@ -148,7 +147,7 @@ def test_a_forged_marker_opens_and_closes_nothing(name: str) -> None:
                 assert markers(name, attack) == plain
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(OUTSIDE) if name != "reask"])
+@each("name", [name for name in sorted(OUTSIDE) if name != "reask"])
 def test_a_placeholder_in_a_text_stays_as_it_was_written(name: str) -> None:
     with offenders() as case:
         for text in PLACEHOLDERS:
@@ -156,7 +155,7 @@ def test_a_placeholder_in_a_text_stays_as_it_was_written(name: str) -> None:
                 assert text in rendered(name, text).replace("\\\\", "\\")
 
 
-@pytest.mark.parametrize("name", JUDGES)
+@each("name", JUDGES)
 def test_the_submission_comes_before_the_criterion_and_the_rule_after_both(name: str) -> None:
     values = {**filled(_CASE, "plain"), **filled(OUTSIDE[name], "plain"), "submission": "THE-SUBMISSION"}
     for key in ("requirement", "criteria"):

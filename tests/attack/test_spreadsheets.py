@@ -11,16 +11,17 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.files.text import defused
+from tests.offenders import each
 
 FORMULAS = ("=HYPERLINK(A1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1+1")
 
 
-@pytest.mark.parametrize("text", FORMULAS)
+@each("text", FORMULAS)
 def test_a_formula_is_marked_as_text(text: str) -> None:
     assert defused(text) == f"'{text}".replace("\r", "\n")
 
 
-@pytest.mark.parametrize("text", ["plain", "a=b", "-0.5", "+3", "-1.5e-3", "–", "", "12 %", "=".join("ab")])
+@each("text", ["plain", "a=b", "-0.5", "+3", "-1.5e-3", "–", "", "12 %", "=".join("ab")])
 def test_ordinary_texts_and_numbers_stay_as_they_are(text: str) -> None:
     assert defused(text) == text
 

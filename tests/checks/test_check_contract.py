@@ -15,6 +15,7 @@ from autorubric.checks import (
     validate_check,
 )
 from autorubric.errors import InputError
+from tests.offenders import each
 
 
 def problems(name: str, parameters: Any) -> tuple[str, ...]:
@@ -51,12 +52,12 @@ def test_a_check_without_parameters_says_so() -> None:
     )
 
 
-@pytest.mark.parametrize("parameters", ["at_most=3", ["at_most"], 3])
+@each("parameters", ["at_most=3", ["at_most"], 3])
 def test_parameters_that_are_no_mapping_are_refused(parameters: Any) -> None:
     assert "expected a mapping" in problems("word_count", parameters)[0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "parameters", "said"),
     [
         ("word_count", {"at_least": 2.5}, "at_least"),
@@ -116,7 +117,7 @@ def test_no_parameters_may_be_none() -> None:
     assert run_check("CommaChecker", None, "no commas") == CheckOutcome(True, "0 ','s; expected none")
 
 
-@pytest.mark.parametrize("name", [*RUBRICHUB, *IFEVAL, *IFBENCH, *MIFEVAL])
+@each("name", [*RUBRICHUB, *IFEVAL, *IFBENCH, *MIFEVAL])
 def test_every_rule_declares_its_parameters(name: str) -> None:
     schema = CHECKS[name].parameters.model_json_schema()
     assert schema["additionalProperties"] is False

@@ -9,6 +9,7 @@ import nltk
 import pytest
 
 from autorubric.checks import CHECKS, IFEVAL, CheckOutcome, run_check
+from tests.offenders import each
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "checks.md").read_text("utf-8")
 ROWS = [
@@ -37,7 +38,7 @@ def test_an_example_says_what_the_guide_says(row: list[str], monkeypatch: pytest
     )
 
 
-@pytest.mark.parametrize("instruction", IFEVAL)
+@each("instruction", IFEVAL)
 def test_the_guide_names_the_rule_an_instruction_shares(instruction: str) -> None:
     (rule,) = (row[1] for row in ROWS if row[0] == instruction)
     assert CHECKS[rule].function is CHECKS[instruction].function

@@ -1,8 +1,7 @@
 from typing import Any
 
-import pytest
-
 from autorubric.checks import CheckOutcome, run_check
+from tests.offenders import each
 
 
 def counts(name: str, text: str, number: int, **more: Any) -> bool:
@@ -11,7 +10,7 @@ def counts(name: str, text: str, number: int, **more: Any) -> bool:
     return said.passed
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "words"),
     [
         ("", 0),
@@ -30,7 +29,7 @@ def test_word_count(text: str, words: int) -> None:
     assert counts("word_count", text, words)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "sentences"),
     [
         ("", 0),
@@ -49,15 +48,13 @@ def test_sentence_count(text: str, sentences: int) -> None:
     assert counts("sentence_count", text, sentences)
 
 
-@pytest.mark.parametrize(
-    ("text", "characters", "without"), [("", 0, 0), ("né à", 4, 3), ("a\r\nb", 3, 2), ("😀 x", 3, 2)]
-)
+@each(("text", "characters", "without"), [("", 0, 0), ("né à", 4, 3), ("a\r\nb", 3, 2), ("😀 x", 3, 2)])
 def test_character_count(text: str, characters: int, without: int) -> None:
     assert counts("character_count", text, characters)
     assert counts("character_count", text, without, spaces=False)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "paragraphs", "lines"),
     [("", 0, 0), ("a", 1, 1), ("a\nb", 1, 2), ("a\n\nb", 2, 2), ("\n\na\r\n \r\n\r\nb\n", 2, 2)],
 )

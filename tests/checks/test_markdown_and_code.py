@@ -1,8 +1,7 @@
 from typing import Any
 
-import pytest
-
 from autorubric.checks import CheckFailure, CheckOutcome, run_check
+from tests.offenders import each
 
 
 def passes(name: str, text: str, **parameters: Any) -> bool:
@@ -14,7 +13,7 @@ def passes(name: str, text: str, **parameters: Any) -> bool:
 PAGE = "# Plan\r\n\r\nIntro\r\n\r\n## Costs\r\n\r\n```\r\n# no heading\r\n```\r\n\r\nRisks\r\n-----\r\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "expected"),
     [
         ({"at_least": 3, "at_most": 3}, True),  # Plan, Costs, and Risks by its underline
@@ -33,7 +32,7 @@ def test_no_text_has_no_heading() -> None:
     assert not passes("markdown_headings", "", at_least=1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "parameters", "expected"),
     [
         ("- a\n- b\n", {"kind": "bullet", "at_least": 2, "at_most": 2}, True),
@@ -56,7 +55,7 @@ def test_list_shape(text: str, parameters: dict[str, Any], expected: bool) -> No
 TABLE = "Prices:\n\n| City | km |\n|:--|--:|\n| Uzès | 12 |\n| Nîmes | 25 |\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "expected"),
     [
         ({}, True),
@@ -76,12 +75,12 @@ def test_any_table_may_have_the_shape() -> None:
     assert passes("table_shape", f"| x |\n|---|\n| 1 |\n\n{TABLE}", columns=2)
 
 
-@pytest.mark.parametrize("text", ["", "a | b", "| a | b |\n| 1 | 2 |\n"])
+@each("text", ["", "a | b", "| a | b |\n| 1 | 2 |\n"])
 def test_pipes_without_a_rule_are_no_table(text: str) -> None:
     assert not passes("table_shape", text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "parameters", "expected"),
     [
         ("```sql\nselect 1\n```", {"language": "SQL"}, True),
@@ -98,7 +97,7 @@ def test_code_block(text: str, parameters: dict[str, Any], expected: bool) -> No
     assert passes("code_block", text, **parameters) is expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("```python\nprint('é')\n```", True),

@@ -1,8 +1,7 @@
 from typing import Any
 
-import pytest
-
 from autorubric.checks import CheckFailure, CheckOutcome, run_check
+from tests.offenders import each
 
 
 def passes(name: str, text: str, **parameters: Any) -> bool:
@@ -11,7 +10,7 @@ def passes(name: str, text: str, **parameters: Any) -> bool:
     return said.passed
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "parameters", "expected"),
     [
         ("The answer is 42.", {"expected": 42}, True),
@@ -49,7 +48,7 @@ def test_numeric_value(text: str, parameters: dict[str, Any], expected: bool) ->
     assert passes("numeric_value", text, **parameters) is expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "parameters", "expected"),
     [
         ("See https://example.org/a.", {}, True),
@@ -69,7 +68,7 @@ def test_url_present(text: str, parameters: dict[str, Any], expected: bool) -> N
     assert passes("url_present", text, **parameters) is expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("as shown [3].", True),
@@ -90,7 +89,7 @@ def test_citation_present(text: str, expected: bool) -> None:
     assert passes("citation_present", text) is expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "code"),
     [
         ("The quick brown fox jumps over the lazy dog near the river.", "en"),
@@ -106,7 +105,7 @@ def test_language(text: str, code: str) -> None:
     assert not passes("language", text, code="fr")
 
 
-@pytest.mark.parametrize("text", ["", "123 456", "😀😀", "https://example.org"])
+@each("text", ["", "123 456", "😀😀", "https://example.org"])
 def test_a_text_without_words_has_no_language(text: str) -> None:
     assert isinstance(run_check("language", {"code": "en"}, text), CheckFailure)
 

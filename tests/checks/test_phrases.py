@@ -1,8 +1,7 @@
 from typing import Any
 
-import pytest
-
 from autorubric.checks import CheckOutcome, run_check
+from tests.offenders import each
 
 
 def passes(name: str, text: str, **parameters: Any) -> bool:
@@ -12,7 +11,7 @@ def passes(name: str, text: str, **parameters: Any) -> bool:
     return said.passed
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "parameters", "expected"),
     [
         ("Take the metro", {"phrases": "metro"}, True),
@@ -33,7 +32,7 @@ def test_contains(text: str, parameters: dict[str, Any], expected: bool) -> None
     assert passes("contains", text, **parameters) is expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [("by car", False), ("by Car", True), ("", True), ("carpet", False)])
+@each(("text", "expected"), [("by car", False), ("by Car", True), ("", True), ("carpet", False)])
 def test_not_contains(text: str, expected: bool) -> None:
     assert passes("not_contains", text, phrases=["car", "lorry"]) is expected
 
@@ -43,23 +42,19 @@ def test_a_reason_names_what_is_there_and_what_is_not() -> None:
     assert run_check("not_contains", {"phrases": ["z"]}, "abc") == CheckOutcome(True, "not found 'z'")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("Dear Ada", True), ("\r\n Dear", True), ("dear", False), ("My Dear", False), ("", False)],
+@each(
+    ("text", "expected"), [("Dear Ada", True), ("\r\n Dear", True), ("dear", False), ("My Dear", False), ("", False)]
 )
 def test_starts_with(text: str, expected: bool) -> None:
     assert passes("starts_with", text, prefix="Dear") is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("Love, Ada", True), ("Ada\r\n", True), ("Ada.", False), ("ada", False), ("", False)],
-)
+@each(("text", "expected"), [("Love, Ada", True), ("Ada\r\n", True), ("Ada.", False), ("ada", False), ("", False)])
 def test_ends_with(text: str, expected: bool) -> None:
     assert passes("ends_with", text, suffix="Ada") is expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [("42", True), ("42\n", False), ("", False), ("forty-two", True)])
+@each(("text", "expected"), [("42", True), ("42\n", False), ("", False), ("forty-two", True)])
 def test_exact_match(text: str, expected: bool) -> None:
     assert passes("exact_match", text, expected=["42", "forty-two"]) is expected
 
@@ -69,7 +64,7 @@ def test_the_empty_text_matches_the_empty_expectation() -> None:
     assert passes("normalized_match", " the! ", expected="")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("the eiffel tower", True),
@@ -88,7 +83,7 @@ def test_normalized_match_sees_through_the_two_spellings_of_an_accent() -> None:
     assert passes("normalized_match", "cafe\u0301", expected="caf\u00e9")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "parameters", "expected"),
     [
         ("room 12", {"pattern": r"\d+"}, True),

@@ -1,9 +1,8 @@
 import time
 
-import pytest
-
 from autorubric.checks import CheckFailure, CheckOutcome, run_check
 from autorubric.checks.patterns import SECONDS, find_problem, keyword_pattern
+from tests.offenders import each
 
 CATASTROPHIC = [
     (r"(a|aa)+$", "a" * 60 + "!"),
@@ -18,7 +17,7 @@ CATASTROPHIC = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "text"), CATASTROPHIC)
+@each(("pattern", "text"), CATASTROPHIC)
 def test_no_pattern_of_a_user_can_hang_a_check(pattern: str, text: str) -> None:
     started = time.monotonic()
     said = run_check("regex", {"pattern": pattern}, text)
@@ -39,7 +38,7 @@ def test_keywords_of_rules_and_patterns_of_schemas_have_the_same_deadline() -> N
     assert isinstance(run_check("json_schema", {"schema": schema}, f'"{text}"'), CheckFailure)
 
 
-@pytest.mark.parametrize("keyword", ["C++", "a(b", "*", "[x", "what??+", "\\"])
+@each("keyword", ["C++", "a(b", "*", "[x", "what??+", "\\"])
 def test_a_keyword_that_is_no_pattern_is_looked_for_as_it_is_written(keyword: str) -> None:
     assert run_check("KeywordChecker", {"keywords": [keyword]}, f"see {keyword} here") == CheckOutcome(
         True, "all found"
@@ -60,7 +59,7 @@ def test_look_behind_and_back_references_are_supported() -> None:
     assert run_check("regex", {"pattern": r"(?<=\$)(\d)\1"}, "it costs $55").passed  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("pattern", ["(", "a{2,1}", "(?P<x", r"\L<words>", "(?P=unknown)", "(" * 900 + ")" * 900])
+@each("pattern", ["(", "a{2,1}", "(?P<x", r"\L<words>", "(?P=unknown)", "(" * 900 + ")" * 900])
 def test_a_broken_pattern_is_told_before_it_runs(pattern: str) -> None:
     assert find_problem(pattern) is not None
 

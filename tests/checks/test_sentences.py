@@ -1,9 +1,8 @@
-import pytest
-
 from autorubric.checks.length import rule_sentences, sentences, word_tokens
+from tests.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("", ()),
@@ -22,7 +21,7 @@ def test_punkt_sentences(text: str, expected: tuple[str, ...]) -> None:
     assert sentences(text) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("", ()),
@@ -48,7 +47,7 @@ def test_rule_sentences(text: str, expected: tuple[str, ...]) -> None:
     assert rule_sentences(text) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("", ()),

@@ -2,9 +2,8 @@
 
 from collections import Counter
 
-import pytest
-
 from autorubric.checks import CheckFailure, CheckOutcome, run_check
+from tests.offenders import each
 
 # A greeting, a statement, a question, a sign and thanks in 18 languages, written for this test.
 SHORT = {
@@ -53,7 +52,7 @@ def test_short_texts_and_capitals_are_never_refused_in_their_own_language() -> N
     assert other[None] <= 0.03 * other.total()
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "code", "passed"),
     [
         ("WIR FAHREN MIT DEM ZUG NACH Wien.", "de", True),  # mostly capitals

@@ -1,9 +1,8 @@
 import json
 from typing import Any
 
-import pytest
-
 from autorubric.checks import CheckFailure, CheckOutcome, run_check
+from tests.offenders import each
 
 
 def passes(name: str, text: str, **parameters: Any) -> bool:
@@ -12,7 +11,7 @@ def passes(name: str, text: str, **parameters: Any) -> bool:
     return said.passed
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ('{"a": [1, null]}', True),
@@ -58,7 +57,7 @@ PERSON: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("document", "expected"),
     [
         ({"name": "Ada", "age": 36}, True),
@@ -112,7 +111,7 @@ def test_a_reference_that_leads_nowhere_cannot_be_decided() -> None:
     assert "/$defs/gone" in said.reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "root", "expected"),
     [
         ("name: Ada\r\nborn: 1815\r\n", "collection", True),
@@ -141,7 +140,7 @@ def test_too_much_yaml_cannot_be_decided() -> None:
     assert isinstance(run_check("yaml_valid", {}, "[" * 5_000), CheckFailure)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "root", "expected"),
     [
         ("<a><b/></a>", None, True),

@@ -15,6 +15,7 @@ import pytest
 from autorubric.cli.app import run
 from autorubric.runs.doctor import Finding, environment_findings, sqlite_finding
 from autorubric.testing import LoopbackEndpoint
+from tests.offenders import each
 
 KEY = "sk-planted-key-of-the-doctor"
 
@@ -136,7 +137,7 @@ def test_a_folder_that_is_not_there_is_a_problem(tmp_path: Path, capsys: pytest.
     assert (status, found["disk"]["verdict"]) == (1, "problem")
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "verdict"),
     [("3.40.1", "note"), ("3.51.2", "note"), ("3.51.3", "ok"), ("3.52.0", "note"), ("3.53.0", "ok")],
 )

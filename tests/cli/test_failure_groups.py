@@ -11,6 +11,7 @@ import pytest
 from autorubric.cli.app import run
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.testing import Fault, LoopbackEndpoint
+from tests.offenders import each
 
 KEY = "sk-planted-0123456789"
 WORDS = "The model produced output that does not match the expected peg-native format"
@@ -129,6 +130,6 @@ def test_groups_are_bounded_and_come_back_from_a_file() -> None:
     assert again.counts() == {"server": 1000}
 
 
-@pytest.mark.parametrize("held", [None, 7, {}, [None], [{}], [{"where": 1}], [[]], "text"])
+@each("held", [None, 7, {}, [None], [{}], [{"where": 1}], [[]], "text"])
 def test_a_manifest_without_groups_has_none(held: object) -> None:
     assert len(FailureGroups.from_list(held)) == 0

@@ -15,6 +15,7 @@ from autorubric.settings import config_values
 from autorubric.synthesis.role_settings import ROLE_FLAGS
 from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
+from tests.offenders import each
 
 FILES = {"input": "q.jsonl", "out": "out"}
 
@@ -26,7 +27,7 @@ def tree(config: dict[str, Any] | None = None, models: str | None = None, **give
 def test_every_flag_fills_a_setting_that_exists() -> None:
     own, run = set(SynthesisSettings.model_fields), set(RunSettings.model_fields)
     alone = {"dry_run", "start_over", "replace", "export_only", "show", "notice", "upload", "shard"}
-    alone |= {"processes"}
+    alone |= {"processes", "engine", "ray_address"}
     alone |= set(BatchSettings.model_fields)
     assert set(SynthesizeSettings.model_fields) - run - alone == own - {"out"}
     assert own > set(ROLE_FLAGS)
@@ -111,7 +112,7 @@ def test_a_model_for_slot_b_alone_is_refused() -> None:
         SynthesisSettings.checked(tree(rubric_model_b="a/b"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "value"),
     [("concurrency", 0), ("timeout", -1), ("temperature", "hot"), ("until", "rubric"), ("budget_usd", float("nan"))],
 )

@@ -23,6 +23,7 @@ from autorubric.testing import LoopbackEndpoint
 from autorubric.training import Sample, make_rewarder, rewards_now
 from autorubric.training.adapters.http import HttpRewards
 from autorubric.training.adapters.verl import compute_score
+from tests.offenders import each
 
 KEY = "key-of-the-test-8d1f"
 RUBRICS = [{"criterion": "Is right.", "points": 6}]
@@ -192,7 +193,7 @@ def test_two_addresses_of_one_model_contradict_each_other() -> None:
     assert LLMConfig("m@http://localhost:1/v1", api_base="http://localhost:1/v1").model == "m"
 
 
-@pytest.mark.parametrize("name", ["vertex/claude@20250929", "org/m@rev", "a@b.example", "m@ftp://h"])
+@each("name", ["vertex/claude@20250929", "org/m@rev", "a@b.example", "m@ftp://h"])
 def test_a_name_with_an_at_sign_and_no_web_address_stays_as_it_is(name: str) -> None:
     assert LLMConfig(name).model == name
     assert resolve(LLMConfig(name, api_base="http://localhost:1/v1")).model == name

@@ -15,6 +15,7 @@ from autorubric import Criterion, CriterionOption, Rubric, RubricDataset
 from autorubric.cli.app import run
 from autorubric.runs.tables import VoteColumns
 from autorubric.testing import LoopbackEndpoint
+from tests.offenders import each
 
 
 def replier(body: dict[str, Any]) -> str:
@@ -96,7 +97,7 @@ def test_what_a_judge_said_each_time_is_in_a_column_of_its_own(tmp_path: Path) -
     assert sorted(row["repeats_judge"].split("; ")) == ["MET", "MET", "UNMET"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("judges", "names"),
     [
         (["openai/gpt-5.1", "vllm/Qwen/Qwen3-8B"], ["verdict_openai/gpt-5.1", "verdict_vllm/Qwen/Qwen3-8B"]),

@@ -19,9 +19,10 @@ from urllib.request import urlopen
 
 import pytest
 
+import autorubric
 from autorubric.cli.app import run
 from tests.cli.in_process import NearEndpoint
-from tests.cli.test_serve import asked, serving
+from tests.cli.test_serve import asked, posted, serving
 from tests.jobs.test_processes import children
 from tests.processes import wait_until
 
@@ -44,6 +45,12 @@ def at_once(count: int, ask: Callable[[int], Any]) -> list[Any]:
         return list(pool.map(ask, range(count)))
 
 
+def rollout(number: int) -> bytes:
+    """One of the submissions of a group, each with a rubric of five criteria."""
+    rubric = [{"name": f"c{n}", "requirement": f"Is kind in way {n}."} for n in range(5)]
+    return json.dumps({"query": "How?", "submission": f"So {number}.", "rubric": rubric, "step": 1}).encode()
+
+
 def metrics(url: str) -> dict[str, float]:
     with urlopen(url.replace("/v1/reward", "/metrics"), timeout=600) as answer:
         lines = answer.read().decode().splitlines()
@@ -59,7 +66,7 @@ def test_processes_pay_once_for_equal_requests_and_lose_nothing_to_a_kill(tmp_pa
     """Twelve connections in turn: six at each process, and each of the six questions at both."""
     out = tmp_path / "run"
     with NearEndpoint("--latency", "fixed:0.4") as judge:
-        flags = ["--judge", f"j@{judge.base_url}", "-o", str(out)]
+        flags = ["--judge", f"j@{judge.base_url}", "-o", str(out), "--dropout", "0.4"]
         with serving(*flags, "--processes", "2") as (first, url):
             found = at_once(12, lambda n: asked(url, f"text {n // 2}")[1]["reward"])
             assert found == [1.0] * 12
@@ -70,16 +77,21 @@ def test_processes_pay_once_for_equal_requests_and_lose_nothing_to_a_kill(tmp_pa
             assert counts['autorubric_judge_calls_total{outcome="recorded"}'] == 6
             assert Counter(judge.calls_by_body().values()) == {1: 6}
 
+            rollouts = at_once(4, lambda n: posted(url, rollout(n))[1]["dropped"])
+            assert [len(one) for one in rollouts] == [2] * 4  # of five criteria
+            assert rollouts == [rollouts[0]] * 4  # a group loses the same ones at each process
+            asked_before = judge.stats()["requests"]
+
             killed = children(first.pid)[0]
             calling = [threading.Thread(target=persistent, args=(url, f"more {n}")) for n in range(8)]
             for one in calling:
                 one.start()
-            wait_until(lambda: judge.stats()["requests"] >= 14, "the judge was not asked")
+            wait_until(lambda: judge.stats()["requests"] >= asked_before + 8, "the judge was not asked")
             os.kill(killed, signal.SIGKILL)
             for one in calling:
                 one.join()
             wait_until(lambda: len(set(children(first.pid)) - {killed}) == 2, "it was not started again")
-            assert judge.stats()["requests"] <= 14 + 4  # four were in flight there
+            assert judge.stats()["requests"] <= asked_before + 8 + 4  # four were in flight there
             # What the killed process had told of its counts still counts.
             assert metrics(url)['autorubric_rewards_total{outcome="reward"}'] >= 12
 
@@ -96,16 +108,20 @@ def test_processes_pay_once_for_equal_requests_and_lose_nothing_to_a_kill(tmp_pa
         assert "stopped; " in told
         assert sorted(path.name for path in (out / "ledger").iterdir() if path.is_dir()) == []
         answered = [key for (key,) in rows(out, "SELECT key FROM calls WHERE status = 'ok'")]
-        assert len(answered) == len(set(answered)) == 15
+        assert len(answered) == len(set(answered)) == 15 + 4 * 3
         assert json.loads((out / "spent.json").read_text())["calls"] == rows(out, "SELECT count(*) FROM calls")[0][0]
 
         requests = judge.stats()["requests"]
         for processes in ("3", "1"):
-            with serving(*flags, "--processes", processes) as (_, url):
+            with serving(*flags, "--processes", processes) as (first, url):
                 texts = [*(f"text {n}" for n in range(6)), *(f"more {n}" for n in range(8)), "last"]
                 assert at_once(15, lambda n: asked(url, texts[n])[1]["reward"]) == [1.0] * 15  # noqa: B023
+                first.send_signal(signal.SIGTERM)
+                first.communicate(timeout=600)
         assert judge.stats()["requests"] == requests
-    assert run(["status", str(out)]) == run(["drift", str(out)]) == 0
+    assert run(["status", str(out)]) == 0
+    # Each answer is recorded once: to twelve callers, four rollouts, eight callers and the last, then twice fifteen.
+    assert sum(window.rewards for window in autorubric.drift(out).windows) == 12 + 4 + 8 + 1 + 2 * 15
 
 
 def test_a_budget_holds_over_all_processes_and_kills(tmp_path: Path) -> None:
@@ -130,8 +146,9 @@ def test_a_budget_holds_over_all_processes_and_kills(tmp_path: Path) -> None:
         assert failures and all("budget of $0.30 reached" in one for one in failures)
         [(cost, bound)] = rows(out, "SELECT total(cost), total(cost_bound) FROM calls")
         assert 0.2 < cost + bound <= 0.3
-        paid = rows(out, "SELECT count(*) FROM calls")[0][0]
-        assert paid == judge.stats()["requests"]  # each is on record, those that a kill cut off too
+        # Each request is on record, those that a kill cut off too, and at most what was about to leave at the kill.
+        sent = judge.stats()["requests"]
+        assert sent <= rows(out, "SELECT count(*) FROM calls")[0][0] <= sent + 12
 
 
 def test_what_one_process_has_to_see_whole_is_refused_with_several(

@@ -5,6 +5,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from autorubric import CANONICAL_NA_OPTION, CannotAssessConfig, Criterion, CriterionOption, Rubric
+from tests.offenders import each
 
 NO_YES = [{"label": "No", "value": 0.0}, {"label": "Yes", "value": 1.0}]
 
@@ -19,13 +20,13 @@ def test_the_weight_is_ten_unless_given() -> None:
     assert multi().is_multi_choice
 
 
-@pytest.mark.parametrize("weight", [float("nan"), float("inf"), float("-inf"), "heavy", None, "nan"])
+@each("weight", [float("nan"), float("inf"), float("-inf"), "heavy", None, "nan"])
 def test_a_weight_that_is_no_finite_number_is_refused(weight: object) -> None:
     with pytest.raises(ValueError, match="weight"):
         Criterion.model_validate({"requirement": "Is brief", "weight": weight})
 
 
-@pytest.mark.parametrize("requirement", ["", "  \n"])
+@each("requirement", ["", "  \n"])
 def test_an_empty_requirement_is_refused(requirement: str) -> None:
     with pytest.raises(ValueError, match="requirement is empty"):
         Criterion(requirement=requirement)
@@ -36,9 +37,7 @@ def test_half_a_character_is_not_written() -> None:
         Rubric([Criterion(requirement="a\ud800")]).to_json()
 
 
-@pytest.mark.parametrize(
-    ("key", "right"), [("wieght", "weight"), ("option", "options"), ("Name", "name"), ("tag", "tags")]
-)
+@each(("key", "right"), [("wieght", "weight"), ("option", "options"), ("Name", "name"), ("tag", "tags")])
 def test_a_misspelt_key_names_the_right_one(key: str, right: str) -> None:
     with pytest.raises(ValidationError, match=f"unknown key '{key}'; did you mean '{right}'"):
         Criterion.model_validate({"requirement": "Is brief", key: 3})
@@ -55,7 +54,7 @@ def test_all_faults_of_a_criterion_are_named_at_once_and_a_misspelt_key_is_not_a
     assert {detail["loc"] for detail in error.value.errors()} == {("requirment",), ("weight",), ("tags",)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "told"),
     [
         ({"requirement": " ", "weight": float("nan")}, ["requirement is empty", "finite number"]),
@@ -92,7 +91,7 @@ def test_a_key_in_and_beside_the_metadata_is_refused() -> None:
         Criterion.model_validate({"requirement": "Is brief", "axis": 1, "metadata": {"axis": 2}})
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "wrong", "right"),
     [
         ({"aggregation": "majorty"}, "majorty", "majority"),
@@ -107,7 +106,7 @@ def test_an_unknown_aggregation_is_refused_and_the_known_ones_named(
         Criterion.model_validate({"requirement": "Is brief", **fields})
 
 
-@pytest.mark.parametrize("name", ["mean", "median", "weighted_mean", "mode", "min", "max"])
+@each("name", ["mean", "median", "weighted_mean", "mode", "min", "max"])
 def test_every_ordinal_aggregation_is_known(name: str) -> None:
     assert multi(aggregation=name).aggregation == name
 
@@ -187,7 +186,7 @@ def test_criteria_are_frozen_values() -> None:
     assert "weight" in Criterion.model_json_schema()["properties"]
 
 
-@pytest.mark.parametrize("credit", [-0.1, 1.1, 5, float("nan")])
+@each("credit", [-0.1, 1.1, 5, float("nan")])
 def test_partial_credit_is_a_share(credit: float) -> None:
     with pytest.raises(ValueError, match="partial_credit"):
         CannotAssessConfig(partial_credit=credit)

@@ -1,10 +1,9 @@
-import pytest
-
 from autorubric import Criterion
 from autorubric.core.criterion import criterion_names
+from tests.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("named", "expected"),
     [
         ([("Tone", "A"), ("Tone", "B"), ("Tone", None), (None, None)], ["A/Tone", "B/Tone", "Tone", "C4"]),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from autorubric.core.wording import NUMBER_WORDS, narrowed, negations_in, numbers_in, whole_number
+from tests.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "numbers"),
     [
         ("Gives three examples in 200 words", {"3", "200"}),
@@ -25,7 +24,7 @@ def test_numbers_are_found_in_digits_words_and_chinese(text: str, numbers: set[s
     assert numbers_in(text) == numbers
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [("7", 7), ("1,250", 1250), ("Twenty", 20), ("a", 1), ("十", 10), ("二十三", 23), ("三千", 3000)],
 )
@@ -34,7 +33,7 @@ def test_a_number_word_has_its_value(text: str, value: int) -> None:
     assert NUMBER_WORDS.get(text.lower(), str(value)) == str(value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "count"),
     [
         ("Avoids jargon and doesn't guess", 2),

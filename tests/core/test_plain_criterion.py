@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from autorubric import Criterion, InputError, Rubric
 from autorubric.core.rubric_shapes import _by_criterion, read_criteria, read_plain_criterion
+from tests.offenders import each
 
 MODEL = TypeAdapter(list[Criterion])
 FULL = {
@@ -78,7 +79,7 @@ def test_the_mapping_that_is_usual_is_plain() -> None:
         assert inside(made) == inside(Criterion.model_validate(entry))
 
 
-@pytest.mark.parametrize("entry", [FULL, {"requirement": "a"}])
+@each("entry", [FULL, {"requirement": "a"}])
 def test_criteria_share_nothing_that_can_change(entry: dict[str, Any]) -> None:
     one, other = read_criteria([entry, entry])
     for name, value in vars(one).items():

@@ -15,6 +15,7 @@ from autorubric.core.report import (
     worst_value,
 )
 from autorubric.core.usage import TokenUsage, aggregate_completion_cost, aggregate_evaluation_usage
+from tests.offenders import each
 
 MET, UNMET, CANNOT_ASSESS = CriterionVerdict
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Yes", "value": 1.0}]
@@ -43,7 +44,7 @@ def test_a_report_can_be_changed_and_a_vote_cannot() -> None:
         vote.weight = 2.0  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "value", "is_na"),
     [
         ({"verdict": MET}, 1.0, False),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric import Criterion, InputError, Rubric
+from tests.offenders import each
 
 A: dict[str, Any] = {"name": "A", "weight": 2.0, "requirement": "a"}
 B: dict[str, Any] = {"name": "B", "weight": -1.0, "requirement": "b"}
@@ -39,7 +40,7 @@ FULL = Rubric(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     "shape",
     [
         [A, B],
@@ -78,7 +79,7 @@ def test_keys_of_a_section_are_kept_with_its_criteria_and_a_misspelt_one_names_t
         Rubric.from_dict([{"nmae": "Style", "criteria": [A]}])
 
 
-@pytest.mark.parametrize(
+@each(
     "shape",
     [
         {"guidelines": "Be strict.", "criteria": [A, B]},
@@ -99,7 +100,7 @@ def test_guidelines_are_text_and_blank_ones_are_none() -> None:
         Rubric([Criterion(**A)], guidelines=3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "message"),
     [
         ([], "No criteria found"),
@@ -135,7 +136,7 @@ def test_all_wrong_criteria_are_named_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("bad", [None, [], [{}], [A], "x", 3])
+@each("bad", [None, [], [{}], [A], "x", 3])
 def test_a_rubric_is_made_of_criteria(bad: Any) -> None:
     with pytest.raises(ValueError, match="criteri"):
         Rubric(bad)

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from autorubric import CannotAssessConfig, CannotAssessStrategy, Criterion, CriterionVerdict, Rubric
 from autorubric.core.scoring import Cell, score
+from tests.offenders import each
 
 SKIP, ZERO, PARTIAL, FAIL = CannotAssessStrategy
 OPTIONS = [
@@ -17,7 +18,7 @@ def rubric(*weights: float) -> Rubric:
     return Rubric([Criterion(weight=weight, requirement=f"r{n}") for n, weight in enumerate(weights)])
 
 
-@pytest.mark.parametrize(
+@each(
     ("weights", "verdicts", "expected"),
     [
         ((10, 5), ["MET", "UNMET"], 10 / 15),
@@ -41,7 +42,7 @@ def test_a_score_is_the_sum_over_the_positive_weights(
 
 # Weights 10 (met), 4 and -6 (abstained): SKIP 10/10; ZERO 10/14; PARTIAL at 0.5 (10 + 2)/14;
 # FAIL (10 + 0 - 6)/14.
-@pytest.mark.parametrize(
+@each(
     ("strategy", "expected", "raw"),
     [(SKIP, 1.0, 10.0), (ZERO, 10 / 14, 10.0), (PARTIAL, 12 / 14, 12.0), (FAIL, 4 / 14, 4.0)],
 )

@@ -8,9 +8,10 @@ from pydantic import ValidationError
 from autorubric.core.scoring import LengthPenalty, compute_length_penalty
 from autorubric.core.submission import normalize_to_grade_input, parse_thinking_output
 from autorubric.errors import InputError
+from tests.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "thinking", "output"),
     [
         ("Yes.", "", "Yes."),
@@ -43,7 +44,7 @@ def test_no_letter_of_a_submission_is_lost_or_doubled(text: str) -> None:
     assert sorted("".join(together.split())) == sorted("".join(plain.split()))
 
 
-@pytest.mark.parametrize(
+@each(
     ("given_value", "message"),
     [
         ({"ouput": "Yes."}, "unknown key 'ouput' in the submission; did you mean 'output'"),
@@ -64,9 +65,7 @@ def test_a_part_that_is_not_there_is_empty() -> None:
 
 
 # penalty = 0.5 · ((length − 10) / 10) ** 2
-@pytest.mark.parametrize(
-    ("words", "expected"), [(0, 0.0), (10, 0.0), (15, 0.125), (19, 0.405), (20, 0.5), (999, 0.5)]
-)
+@each(("words", "expected"), [(0, 0.0), (10, 0.0), (15, 0.125), (19, 0.405), (20, 0.5), (999, 0.5)])
 def test_the_penalty_grows_from_the_budget_to_the_cap(words: int, expected: float) -> None:
     penalty = LengthPenalty(free_budget=10, max_cap=20, penalty_at_cap=0.5, exponent=2.0)
     assert compute_length_penalty("w " * words, penalty) == pytest.approx(expected)
@@ -77,7 +76,7 @@ def test_the_penalty_is_a_step_where_budget_and_cap_are_one() -> None:
     assert [compute_length_penalty("w " * n, penalty) for n in (3, 4)] == [0.0, 0.5]
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("ALL", 0.8), ("OUTPUT_ONLY", 0.5), ("THINKING_ONLY", 0.3)])
+@each(("kind", "expected"), [("ALL", 0.8), ("OUTPUT_ONLY", 0.5), ("THINKING_ONLY", 0.3)])
 def test_each_part_is_measured_by_itself_and_nothing_is_added_between(kind: Any, expected: float) -> None:
     # 3 and 5 characters; joined with a space they would be 9.
     penalty = LengthPenalty(
@@ -86,7 +85,7 @@ def test_each_part_is_measured_by_itself_and_nothing_is_added_between(kind: Any,
     assert compute_length_penalty({"thinking": "abc", "output": "defgh"}, penalty) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {"exponent": -2},
@@ -103,7 +102,7 @@ def test_a_penalty_that_makes_no_sense_is_refused(fields: dict[str, Any]) -> Non
         LengthPenalty.model_validate(fields)
 
 
-@pytest.mark.parametrize("length", [-1, None, float("nan"), True, "7"])
+@each("length", [-1, None, float("nan"), True, "7"])
 def test_a_count_that_is_no_length_is_refused(length: Any) -> None:
     penalty = LengthPenalty(count_fn=lambda text: length)
     with pytest.raises(InputError, match="count_fn returned"):

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, CriterionVerdict, DataItem, InputError, Rubric, RubricDataset
+from tests.offenders import each
 
 MET, UNMET, CANNOT_ASSESS = CriterionVerdict
 SATISFACTION = Criterion.model_validate(
@@ -77,7 +78,7 @@ def test_criteria_without_a_name_are_numbered() -> None:
 
 
 # Weights: accuracy 10, satisfaction 10, errors -6.
-@pytest.mark.parametrize(
+@each(
     ("verdicts", "normalized", "raw"),
     [
         ([MET, "Very satisfied", UNMET], 1.0, 20.0),
@@ -100,7 +101,7 @@ def test_only_negative_weights_score_zero_as_in_the_seed() -> None:
     assert dataset(rubric=Rubric([ERRORS])).compute_weighted_score([UNMET]) == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("verdicts", "message"),
     [
         ([MET, MET], "Criterion 1 is multi-choice but got CriterionVerdict; expected option label string"),
@@ -115,7 +116,7 @@ def test_verdicts_that_cannot_be_scored_have_the_seeds_messages(verdicts: list[A
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "message"),
     [
         ({"submission": {"a": 1}}, "'submission' must be a string, got dict"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
 from autorubric.dataset.reading import read_record
+from tests.offenders import each
 
 RECORD: dict[str, Any] = {
     "name": "n",
@@ -138,7 +139,7 @@ def test_jsonl_items_that_carry_everything_need_no_header(tmp_path: Path) -> Non
     assert RubricDataset.from_file(path)[0].prompt == "p"
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"prompt": ...}, "Missing required field: 'prompt'"),
@@ -162,7 +163,7 @@ def test_each_fault_of_a_dataset_has_its_message(change: dict[str, Any], message
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         (

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, DataItem, Rubric, RubricDataset
+from tests.offenders import each
 
 
 def labelled(truths: list[list[Any]], **fields: Any) -> RubricDataset:
@@ -28,7 +29,7 @@ def test_the_parts_have_the_size_asked_for_and_share_everything_out(n_train: int
     assert (train.prompt, train.rubric, train.name) == (UNIQUE.prompt, UNIQUE.rubric, UNIQUE.name)
 
 
-@pytest.mark.parametrize("stratify", [True, False])
+@each("stratify", [True, False])
 def test_a_seed_gives_the_same_split_again_and_another_seed_another(stratify: bool) -> None:
     def train(seed: int) -> list[str]:
         return submissions(UNIQUE.split_train_test(20, stratify=stratify, seed=seed)[0])

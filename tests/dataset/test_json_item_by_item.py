@@ -8,6 +8,7 @@ from autorubric import Criterion, InputError, Rubric, RubricDataset
 from autorubric.dataset.reading import read_record
 from autorubric.dataset.storage import load_text
 from autorubric.files.strict_json import parse_json
+from tests.offenders import each
 
 RECORD: dict[str, Any] = {
     "name": "n",
@@ -19,7 +20,7 @@ ITEM = {"submission": "s", "description": "d", "ground_truth": ["MET", "UNMET"]}
 DEEP = "[" * 97 + "]" * 97
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         json.dumps(RECORD)[:-1],

@@ -11,6 +11,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.files import dump_json, iter_jsonl, nearest, parse_json, read_document, read_text
 from autorubric.files.strict_json import _decode_with_care, decode_quickly
 from autorubric.files.strict_yaml import MOST_NODES, dump_yaml, parse_yaml
+from tests.offenders import each
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -65,7 +66,7 @@ def test_every_offender_of_a_json_text_is_named_with_its_place() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1,]", "{'a': 1}", "[" * 100_000, "1" * 5_000])
+@each("text", ["", "{", "[1,]", "{'a': 1}", "[" * 100_000, "1" * 5_000])
 def test_what_is_not_json_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError):
         parse_json(text)
@@ -115,7 +116,7 @@ def test_yaml_scalars_are_those_of_version_1_2() -> None:
     assert parse_yaml(text) == ["yes", "No", "on", "2024-01-01", 10, 16, 1000.0, "12:30", True, None, "true"]
 
 
-@pytest.mark.parametrize("text", ["a: 1\na: 2", "a: [1\n", "a: .nan", "--- 1\n--- 2", "!!python/object:os.x {}"])
+@each("text", ["a: 1\na: 2", "a: [1\n", "a: .nan", "--- 1\n--- 2", "!!python/object:os.x {}"])
 def test_bad_yaml_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError):
         parse_yaml(text)
@@ -169,7 +170,7 @@ def test_all_bad_rows_of_a_jsonl_file_are_named_and_the_good_ones_read(tmp_path:
     assert problems_of(error) == problems
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "expected"),
     [
         ("wieght", "weight"),
@@ -191,7 +192,7 @@ def test_misspelt_keys_are_recognised_and_own_words_are_not(key: str, expected: 
     assert nearest(key, known) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("", "column 1: expected a value, found the end of the text"),
@@ -268,7 +269,7 @@ def test_the_quick_reader_takes_nothing_that_the_careful_one_refuses_or_reads_ot
     assert not doubtful
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": "\\u003a"}', '{"a": 1e999}', '["\\ud800"]', "[NaN]"])
+@each("text", ['{"a": 1, "a": "\\u003a"}', '{"a": 1e999}', '["\\ud800"]', "[NaN]"])
 def test_the_quick_reader_leaves_what_is_doubtful_to_the_careful_one(text: str) -> None:
     with pytest.raises(ValueError):
         decode_quickly(text)

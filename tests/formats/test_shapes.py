@@ -16,6 +16,7 @@ from autorubric.errors import InputError
 from autorubric.formats import Record, convert, detect, read_records
 from autorubric.formats.containers import dump_toml
 from autorubric.formats.rubrichub import PARAMETERS
+from tests.offenders import each
 
 
 def read(row: dict[str, Any]) -> Record:
@@ -63,7 +64,7 @@ def test_a_row_of_the_release_is_read_and_written_as_it_is() -> None:
     assert form.write(record) == (released(), (), ())
 
 
-@pytest.mark.parametrize(
+@each(
     "tags",
     [
         [
@@ -116,7 +117,7 @@ def test_healthbench_rows_keep_their_ideal_completion() -> None:
     assert {key: written[key] for key in row} == row
 
 
-@pytest.mark.parametrize("key", ["description", "rubric_item", "Ingredient"])
+@each("key", ["description", "rubric_item", "Ingredient"])
 def test_open_instruct_names_a_criterion_in_three_ways(key: str) -> None:
     truth = {"query": "Describe tea.", "rubrics": [{key: "Names a plant.", "weight": 0.5}, {key: "Is brief."}]}
     row = {"messages": [TURN], "ground_truth": json.dumps(truth), "dataset": "general_rubric"}
@@ -155,7 +156,7 @@ def test_choices_of_verifiers_are_options_from_worst_to_best(tmp_path: Path) -> 
     assert again == record
 
 
-@pytest.mark.parametrize(
+@each(
     ("entry", "message"),
     [
         ({"name": "a", "text": "b", "weight": -1}, "verifiers takes none below 0"),

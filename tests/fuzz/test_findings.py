@@ -16,12 +16,13 @@ from autorubric.llm.http.wire import read_reply
 from autorubric.llm.request import Reply
 from autorubric.training.reward import RewardRule
 from autorubric.training.service.calls import read_call
+from tests.offenders import each
 
 HUGE = 10**400  # a whole number in JSON, and beyond every float
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
-@pytest.mark.parametrize("cost", [HUGE, float("inf"), float("nan"), -1, True])
+@each("cost", [HUGE, float("inf"), float("nan"), -1, True])
 def test_a_cost_that_is_no_amount_is_no_cost(cost: Any) -> None:
     body = {"choices": [{"message": {"content": "MET"}}], "usage": {"prompt_tokens": 9, "cost": cost}}
     reply = read_reply(json.dumps(body).encode(), 0.1)
@@ -69,13 +70,13 @@ def test_a_neutral_value_beyond_every_float_is_refused() -> None:
         RewardRule(on_failure="neutral", neutral=HUGE)
 
 
-@pytest.mark.parametrize("tags", [5, "rule", {"verifier": "rule", "function": "X", "parameters": "no"}])
+@each("tags", [5, "rule", {"verifier": "rule", "function": "X", "parameters": "no"}])
 def test_tags_of_another_kind_are_refused_with_their_place(tags: Any) -> None:
     with pytest.raises(InputError, match=r"row 1: rubric\[0\]: tags"):
         rubric_from([{"criterion": "Is brief.", "points": 1, "tags": tags}], "row 1")
 
 
-@pytest.mark.parametrize("written", [DEEP, "{[]: 1}", "{{}: 1}"])
+@each("written", [DEEP, "{[]: 1}", "{{}: 1}"])
 def test_parameters_in_a_text_that_cannot_be_read_are_refused(written: str) -> None:
     with pytest.raises(InputError, match="tags: parameters are"):
         rule_of_tags({"verifier": "rule", "function": "X", "parameters": written})
@@ -93,13 +94,13 @@ def test_a_released_row_holds_its_rubric_as_text_too() -> None:
     assert read(released(reward_model=text)).criteria == read(released()).criteria
 
 
-@pytest.mark.parametrize("extra", ["text", {"reward_model": "text"}, [1]])
+@each("extra", ["text", {"reward_model": "text"}, [1]])
 def test_a_released_row_with_odd_mirrors_is_refused(extra: Any) -> None:
     with pytest.raises(InputError, match="expected an object"):
         format_named("rurl").read(released(extra_info=extra))
 
 
-@pytest.mark.parametrize("key", ["autorubric", "rubric"])
+@each("key", ["autorubric", "rubric"])
 def test_a_text_nested_without_end_is_refused(key: str) -> None:
     row = {"question": "Why?", "reference_answer": "", "question_source": "", "rubric_count": 1}
     row["rubric"] = [{"title": "Cause", "description": "Says why.", "weight": 5}]

@@ -18,6 +18,7 @@ from fuzz.__main__ import main
 from fuzz.mutation import mutated
 from fuzz.target import Target, of_bytes
 from fuzz.targets import TARGETS
+from tests.offenders import each
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = int(os.environ.get("AUTORUBRIC_EXAMPLES", "20"))
@@ -30,7 +31,7 @@ def changed(target: Target, random: Random) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@each("name", TARGETS)
 def test_a_target_reads_one_of_its_seeds_to_the_end(name: str) -> None:
     refusals = []
     for seed in TARGETS[name].seeds:

@@ -19,6 +19,7 @@ from autorubric.graders.aggregation import (
     combined_verdict,
     judged_option,
 )
+from tests.offenders import each
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 
@@ -32,7 +33,7 @@ def votes(pattern: str, weights: tuple[float, ...] = ()) -> list[VerdictVote]:
 # The last two columns are the words for a positive and for a negative weight, by the rules in words: majority
 # counts heads, weighted sums weights, a tie is UNMET for a reward and MET for a penalty; unanimous is MET if
 # nobody says UNMET, any is MET if somebody says MET, both whatever the sign.
-@pytest.mark.parametrize(
+@each(
     ("rule", "pattern", "weights", "positive", "negative"),
     [
         ("majority", "MMU", (), MET, MET),
@@ -78,7 +79,7 @@ def chosen(criterion: Criterion, *options: int, weights: tuple[float, ...] = ())
 
 # Options worth 0, 0.5 and 1, by index 0, 1, 2. Each row: rule, chosen options, weights, then the value and the
 # option for a positive and for a negative weight.
-@pytest.mark.parametrize(
+@each(
     ("rule", "options", "weights", "value", "positive", "negative"),
     [
         ("mean", (0, 0, 1), (), 1 / 6, 0, 0),  # 0.5 / 3; 0.17 from 0, 0.33 from 0.5
@@ -104,7 +105,7 @@ def test_ordinal_values_are_summed_up_and_the_nearest_option_stands_beside(
 
 
 # Ties go to the lowest value for a positive weight and to the highest for a negative one.
-@pytest.mark.parametrize(
+@each(
     ("rule", "scale_type", "options", "weights", "positive", "negative"),
     [
         ("mode", "ordinal", (2, 2, 0), (), 2, 2),

@@ -10,6 +10,7 @@ from autorubric.graders.judge import JudgeInput
 from autorubric.graders.panel import Panel
 from autorubric.graders.reporting import report_on
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
+from tests.offenders import each
 
 LOST = JudgmentFailure("parse", "the reply holds no verdict")
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
@@ -104,7 +105,7 @@ async def test_cascades_nest_and_only_the_last_word_is_looked_at() -> None:
     assert [leaf.superseded for leaf in judgments[1].leaves()] == [True, True, False]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"threshold": 1.5}, "threshold=1.5; expected a number from 0 to 1"),

@@ -25,6 +25,7 @@ from autorubric.graders import CriterionGrader, Grader, JudgeSpec
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
+from tests.offenders import each
 
 MODEL = LLMConfig("builtin/offline")
 MET = '{"explanation": "It is there.", "criterion_status": "MET"}'
@@ -37,7 +38,7 @@ class OwnFormat(BaseModel):
     affected_criteria: list[int]
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "message"),
     [
         ({}, "no judge: give judge_model_config, judges or judge"),
@@ -75,7 +76,7 @@ def test_settings_that_cannot_work_are_refused_at_construction(settings: dict[st
         CriterionGrader(**settings)
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "0.5", True])
+@each("threshold", [-0.1, 1.1, float("nan"), "0.5", True])
 def test_a_threshold_is_a_number_from_0_to_1_before_anything_is_asked(threshold: Any) -> None:
     with pytest.raises(ValueError, match="expected a number from 0 to 1"):
         EscalationConfig(MODEL, threshold)
@@ -83,7 +84,7 @@ def test_a_threshold_is_a_number_from_0_to_1_before_anything_is_asked(threshold:
         EscalationConfig(MODEL, 0.5, {"Causes": threshold})
 
 
-@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), True, "2"])
+@each("weight", [0, -1, float("nan"), float("inf"), True, "2"])
 def test_a_judges_weight_is_a_positive_number(weight: Any) -> None:
     with pytest.raises(ValueError, match="expected a finite number above 0"):
         JudgeSpec(MODEL, "a", weight)

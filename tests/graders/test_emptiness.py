@@ -3,8 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 
-import pytest
-
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.criterion_judge import CriterionJudge
@@ -13,32 +11,75 @@ from autorubric.graders.without_model import EmptyFirst, is_empty
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import ScriptedModel
+from tests.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
-        "", " \n\t", "\u200b\ufeff", ".", ":", "...", "—", "**", "#", "？！", "Solution", "Solution:",
-        "Thought process:", "Answer:", "**Final answer:**", "The answer is:", "Here is my response:",
+        "",
+        " \n\t",
+        "\u200b\ufeff",
+        ".",
+        ":",
+        "...",
+        "—",
+        "**",
+        "#",
+        "？！",
+        "Solution",
+        "Solution:",
+        "Thought process:",
+        "Answer:",
+        "**Final answer:**",
+        "The answer is:",
+        "Here is my response:",
         "Sure!  Here is the answer:",
-        "Certainly! Let's solve this problem step by step.", "Let's think step by step", "Let us break it down.",
-        "I will help you with this.", "Step by step:", "解", "答案：", "思考过程：", "让我们一步一步地解决这个问题。",
-        "好的，答案如下：", " ." * 5000,
+        "Certainly! Let's solve this problem step by step.",
+        "Let's think step by step",
+        "Let us break it down.",
+        "I will help you with this.",
+        "Step by step:",
+        "解",
+        "答案：",
+        "思考过程：",
+        "让我们一步一步地解决这个问题。",
+        "好的，答案如下：",
+        " ." * 5000,
     ],
-)  # fmt: skip
+)
 def test_nothing_and_openers_without_a_sequel_are_empty(text: str) -> None:
     assert is_empty(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
-        "4", "x", "Yes", "No.", "Certainly!", "Sure", "🙂", "+", "€", "B", "是", "可以", "The answer is 4.",
-        "Answer: B", "Solution: x = 3", "Let's go to Rome.", "Let me explain: the tide turns.",
+        "4",
+        "x",
+        "Yes",
+        "No.",
+        "Certainly!",
+        "Sure",
+        "🙂",
+        "+",
+        "€",
+        "B",
+        "是",
+        "可以",
+        "The answer is 4.",
+        "Answer: B",
+        "Solution: x = 3",
+        "Let's go to Rome.",
+        "Let me explain: the tide turns.",
         "I can't help with that.",
-        "Here is the answer: it depends.", "解：四", "让我们去罗马。", "word " * 5000, "好的，答案是四。",
+        "Here is the answer: it depends.",
+        "解：四",
+        "让我们去罗马。",
+        "word " * 5000,
+        "好的，答案是四。",
     ],
-)  # fmt: skip
+)
 def test_short_answers_are_not_empty(text: str) -> None:
     assert not is_empty(text)
 

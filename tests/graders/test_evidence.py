@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.graders.criterion_judge import find_quote
+from tests.offenders import each
 
 TEXT = "It began in  Britain,\nwhere coal was cheap — and “labour” was dear. Canals came first; railways later."
 
 
-@pytest.mark.parametrize(
+@each(
     ("quote", "passage"),
     [
         ("coal was cheap", "coal was cheap"),
@@ -29,7 +29,7 @@ def test_a_passage_is_found_with_its_place_in_the_original(quote: str, passage: 
     assert found.text == quote
 
 
-@pytest.mark.parametrize(
+@each(
     "quote",
     [
         "",

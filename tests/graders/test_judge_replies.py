@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.asking import build_judgment, describe_failure, read_binary, read_choice, read_usage
 from autorubric.graders.judge import ShownOptions
 from autorubric.llm.request import Answer, Failure, Reply, Unreadable, Usage
+from tests.offenders import each
 
 MET, UNMET, CANNOT = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
 
@@ -103,14 +102,14 @@ UNREADABLE: list[tuple[Reply, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "verdict"), READABLE)
+@each(("text", "verdict"), READABLE)
 def test_a_verdict_is_found_however_it_is_wrapped(text: str, verdict: CriterionVerdict) -> None:
     found = read_binary(Reply(text))
     assert isinstance(found, Answer), found
     assert found.value.verdict is verdict
 
 
-@pytest.mark.parametrize(("reply", "kind"), UNREADABLE)
+@each(("reply", "kind"), UNREADABLE)
 def test_what_is_not_plainly_a_verdict_is_none(reply: Reply, kind: str) -> None:
     found = read_binary(reply)
     assert isinstance(found, Unreadable), found
@@ -157,7 +156,7 @@ def chosen(value: object) -> str:
     return json.dumps({"explanation": "Most are there.", "selected_option": value})
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "index"),
     [
         (1, 2),
@@ -184,7 +183,7 @@ def test_an_option_is_found_by_number_or_label(value: object, index: int) -> Non
     assert found.value.option == index
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         0,

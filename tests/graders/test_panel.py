@@ -15,6 +15,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Message, Reply, Request
 from autorubric.testing import ScriptedModel
+from tests.offenders import each
 
 LOST = JudgmentFailure("infrastructure", "the endpoint answered 503")
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1.0}]
@@ -161,7 +162,7 @@ async def test_reasons_are_joined_with_their_judges() -> None:
     assert judgment.reason == "a: x | b: y"
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         ({"judges": []}, "at least one judge"),

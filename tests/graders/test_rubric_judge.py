@@ -21,6 +21,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.testing import ScriptedModel
+from tests.offenders import each
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 OPTIONS = [CriterionOption(label="Flat", value=0), CriterionOption(label="Deep", value=1)]
@@ -68,7 +69,7 @@ async def test_one_call_judges_all_criteria() -> None:
     assert judgments[0].cost is not None and judgments[1].cost is judgments[2].cost is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("entries", "failure"),
     [
         ([WHOLE[0], WHOLE[2]], "parse: the reply has no entry for criterion c1"),
@@ -98,7 +99,7 @@ def test_entries_may_come_without_their_wrapper_in_any_order_and_with_odd_ids() 
     assert [found[0].verdict, found[1].verdict] == [MET, UNMET]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", "All met.", "[]", '{"judgments": []}', reply(entry("c0", criterion_status="yes")), reply(entry("c7"))],
 )

@@ -5,9 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from autorubric.graders.suspicion import suspicions
+from tests.offenders import each
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -126,7 +125,7 @@ INNOCENT: list[str] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "flag"), ATTACKS)
+@each(("text", "flag"), ATTACKS)
 def test_a_text_that_addresses_its_judge_is_flagged(text: str, flag: str) -> None:
     around = "The revolution began in Britain.\n\n{}\n\nCanals came first."
     for whole in (text, around.format(text), text.upper() if "</" not in text else text):
@@ -134,7 +133,7 @@ def test_a_text_that_addresses_its_judge_is_flagged(text: str, flag: str) -> Non
     assert flag in suspicions(text)
 
 
-@pytest.mark.parametrize("text", INNOCENT)
+@each("text", INNOCENT)
 def test_a_text_that_only_looks_alike_is_not_flagged(text: str) -> None:
     assert suspicions(text) == []
 

@@ -20,6 +20,7 @@ from autorubric.improvement.acceptance import (
 from autorubric.improvement.measures import ABSTAINED, FAILED, ac1, ac1_sums, agreement_sums, weighted_scores
 from autorubric.metrics.confusion import confusion_counts, gwet_pairs
 from benchmarks.wrong_acceptance import simulate
+from tests.offenders import each
 
 
 def pairs(old: list[float], new: list[float], groups: list[int] | None = None) -> Pairs:
@@ -127,7 +128,7 @@ def test_the_groups_that_would_decide_are_counted_from_the_measured_spread() -> 
     assert groups_needed(decide({"a": pairs([1.0] * 9, [0.0] * 9)})["a"]) is None
 
 
-@pytest.mark.parametrize("labels", [60, 400])
+@each("labels", [60, 400])
 def test_the_simulated_writer_gets_no_more_wrong_wordings_through_than_the_level_allows(labels: int) -> None:
     # 20 runs of the benchmark; with a true rate of 5 %, more than 4 wrong ones have a probability of 0.3 %.
     assert simulate(labels, (0.3, 0.12), 20, has_better=False, measure="agreement").wrong <= 4

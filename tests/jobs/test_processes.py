@@ -8,6 +8,7 @@ import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -166,8 +167,24 @@ def test_wrong_input_is_refused_before_anything_is_spent(
         (["--processes", "2", "--start-over"], "--start-over cannot be combined with --processes"),
         (["--processes", "2", "--batch"], "--batch cannot be combined with --processes"),
         (["--processes", "0"], "--processes"),
+        (["--engine", "ray", "--shard", "1/2"], "--shard and --engine ray exclude each other"),
+        (["--engine", "ray", "--log-json", "log"], "--log-json cannot be combined with --engine ray"),
+        (["--ray-address", "10.0.0.1:6379"], "--ray-address has no effect without --engine ray"),
+        (["--engine", "spark"], "--engine"),
     ):
         capsys.readouterr()
         assert run([*words, *more]) == 2
         assert said in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed; tests_ray tests it")
+def test_ray_is_asked_for_where_it_is_missing_and_not_for_a_dry_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["grade", str(many_essays(tmp_path)), "--judge", OFFLINE, "-o", str(tmp_path / "run"), "--engine", "ray"]
+    assert run(words) == 2
+    assert "needs ray; run: pip install 'autorubric-hub[ray]'" in capsys.readouterr().err
+    assert run([*words, "--dry-run"]) == 0
+    assert "one process sends 24 calls in about 1s" in capsys.readouterr().out
+    assert not (tmp_path / "run").exists()

@@ -78,3 +78,43 @@ def test_refusals_of_one_process_hold_back_the_other_for_as_long() -> None:
     assert during == []
     after = [at for at in sent if at >= 3.9]
     assert len(after) > 20
+
+
+@dataclass(eq=False)
+class Hearer:
+    """A process that only hears."""
+
+    name: str
+    heard: list[dict[str, Any]] = field(default_factory=list)
+
+    def tell(self, **word: Any) -> None:
+        self.heard.append(word)
+
+
+def test_a_refusal_of_one_process_halves_the_rate_of_all_at_its_account_only() -> None:
+    """59 requests passed in less than the second that is the least measured time; half of that for two processes."""
+    one, other = Hearer("one"), Hearer("other")
+    lender = Lender(Purse(Sum(math.inf, math.inf)), lambda: [one, other])
+    lender.hear(one, {"traffic": {"a": [59, 0], "b": [100, 0]}})
+    assert one.heard == other.heard == []
+    lender.hear(one, {"traffic": {"a": [0, 1]}})
+    assert one.heard == other.heard == [{"rates": {"a": 59 / 2 / 2}}]
+
+
+def test_a_process_keeps_to_the_rate_that_it_was_given() -> None:
+    """Ten at once before there is a rate, then five a second for ten seconds."""
+
+    async def main(loop: JumpingLoop) -> int:
+        found: list[Process] = []
+        process = Process("one", loop, found)
+        assert process.shared is not None
+        sent = 0
+        while loop.time() < 10:
+            await process.limiter.acquire()
+            process.limiter.release()
+            sent += 1
+            if sent == 10:
+                process.shared.renew({"": 5.0})
+        return sent
+
+    assert 10 + 50 <= on_jumping_clock(main) <= 10 + 52  # the first and the last one fall on the edges

@@ -10,6 +10,7 @@ from autorubric.labels import Ask, Policy, Queue, label_queue, read_history, sto
 from autorubric.labels.drawing import draw_batch
 from autorubric.testing import LoopbackEndpoint
 from tests.labels.runs import answers, graded, with_options
+from tests.offenders import each
 
 
 @pytest.fixture
@@ -214,7 +215,7 @@ def test_disagreements_are_pairs_on_which_judges_differ(tmp_path: Path) -> None:
     assert {(pair.item, pair.place) for pair in drawn.pairs} == differ
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "said"),
     [
         (lambda: Ask("best"), "policy='best' is not one of label_next, random"),  # type: ignore[arg-type]

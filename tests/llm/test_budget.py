@@ -9,11 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
-from autorubric.llm.billing import Amount, Reservation, cover_resend, current_reservation
+from autorubric.llm.billing import (
+    Amount,
+    Bill,
+    Reservation,
+    Tally,
+    cover_resend,
+    current_activity,
+    current_reservation,
+)
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 from autorubric.testing import ScriptedModel
+from tests.offenders import each
 
 REQUEST = Request((), "judge")
 
@@ -205,7 +214,7 @@ def test_a_price_that_nobody_knows_is_refused_before_anything_is_sent() -> None:
     assert Budget(tokens=100).worst_case(Priced(Usage(10, 90), None), REQUEST) == Amount(100, 0.0)
 
 
-@pytest.mark.parametrize("budget", [Budget(usd=1.0), Budget(tokens=100)], ids=["dollars", "tokens"])
+@each("budget", [Budget(usd=1.0), Budget(tokens=100)])
 def test_a_call_without_a_ceiling_is_refused_before_anything_is_sent(budget: Budget) -> None:
     with pytest.raises(ConfigError, match="model 'test/priced' puts no bound on the length of its replies"):
         budget.worst_case(Priced(None, 0.5), REQUEST)
@@ -233,7 +242,7 @@ def test_a_budget_in_dollars_cannot_start_from_calls_whose_price_nobody_knows() 
     Budget(tokens=100, spent=Spent(calls=3, tokens=10, unpriced=3))
 
 
-@pytest.mark.parametrize("limit", [{"usd": 1.0}, {"tokens": 100}, {"usd": 1.0, "tokens": 100}])
+@each("limit", [{"usd": 1.0}, {"tokens": 100}, {"usd": 1.0, "tokens": 100}])
 def test_no_budget_can_start_from_calls_whose_records_are_lost(limit: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="what 2 calls cost is not known, because their records are lost"):
         Budget(**limit, spent=Spent(calls=3, tokens=10, lost=2))
@@ -327,3 +336,14 @@ def test_the_limit_holds_at_every_moment_whatever_calls_do(limit: int, calls: li
     life.assert_within()
     assert life.budget.reserved() == Amount(0, 0.0)
     assert life.budget.spent().tokens == sum(life.paid)
+
+
+def test_a_call_that_is_withdrawn_is_refused_and_one_that_failed_counts_once() -> None:
+    tally = Tally()
+    tokens = [tally.started("judge") for _ in range(3)]
+    tally.withdrawn("judge")
+    tally.ended("judge", Failure("server", "down"), Bill(Usage(), None, None, None))
+    for token in reversed(tokens):
+        current_activity.reset(token)
+    now = tally.snapshot()["judge"]
+    assert (now.open, now.refused, now.failures, now.paid) == (1, 1, 1, 0)

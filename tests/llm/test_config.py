@@ -8,6 +8,7 @@ import pytest
 
 from autorubric.errors import ConfigError, MissingFileError
 from autorubric.llm.config import THINKING_LEVEL_BUDGETS, LLMConfig, ThinkingConfig, ThinkingLevel
+from tests.offenders import each
 
 PUBLISHED: dict[str, Any] = {
     "model": dataclasses.MISSING,
@@ -38,7 +39,7 @@ def test_the_published_fields_come_first_in_their_order_with_their_defaults() ->
     assert list(found.items()) == list(PUBLISHED.items())
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("temperature", "hot"),
@@ -89,7 +90,7 @@ def test_a_parameter_may_not_be_given_twice() -> None:
         LLMConfig("m", temperature=0.0, extra_params={"temperature": 1})
 
 
-@pytest.mark.parametrize(("name", "value"), [("temperature", 0), ("top_p", 0.0), ("max_tokens", 0), ("seed", 0)])
+@each(("name", "value"), [("temperature", 0), ("top_p", 0.0), ("max_tokens", 0), ("seed", 0)])
 def test_zero_is_a_value(name: str, value: float) -> None:
     assert getattr(LLMConfig("m", **{name: value}), name) == 0  # type: ignore[arg-type]
 
@@ -104,7 +105,7 @@ def test_thinking_budgets_are_the_published_ones() -> None:
     assert ThinkingConfig().level is ThinkingLevel.MEDIUM
 
 
-@pytest.mark.parametrize(
+@each(
     ("thinking", "budget", "effort"),
     [
         ("high", 4096, "high"),

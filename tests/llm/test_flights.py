@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -135,3 +136,24 @@ async def test_a_caller_cancelled_by_someone_else_as_well_stays_cancelled() -> N
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         assert asking.cancelled()
+
+
+async def test_a_request_that_another_executor_has_under_way_is_waited_for_until_the_run_is_stopped(
+    tmp_path: Path,
+) -> None:
+    model = Slow()
+    with Ledger.open(tmp_path, shared=True) as ledger:
+        first, second, third = (Executor(ledger) for _ in range(3))
+        asked = [asyncio.create_task(first.ask(model, ASKED))]
+        while not model.tasks:
+            await asyncio.sleep(0)
+        asked.append(asyncio.create_task(second.ask(model, ASKED)))
+        stopped = asyncio.create_task(third.ask(model, ASKED))
+        await asyncio.sleep(0)
+        third.stop("enough")
+        outcome = await stopped
+        assert isinstance(outcome, Failure) and outcome.kind == "stopped"
+        model.answer_now.set()
+        one, other = await asyncio.gather(*asked)
+        assert isinstance(one, Reply) and isinstance(other, Reply) and one.text == other.text
+    assert len(model.tasks) == 1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from autorubric.llm.reply_json import scan_json
+from tests.offenders import each
 
 SIZE = 300_000
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "[" * SIZE,
@@ -22,7 +21,6 @@ SIZE = 300_000
         "[}" * (SIZE // 2),
         '"[' * (SIZE // 2),
     ],
-    ids=["brackets", "objects", "fences", "quotes", "prose", "never closed", "prose closed", "crossed", "quoted"],
 )
 def test_no_text_takes_more_than_a_few_steps_a_character(text: str) -> None:
     # At most 2 steps a character in all, and the last look may take one more a character.

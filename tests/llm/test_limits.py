@@ -17,6 +17,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Message, Reply, Request, Unreadable, Usage
 from autorubric.llm.structured import read_json, read_text
 from autorubric.testing import ScriptedModel
+from tests.offenders import each
 
 WHOLE = '{"items": [1, 2]}'
 UNBILLED = Bill(Usage(), None, None, None)
@@ -174,7 +175,7 @@ async def test_a_larger_limit_counts_as_a_reask_in_the_ledger(tmp_path: Path) ->
     rows.close()
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "message"),
     [
         (Reply("", "length", reasoning="Hm.", usage=Usage(10, 2048)), "2,048 tokens of reasoning and no answer"),

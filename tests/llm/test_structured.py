@@ -3,12 +3,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.llm.structured import read_json, read_text
+from tests.offenders import each
 
 UNTIMED = settings(deadline=None)
 DOSE = {"title": "Dose", "description": "Names the dose [mg].", "weight": 7}
@@ -105,7 +105,7 @@ def why_not(text: str, **fields: Any) -> Unreadable:
     return answer
 
 
-@pytest.mark.parametrize(("text", "notes"), [case[1:] for case in READ_AS_BOTH], ids=[c[0] for c in READ_AS_BOTH])
+@each(("text", "notes"), [case[1:] for case in READ_AS_BOTH])
 def test_an_ugly_reply_is_read_as_the_list_it_holds(text: str, notes: tuple[str, ...]) -> None:
     answer = read(text)
     assert isinstance(answer, Answer), answer
@@ -144,7 +144,7 @@ NOT_READ: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "part"), [case[1:] for case in NOT_READ], ids=[case[0] for case in NOT_READ])
+@each(("text", "part"), [case[1:] for case in NOT_READ])
 def test_a_reply_without_a_whole_list_is_never_read_as_one(text: str, part: str) -> None:
     problem = why_not(text)
     assert part in problem.message
@@ -164,7 +164,7 @@ def test_a_refusal_is_not_asked_again() -> None:
     assert (filtered.kind, filtered.again) == ("refusal", False)
 
 
-@pytest.mark.parametrize("text", ["", "  \n ", "<think>all of it</think>"])
+@each("text", ["", "  \n ", "<think>all of it</think>"])
 def test_a_reply_with_nothing_in_it_is_empty(text: str) -> None:
     assert why_not(text).kind == "empty"
 
@@ -206,7 +206,7 @@ def test_typographic_quotes_around_keys_are_repaired() -> None:
     assert value("[{“title”: “Dose”, “weight”: 7}]") == [{"title": "Dose", "weight": 7}]
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "meant"),
     [('the word "dose" once', 'the word "dose" once'), ('the words "a", "b"', 'the words "a", "b"')],
 )
@@ -249,7 +249,7 @@ OBJECTS: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("text", [text for _, text in OBJECTS], ids=[name for name, _ in OBJECTS])
+@each("text", [text for _, text in OBJECTS])
 def test_an_object_is_found_by_a_key_it_must_have(text: str) -> None:
     answer = read_json(Reply(text), "object", ("verdict",))
     assert isinstance(answer, Answer), answer

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from autorubric.llm.structured import without_thinking
+from tests.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "answer"),
     [
         ("Four.", "Four."),

@@ -30,6 +30,7 @@ from autorubric.metrics.confusion import (
     precision_recall,
     rating_counts,
 )
+from tests.offenders import each
 
 
 def close(expected: Any) -> Any:
@@ -51,7 +52,7 @@ def test_kappa_is_that_of_scikit_learn(seed: int, categories: int, ours: Any, th
     assert cohen_kappa(truth, judged, range(categories), ours) == close(expected)
 
 
-@pytest.mark.parametrize("weights", ["nominal", "linear", "quadratic"])
+@each("weights", ["nominal", "linear", "quadratic"])
 def test_kappa_counts_an_option_that_nobody_chose(weights: Any) -> None:
     truth, judged = np.array([0, 0, 3, 3, 1, 1]), np.array([0, 1, 3, 3, 1, 0])
     expected = sk.cohen_kappa_score(truth, judged, labels=range(4), weights=None if weights == "nominal" else weights)
@@ -141,7 +142,7 @@ def test_alpha_is_undefined_where_all_votes_are_alike_or_no_item_has_two() -> No
     assert krippendorff_alpha([[1, 0], [0, 1]]) is None
 
 
-@pytest.mark.parametrize(("judges", "categories"), [(2, 2), (3, 4), (5, 3)])
+@each(("judges", "categories"), [(2, 2), (3, 4), (5, 3)])
 def test_fleiss_is_that_of_statsmodels_on_complete_items(judges: int, categories: int) -> None:
     counts = rating_counts(votes(judges, judges, categories, 0.0), categories)
     assert fleiss_kappa(counts, judges) == close(inter_rater.fleiss_kappa(counts))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from autorubric.metrics.confidence_sequence import ConfidenceSequence, _bound
+from tests.offenders import each
 
 # gamma_exponential_mixture_bound(v, alpha, v_opt=10, c=1, alpha_opt=alpha) of confseq 0.0.11, built from source.
 CONFSEQ = {
@@ -64,7 +65,7 @@ def test_a_sequence_misses_the_running_average_of_drifting_means_at_most_as_ofte
     assert missed <= 10
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: ConfidenceSequence(0.0, 0, 1), "alpha is 0.0"),

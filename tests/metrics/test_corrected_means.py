@@ -5,6 +5,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.metrics.corrected import ScoreRange, bounded_interval, correct_mean, plain_mean
 from benchmarks.corrected_coverage import JUDGES, RARE, simulate_score
+from tests.offenders import each
 
 LABELS = np.array([0.2, 0.5, 0.6, 0.9, 0.4])
 JUDGED = np.array([0.3, 0.5, 0.8, 1.0, 0.4])
@@ -74,7 +75,7 @@ def test_a_mean_of_nothing_is_none_and_says_why() -> None:
     assert correct_mean(LABELS, JUDGED, []).ppi.value is None
 
 
-@pytest.mark.parametrize("judge", JUDGES)
+@each("judge", JUDGES)
 def test_intervals_of_the_corrected_score_hold_the_truth_as_often_as_they_say(judge: str) -> None:
     """A rubric of five criteria with a pitfall of 5 %, 30 labels beside 300 verdicts, 2,000 repetitions."""
     found = simulate_score(JUDGES[judge], 30, 300, 2000)
@@ -83,7 +84,7 @@ def test_intervals_of_the_corrected_score_hold_the_truth_as_often_as_they_say(ju
     assert found["ppi"].width < found["labels_only"].width
 
 
-@pytest.mark.parametrize("judge", JUDGES)
+@each("judge", JUDGES)
 def test_intervals_of_a_score_hold_where_every_criterion_is_rare(judge: str) -> None:
     """All five criteria of 5 %, so that most labels score 0."""
     found = simulate_score(JUDGES[judge], 30, 300, 2000, RARE)

@@ -16,7 +16,7 @@ from autorubric.metrics.intervals import LabelledCells
 from autorubric.metrics.prediction_powered import ppi_plus_plus
 from benchmarks.corrected_coverage import JUDGES, simulate_rate
 from benchmarks.exact_coverage import at_random, by_class, covered, labels_alone, ppi, rogan
-from tests.offenders import offenders
+from tests.offenders import each, offenders
 
 TABLES = [
     (LabelledCells(2, 1, 0, 27), 60, 600),
@@ -32,7 +32,7 @@ def rates(hits: float, misses: float) -> npt.NDArray[np.float64]:
     return np.asarray(stats.beta.ppf((np.arange(100) + 0.5) / 100, hits + 0.5, misses + 0.5))
 
 
-@pytest.mark.parametrize(("cells", "rest_met", "rest"), [*TABLES, (LabelledCells(30, 0, 0, 0), 300, 300)])
+@each(("cells", "rest_met", "rest"), [*TABLES, (LabelledCells(30, 0, 0, 0), 300, 300)])
 def test_the_intervals_of_corrected_rates_are_those_of_jeffreys_posteriors(
     cells: LabelledCells, rest_met: int, rest: int
 ) -> None:
@@ -140,7 +140,7 @@ def test_rogan_gladen_inverts_what_an_imperfect_judge_does() -> None:
     assert rogan_gladen(cells, 300, 1000).variance == pytest.approx(0.001335 / 0.64)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cells", "rest_met", "rest", "reason"),
     [
         (LabelledCells(0, 3, 0, 27), 10, 100, "no label is MET"),
@@ -236,7 +236,7 @@ def test_rogan_gladens_interval_holds_the_truth_by_enumeration() -> None:
                 assert found.held >= 93.0 and found.given >= given
 
 
-@pytest.mark.parametrize("verdict", [1, 0])
+@each("verdict", [1, 0])
 def test_where_the_judge_gave_all_labelled_items_one_verdict_the_labels_stand_alone(verdict: int) -> None:
     # 10 labels, 7 of them MET, all judged alike: the verdicts say nothing, so the rate is 7 / 10.
     found = correct_rate([1] * 7 + [0] * 3, [verdict] * 10, [1] * 30 + [0] * 60)
@@ -262,7 +262,7 @@ def test_labels_of_all_items_or_of_one_are_no_correction() -> None:
     assert two.ppi.value == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("labels", "judged", "rest", "told"),
     [
         ([1, 2, 0], [1, 0, 0], [1], r"labels: value 2 is 2; expected 0 or 1"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from autorubric.metrics.confidence_sequence import ConfidenceSequence
 from autorubric.metrics.growth_sequence import GrowthSequence
+from tests.offenders import each
 
 
 def gaps(random: np.random.Generator, count: int, growth: float = 0.0) -> np.ndarray:
@@ -64,7 +64,7 @@ def test_a_mean_that_does_not_grow_raises_the_alarm_in_fewer_runs_than_stated() 
     assert alarms <= 24
 
 
-@pytest.mark.parametrize("start", [300, 3000])
+@each("start", [300, 3000])
 def test_growth_is_found_whenever_it_begins_and_the_tolerance_is_not_growth(start: int) -> None:
     random = np.random.default_rng(6)
     values = [*gaps(random, start, 0.1), *gaps(random, 1500, 0.25)]

@@ -25,6 +25,7 @@ from autorubric.metrics.label_choice import (
 )
 from autorubric.metrics.table import Report
 from benchmarks.label_choice import EQUAL, JUDGES, Setting, measure
+from tests.offenders import each
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=40), st.integers(1, 40))
@@ -217,7 +218,7 @@ def test_a_mean_before_clamping_may_lie_below_0() -> None:
     assert found.interval is not None and found.interval.holds(-2.0)
 
 
-@pytest.mark.parametrize(("k", "seed"), [(2.5, 0), ("3", 0), (True, 0), (float("nan"), 0), (1, -1), (1, 0.5)])
+@each(("k", "seed"), [(2.5, 0), ("3", 0), (True, 0), (float("nan"), 0), (1, -1), (1, 0.5)])
 def test_numbers_that_are_none_are_refused(k: Any, seed: Any) -> None:
     dataset, reports = example_run()
     with pytest.raises(InputError, match=r"expected a whole number"):
@@ -243,7 +244,7 @@ def test_labels_that_fit_no_pair_are_named() -> None:
         sampled_score(reports, dataset, [])
 
 
-@pytest.mark.parametrize(
+@each(
     ("setting", "most"),
     [(Setting(1), 0.95), (Setting(3, EQUAL), 0.95), (Setting(1, EQUAL, errors=JUDGES["easy"]), 1.07)],
 )

@@ -16,6 +16,7 @@ from autorubric.metrics.confusion import icc
 from autorubric.metrics.joining import relabelled
 from autorubric.metrics.reading_runs import read_table
 from tests.metrics.conftest import Graded
+from tests.offenders import each
 
 BRIEF, POLITE = Criterion(name="Brief", requirement="Is brief"), Criterion(name="Polite", requirement="Is polite")
 
@@ -164,9 +165,7 @@ def test_a_length_penalty_takes_from_a_true_score_what_it_hides_in_a_score_of_0(
     assert "1 of the scores are 0 and may have lost more than their true scores did" in found.warnings
 
 
-@pytest.mark.parametrize(
-    ("n", "m", "shift"), [(3000, 3000, 0.04), (10_000, 10_000, 0.06), (2000, 6000, 0.06), (9, 4, 0.5)]
-)
+@each(("n", "m", "shift"), [(3000, 3000, 0.04), (10_000, 10_000, 0.06), (2000, 6000, 0.06), (9, 4, 0.5)])
 def test_large_samples_have_exact_p_values(n: int, m: int, shift: float) -> None:
     rng = np.random.default_rng(0)
     first, second = rng.random(n), rng.random(m) + shift
@@ -180,7 +179,7 @@ def test_samples_that_do_not_overlap_differ_whatever_their_size() -> None:
     assert ks_test(values, values).p_value == 1.0
 
 
-@pytest.mark.parametrize("value", [0.1, 0.2, 0.3, 0.7, 1 / 3])
+@each("value", [0.1, 0.2, 0.3, 0.7, 1 / 3])
 def test_scores_that_are_all_the_same_have_no_intraclass_correlation(value: float) -> None:
     for form in ("one-way", "agreement", "consistency"):
         for shape in ((3, 3), (7, 3), (6, 2)):

@@ -20,6 +20,7 @@ from autorubric import (
 )
 from autorubric.metrics import compute_metrics
 from autorubric.metrics.results import JudgeSelfConsistency
+from tests.offenders import each
 
 BRIEF = Criterion(name="Brief", requirement="Is brief")
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1.0}]
@@ -68,7 +69,7 @@ def consistency(*items: Sequence[EnsembleCriterionReport]) -> JudgeSelfConsisten
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("items", "agreement", "unanimous", "variance"),
     [
         # 3 of 3 pairs agree; then 1 of 3.

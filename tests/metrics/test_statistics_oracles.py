@@ -26,6 +26,7 @@ from autorubric.metrics.distribution import (
 )
 from autorubric.metrics.intervals import holm, wilson_interval
 from autorubric.metrics.statistic_results import CorrelationResult
+from tests.offenders import each
 
 
 def close(expected: Any) -> Any:
@@ -97,7 +98,7 @@ def test_words_for_correlations_are_the_published_ones() -> None:
     ]
 
 
-@pytest.mark.parametrize("n", [2, 5, 80])
+@each("n", [2, 5, 80])
 def test_bias_is_the_paired_t_test(n: int) -> None:
     x, y = samples(n, n, False)
     found, expected = systematic_bias(x, y, confidence=0.9), stats.ttest_rel(x, y)
@@ -144,7 +145,7 @@ def test_bias_of_nothing_and_of_one_pair() -> None:
     assert (same.mean_bias, same.p_value, same.is_significant, same.direction) == (0.0, None, False, "none")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_the_earth_movers_distance_is_that_of_scipy(seed: int) -> None:
     x, y = samples(seed, 40, False)
     assert wasserstein_distance(x, y[:25], normalize=False) == pytest.approx(stats.wasserstein_distance(x, y[:25]))
@@ -202,7 +203,7 @@ def test_the_ks_test_of_nothing_is_undefined() -> None:
     assert ks_test([0.5], []).p_value is None
 
 
-@pytest.mark.parametrize("n", [4, 30])
+@each("n", [4, 30])
 def test_the_shape_of_scores_is_that_of_scipy(n: int) -> None:
     x, _ = samples(n, n, False)
     found = score_distribution(x)
@@ -219,7 +220,7 @@ def test_too_few_or_equal_scores_leave_the_shape_undefined() -> None:
     assert score_distribution([0.5, 0.6], include_histogram=False).histogram is None
 
 
-@pytest.mark.parametrize(("hits", "n"), [(0, 5), (5, 5), (8, 10), (1, 1000)])
+@each(("hits", "n"), [(0, 5), (5, 5), (8, 10), (1, 1000)])
 def test_the_wilson_interval_is_that_of_statsmodels(hits: int, n: int) -> None:
     found = wilson_interval(hits, n, 0.9)
     assert found is not None
@@ -241,7 +242,7 @@ def test_errors_of_values() -> None:
     assert mae([], []) is None
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_one_order_on_both_sides_is_a_correlation_of_one_and_not_nearly_one(seed: int) -> None:
     values = np.random.default_rng(seed).integers(0, 4, 3 + seed) / 3.0
     if len(set(values)) > 1:
@@ -249,7 +250,7 @@ def test_one_order_on_both_sides_is_a_correlation_of_one_and_not_nearly_one(seed
         assert spearman(values, -values) == (-1.0, 0.0)
 
 
-@pytest.mark.parametrize("hole", [None, float("nan"), float("inf")])
+@each("hole", [None, float("nan"), float("inf")])
 def test_a_value_that_is_missing_is_named_and_not_counted(hole: Any) -> None:
     holed = [0.25, hole, 0.5]
     for figure in (
@@ -264,7 +265,7 @@ def test_a_value_that_is_missing_is_named_and_not_counted(hole: Any) -> None:
             figure()
 
 
-@pytest.mark.parametrize("values", [[10**400], ["good"], [[0.5], [0.5, 0.25]], [{}]])
+@each("values", [[10**400], ["good"], [[0.5], [0.5, 0.25]], [{}]])
 def test_what_is_no_series_of_numbers_is_refused(values: Any) -> None:
     with pytest.raises(ValueError, match="the values are not a series of numbers"):
         score_distribution(values)

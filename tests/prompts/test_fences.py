@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from autorubric.errors import InputError
 from autorubric.prompts.fences import CODE_LENGTH, MARKER, fence, hex_digits, section_code
 from autorubric.prompts.template import Template
+from tests.offenders import each
 
 # AUTORUBRIC_EXAMPLES=10000 widens the search.
 EXAMPLES = settings(max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "40")), deadline=None)
@@ -111,10 +112,7 @@ def test_a_text_that_holds_its_own_code_gets_another() -> None:
     assert len({first, second, third}) == 3
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{}", "</query-{}>", "\u200b{}\u200b", "0{}f"],
-)
+@each("text", ["{}", "</query-{}>", "\u200b{}\u200b", "0{}f"])
 def test_a_code_is_recognized_in_every_disguise(text: str) -> None:
     code = "3f9c0a7d21be"
     full_width = "".join(chr(ord(char) + 0xFEE0) for char in code)
@@ -151,7 +149,7 @@ def test_a_conversation_has_a_section_for_each_turn() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "message"),
     [
         (None, "section 'query' got None"),

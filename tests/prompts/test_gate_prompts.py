@@ -8,6 +8,7 @@ import pytest
 from autorubric.errors import InputError
 from autorubric.prompts.fences import MARKER
 from autorubric.prompts.library import load_gate_prompts, package_gate_prompts
+from tests.offenders import each
 
 TURNS = [
     {"role": "user", "content": "My leg cramps."},
@@ -47,7 +48,7 @@ def rendered(name: str, values: dict[str, Any]) -> str:
     return "".join(f"=== {role} ===\n{text}\n" for role, text in turns)
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@each("name", GOLDEN)
 def test_a_changed_gate_prompt_shows_in_review(name: str) -> None:
     golden = Path(__file__).parent / "golden" / f"{name}.txt"
     text = rendered(*GOLDEN[name])

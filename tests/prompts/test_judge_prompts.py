@@ -16,6 +16,7 @@ from autorubric.errors import InputError
 from autorubric.prompts.fences import MARKER
 from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package_judge_prompts
 from autorubric.prompts.template import Template, Turn
+from tests.offenders import each
 
 # AUTORUBRIC_EXAMPLES=10000 widens the search.
 EXAMPLES = settings(max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "40")), deadline=None)
@@ -76,7 +77,7 @@ GOLDEN: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@each("name", GOLDEN)
 def test_a_changed_judge_prompt_shows_in_review(name: str) -> None:
     golden = Path(__file__).parent / "golden" / f"{name}.txt"
     key, values = GOLDEN[name]

@@ -7,6 +7,7 @@ import pytest
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.prompts import PromptSet, load_prompts, load_schema, package_prompts
+from tests.offenders import each
 
 SEED = {
     "reference.txt": "Answer: <<query>>",
@@ -195,7 +196,7 @@ def rendered(prompts: PromptSet, name: str) -> str:
     return "".join(f"=== {role} ===\n{text}\n" for role, text in prompt.render(**values[name]))
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         *("reference", "reference_conversation", "rubric", "rubric_chinese", "pitfalls", "merge", "augment"),

@@ -7,6 +7,7 @@ import pytest
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.prompts import Template
+from tests.offenders import each
 
 TWO = "{% block system %}\nBe brief.\n{% endblock %}\n{% block user %}\n{{ query }}\n{% endblock %}\n"
 
@@ -25,7 +26,7 @@ def test_an_empty_system_block_sends_no_message() -> None:
     assert Template("t", source).render() == (("user", "a"),)
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         "{{ reference }}",
@@ -60,7 +61,7 @@ def test_a_missing_key_inside_a_value_is_an_error_too() -> None:
         Template("t", "{{ item.title }}").render(item={})
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "message"),
     [
         ("{{ query", r"prompt 't':1: "),

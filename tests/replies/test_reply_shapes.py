@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from autorubric.llm.request import Answer, Reply, Unreadable
+from tests.offenders import each
 from tests.replies.roles import ROLES, TEXTS, Role
 from tests.replies.shapes import DOSE, Sent, replies
 from tests.replies.shapes import TEXTS as SAID
@@ -141,7 +140,7 @@ CUT = (
 CUT_LISTS = ("a bare list", "entries by name", "each entry as JSON in a string")
 
 
-@pytest.mark.parametrize("finish_reason", ["length", "stop"])
+@each("finish_reason", ["length", "stop"])
 def test_a_reply_cut_at_any_position_is_never_read_as_complete(finish_reason: Any) -> None:
     faults = []
     for name, role in ROLES.items():

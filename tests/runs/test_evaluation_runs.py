@@ -31,17 +31,18 @@ from autorubric import (
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.request import Failure, Request
 from autorubric.testing.prompt_sections import PromptSections
+from tests.offenders import each
 
 from .conftest import Bench, essays, says
 
 
-@pytest.mark.parametrize("name", ["../up", "a/b", "..", ".hidden", "", "a b", "/tmp", "x" * 101])
+@each("name", ["../up", "a/b", "..", ".hidden", "", "a b", "/tmp", "x" * 101])
 def test_a_name_that_could_leave_the_directory_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is not a plain name"):
         EvalConfig(experiment_name=name)
 
 
-@pytest.mark.parametrize("most", [0, -1, 2.5, True])
+@each("most", [0, -1, 2.5, True])
 def test_a_number_of_open_items_that_is_none_is_refused(most: Any) -> None:
     with pytest.raises(ValueError, match="max_concurrent_items"):
         EvalConfig(max_concurrent_items=most)

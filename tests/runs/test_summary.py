@@ -10,9 +10,10 @@ from autorubric import Criterion, CriterionReport, DataItem, EvaluationReport, I
 from autorubric.cli.grade import print_grades
 from autorubric.runs.summary import EvaluationSummary, Moments
 from autorubric.runs.tables import COLUMNS, result_rows
+from tests.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "kind", "line"),
     [
         (

@@ -27,6 +27,7 @@ from autorubric.synthesis.card import (
 )
 from autorubric.synthesis.gated import OUTCOMES
 from autorubric.synthesis.quality import MEASURES
+from tests.offenders import each
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -115,10 +116,7 @@ def test_rows_are_taken_one_at_a_time() -> None:
     assert most <= 2
 
 
-@pytest.mark.parametrize(
-    ("rows", "size"),
-    [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K")],
-)
+@each(("rows", "size"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K")])
 def test_the_size_category_is_that_of_hugging_face(rows: int, size: str) -> None:
     facts = count_facts(({"question": "", "rubrics": []} for _ in range(rows)), RUN)
     assert front_matter(facts)["size_categories"] == [size]

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from autorubric.synthesis.items import (
     rubrics_to_final_format,
 )
 from autorubric.synthesis.templates import load_reply_schema
+from tests.offenders import each
 
 UNTIMED = settings(deadline=None)
 
@@ -31,7 +31,7 @@ def final(*pairs: tuple[str, int]) -> list[FinalItem]:
     return [{"criterion": criterion, "points": points} for criterion, points in pairs]
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "weight"),
     [
         (7, 7),
@@ -60,7 +60,7 @@ def test_a_weight_is_read_as_it_was_meant(written: Any, weight: int) -> None:
     assert (reading.dropped, reading.notes) == ([], [])
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "weight", "shown"),
     [(-5, 0, "-5"), (11, 10, "11"), ("15/10", 10, "15"), (-0.2, 0, "-0.2"), (10**400, 10, "1000")],
 )
@@ -70,7 +70,7 @@ def test_a_weight_out_of_range_is_held_to_it_and_noted(written: Any, weight: int
     assert reading.notes == [f"criterion 2 has weight {shown}; {weight} was taken"]
 
 
-@pytest.mark.parametrize(
+@each(
     "written",
     [True, False, None, "high", "", "7 of", "7/0", "1e3", float("nan"), float("inf"), [7], {"value": 7}, "9" * 50],
 )
@@ -81,7 +81,7 @@ def test_what_is_no_number_is_no_weight_and_drops_the_item(written: Any) -> None
     assert reading.dropped[0].reason.startswith("weight is ")
 
 
-@pytest.mark.parametrize("description", [None, "", " \n", 7, ["a"]])
+@each("description", [None, "", " \n", 7, ["a"]])
 def test_an_item_without_a_description_is_dropped(description: Any) -> None:
     reading = read_items([{**entry(5), "description": description}])
     assert reading.items == []
@@ -105,7 +105,7 @@ def test_texts_are_stripped_and_a_missing_title_is_empty() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "written",
     [
         {"Title": "Dose", "Description": "Names 4 g.", "Weight": 5},
@@ -129,7 +129,7 @@ def test_a_reply_becomes_a_rubric_and_keeps_what_was_overlooked() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "message"),
     [
         ([], "the reply holds no criterion"),
@@ -188,7 +188,7 @@ def test_the_cap_keeps_evolved_criteria_that_are_worth_more() -> None:
     assert cap_criteria(rubrics, 20) == rubrics[:15] + rubrics[20:]
 
 
-@pytest.mark.parametrize("most", [None, 0, -1, 3, 99])
+@each("most", [None, 0, -1, 3, 99])
 def test_without_a_cap_or_below_it_all_stay(most: int | None) -> None:
     rubrics = final(("a", 1), ("b", 3), ("c", 2))
     assert cap_criteria(rubrics, most) == rubrics

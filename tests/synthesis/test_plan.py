@@ -12,6 +12,7 @@ from autorubric.synthesis.drafts import read_answer
 from autorubric.synthesis.method import Shape, build_plan
 from autorubric.synthesis.stages import Outcome, Plan, Stage, letters
 from autorubric.synthesis.templates import load_synthesis_prompts
+from tests.offenders import each
 
 
 def stage(name: str, *reads: str, step: int = 0) -> Stage:
@@ -99,7 +100,7 @@ def test_without_responses_evolution_is_skipped_and_says_so() -> None:
     assert made == Outcome([], "skipped(no responses)")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "fields", "message"),
     [
         ("rubrics_a", {"reference": " "}, "missing reference"),

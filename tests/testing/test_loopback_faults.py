@@ -9,6 +9,7 @@ import pytest
 from autorubric.errors import ConfigError
 from autorubric.testing import FAULTS, Completion, Fault, FaultPlan
 from autorubric.testing.faults import fault_plan
+from tests.offenders import each
 
 
 def names(plan: FaultPlan, count: int, seed: int = 0) -> list[str | None]:
@@ -45,7 +46,7 @@ def test_an_unknown_fault_is_refused_before_anything_runs() -> None:
         fault_plan({"418": 0.1})
 
 
-@pytest.mark.parametrize("rates", [{"500": 1.5}, {"500": -0.1}, {"500": 0.6, "429": 0.6}, {"500": float("nan")}])
+@each("rates", [{"500": 1.5}, {"500": -0.1}, {"500": 0.6, "429": 0.6}, {"500": float("nan")}])
 def test_rates_that_are_no_shares_of_one_are_refused(rates: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="are not shares of one"):
         fault_plan(rates)
@@ -71,7 +72,7 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@each("name", CHANGED)
 def test_a_content_fault_changes_what_was_said_as_its_name_says(name: str) -> None:
     change = FAULTS[name].change
     assert change is not None

@@ -7,6 +7,7 @@ import pytest
 
 from autorubric.errors import ConfigError
 from autorubric.testing import Latency
+from tests.offenders import each
 
 
 def test_a_fixed_latency_is_the_same_for_every_call() -> None:
@@ -36,7 +37,7 @@ def test_the_same_seed_draws_the_same_latencies() -> None:
     assert [latency.sample(first) for _ in range(50)] == [latency.sample(second) for _ in range(50)]
 
 
-@pytest.mark.parametrize("text", ["", "0.2", "fixed:", "fixed:-1", "lognormal:0.2", "fixed:1+2@3", "fixed:1+0.1"])
+@each("text", ["", "0.2", "fixed:", "fixed:-1", "lognormal:0.2", "fixed:1+2@3", "fixed:1+0.1"])
 def test_another_form_is_an_error_that_shows_the_right_ones(text: str) -> None:
     with pytest.raises(ConfigError, match="is not 'fixed:SECONDS' or 'lognormal:MEDIAN,SIGMA'"):
         Latency.parse(text)

@@ -14,6 +14,7 @@ import pytest
 
 from autorubric.errors import ConfigError
 from autorubric.testing import LoopbackProcess
+from tests.offenders import each
 
 ASKED = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Why?"}]}).encode()
 
@@ -75,7 +76,7 @@ def test_sigterm_ends_it_with_its_counts_as_the_last_line() -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "problem"),
     [
         (["--latency", "soon"], "latency 'soon' is not"),

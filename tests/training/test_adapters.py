@@ -7,26 +7,28 @@ import inspect
 import json
 import logging
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from aiohttp import web
 
-from autorubric import CriterionGrader
+from autorubric import CriterionGrader, Rubric
 from autorubric.core.entries import rubric_from
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
 from autorubric.testing import PromptSections, ScriptedModel
-from autorubric.training.adapters import openrlhf, trl, verifiers, verl
+from autorubric.training.adapters import open_instruct, openrlhf, trl, verifiers, verl
 from autorubric.training.adapters.http import HttpRewards
 from autorubric.training.queries import RubricQuery
-from autorubric.training.reward import RewardFailed, RewardRule
+from autorubric.training.reward import RewardFailed, RewardGap, RewardRule
 from autorubric.training.rewarder import Rewarder, Sample, make_rewarder, rewards_now
 from autorubric.training.samples import read_rubric
+from tests.offenders import each, offenders
 
 RUBRIC = [{"criterion": "Is right.", "points": 3}, {"criterion": "Is kind.", "points": 1}]
 MET = '{"explanation": "Yes.", "criterion_status": "MET"}'
@@ -75,7 +77,7 @@ def test_raise_still_judges_and_logs_the_other_samples(caplog: pytest.LogCapture
     assert sum(PromptSections(request)["submission"] == "right" for request in model.requests) == 2
 
 
-@pytest.mark.parametrize(("ask_again", "expected"), [(0.0, 0.75), (3600.0, None)])
+@each(("ask_again", "expected"), [(0.0, 0.75), (3600.0, None)])
 def test_a_judge_that_was_away_at_the_start_is_asked_again_in_time(ask_again: float, expected: float | None) -> None:
     away = [True]
     model = ScriptedModel(lambda request: Failure("unreachable", "no answer") if away[0] else says(request))
@@ -275,6 +277,51 @@ def over_http(answers: Sequence[tuple[int, Any]], seen: list[Any], count: int = 
 
 
 FINE = {"reward": 0.75, "criteria": {"C1": 1.0, "C2": 0.0}, "coverage": 1.0, "failure": None}
+
+
+def test_a_service_whose_audit_says_stop_ends_a_training_by_an_exception() -> None:
+    stop = {**FINE, "status": "gap", "stop": True}
+    task = SimpleNamespace(rubric=RUBRIC, prompt_text="Why?")
+
+    async def by_verl(url: str) -> None:
+        row = verl.verl_row(RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "it"), "a"))
+        await verl.compute_score("chat", "right", "", row["extra_info"], service=url)
+
+    async def by_verifiers(url: str) -> None:
+        await verifiers.trace_reward(HttpRewards(url))(task, SimpleNamespace(last_reply="right"))
+
+    async def ended(call: Callable[[str], Awaitable[None]]) -> None:
+        async with service([(200, stop)], []) as url:
+            await call(url)
+
+    with offenders() as case:
+        for call in (by_verl, by_verifiers):
+            with case(call.__name__), pytest.raises(RewardGap, match="on_gap is stop"):
+                asyncio.run(ended(call))
+
+
+def test_verl_s_step_is_the_version_of_the_weights_that_began_the_response() -> None:
+    seen: list[Any] = []
+    row = verl.verl_row(RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "it"), "a"))
+    given: list[Any] = [7, np.int64(8), None, -1, "9"]
+
+    async def asked() -> None:
+        async with service([(200, FINE)], seen) as url:
+            for step in given:
+                info = {**row["extra_info"], "min_global_steps": step}
+                await verl.compute_score("chat", "right", "", info, service=url)
+
+    asyncio.run(asked())
+    assert [body.get("step") for _, body in seen] == [7, 8, None, None, None]
+
+
+def test_open_instruct_learns_which_criteria_an_evolution_added() -> None:
+    rubric = rubric_from(RUBRIC, "here")
+    evolved = rubric[0].model_copy(update={"metadata": {"evolved": {"version": 1}}})
+    criteria = [rubric[1], evolved, evolved.model_copy(update={"tags": ["persistent"]})]
+    criteria.append(rubric[1].model_copy(update={"tags": ["evolving"]}))
+    truth = json.loads(open_instruct.ground_truth("Why?", Rubric(criteria)))
+    assert truth["rubrics_types"] == ["persistent", "evolving", "persistent", "evolving"]
 
 
 def test_rewards_come_over_http_with_the_token(monkeypatch: pytest.MonkeyPatch) -> None:

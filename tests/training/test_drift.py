@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from autorubric.training.observations import RewardRecord, failure_kind
 from autorubric.training.reward_drift import Drift, find_warnings, measure_drift
+from tests.offenders import each
 
 Timed = tuple[float, RewardRecord]
 
@@ -142,7 +143,7 @@ def test_a_second_judge_that_failed_is_no_gap() -> None:
     assert gap.mean == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize(
+@each(
     ("failure", "kind"),
     [
         ("criterion 'Tone': infrastructure: timeout: no answer in 60 s", "timeout"),

@@ -13,6 +13,7 @@ from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationRep
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import ConfigError, InputError
 from autorubric.training.reward import RewardFailed, RewardRule, SoftOverlong, compute_reward
+from tests.offenders import each
 
 
 def entry(weight: float, verdict: str | None, name: str | None = None, **more: Any) -> EnsembleCriterionReport:
@@ -38,7 +39,7 @@ def test_the_paper_s_form_is_the_met_share_of_positive_weight() -> None:
     assert found.coverage == 1.0
 
 
-@pytest.mark.parametrize(("formula", "expected"), [("signed", -0.4), ("clipped", 0.0)])
+@each(("formula", "expected"), [("signed", -0.4), ("clipped", 0.0)])
 def test_healthbench_s_form_subtracts_pitfalls_raw_or_clipped(formula: Any, expected: float) -> None:
     # (3 - 7) / (3 + 7)
     found = compute_reward(report(entry(3, "MET"), entry(7, "UNMET"), entry(-7, "MET")), RewardRule(formula=formula))
@@ -124,9 +125,7 @@ def test_abstentions_are_left_out_unless_told_otherwise() -> None:
     assert nothing.value is None and nothing.failure is not None and "assessed" in nothing.failure
 
 
-@pytest.mark.parametrize(
-    ("length", "penalty"), [(0, 0.0), (4096, 0.0), (4097, 0.5 / 4096), (6144, 0.25), (8192, 0.5), (20_000, 0.5)]
-)
+@each(("length", "penalty"), [(0, 0.0), (4096, 0.0), (4097, 0.5 / 4096), (6144, 0.25), (8192, 0.5), (20_000, 0.5)])
 def test_the_overlong_penalty_is_linear_in_the_buffer(length: int, penalty: float) -> None:
     found = compute_reward(report(entry(1, "MET")), RewardRule(overlong=SoftOverlong()), length=length)
     assert found.penalty == pytest.approx(penalty)
@@ -138,7 +137,7 @@ def test_a_penalty_without_a_length_is_refused() -> None:
         compute_reward(report(entry(1, "MET")), RewardRule(overlong=SoftOverlong()))
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "told"),
     [
         ({"formula": "mean"}, "formula='mean' is not one of clipped, positive, signed"),
@@ -169,7 +168,7 @@ def test_a_rubric_that_lacks_a_gate_or_a_positive_weight_is_refused_beforehand()
         RewardRule().check([Criterion(weight=0, requirement="Is brief")])
 
 
-@pytest.mark.parametrize(
+@each(
     ("judged", "expected"),
     [
         # (10 - 5) / 20, clipped; pitfalls only: 1 - 4/4, 1 - 0/4; options count with their value

@@ -15,6 +15,7 @@ from autorubric.errors import InputError
 from autorubric.training.candidates import CandidateAnswer, ScoredCandidate
 from autorubric.training.selection import Keep, compute_share, decide, parse_keep
 from autorubric.training.selection_summary import best_of_k, expected_best, expected_kept
+from tests.offenders import each
 
 SKIP = CannotAssessConfig()
 
@@ -88,7 +89,7 @@ def test_a_failed_candidate_is_never_kept_and_never_counted_as_bad() -> None:
     assert (pair.status, pair.rejected) == ("undecided", None)
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), True])
+@each("value", [-0.1, 1.1, float("nan"), True])
 def test_a_threshold_outside_its_range_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match=r"outside \[0, 1\]"):
         Keep(threshold=value)

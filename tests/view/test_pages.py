@@ -14,8 +14,9 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.proportion import proportion_confint
 
-from autorubric import drift, grade
+from autorubric import Criterion, Rubric, drift, grade
 from autorubric.testing import LoopbackEndpoint
+from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
 from tests.offenders import offenders
 from tests.view.viewing import RUBRIC, STORED, Viewer, item, judged, line, viewing, vote, write_run
 
@@ -282,3 +283,29 @@ def test_no_asset_and_no_link_leads_elsewhere(view: Viewer) -> None:
         assert not re.search(r"https?://|@import|url\(", found.text)
     assert len(view.page("/static/view.css").text) + len(view.page("/static/view.js").text) <= 35_000
     assert not re.search(r"(?:src|href)=\"(?:https?:)?//", view.page("/r/0/").text)
+
+
+def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: Path) -> None:
+    first, kind = (
+        Criterion(name="Moon", requirement="Names the moon."),
+        Criterion(name="Kind", requirement="Is kind."),
+    )
+    folder = tmp_path / "evolved"
+    folder.mkdir()
+    (folder / "manifest.json").write_text('{"kind": "evolution", "status": "completed"}')
+    rejected = {"description": "Is <b>long</b>.", "gate": "separates", "reason": "all meet it"}
+    with VersionLog(folder / VERSIONS_FILE) as log:
+        lineage = log.begin("Why?", Rubric([first]))
+        log.add(lineage, None, Change("a", rejected=(rejected,)))
+        log.add(
+            lineage, RubricVersion("Why?", 1, Rubric([kind]), (first,), 8), Change("b", ("Kind",), retired=("Moon",))
+        )
+        log.begin("How?", Rubric([kind]))
+    with viewing(folder) as view:
+        found = view.data("/r/0/versions")
+        assert (found["count"], found["changed"]) == (2, 1)
+        old, new = found["rubrics"][0]["versions"]
+        assert (old["added"], new["added"], new["retired"], new["from_step"]) == ([], ["Kind"], ["Moon"], 8)
+        text = view.page("/r/0/versions").text
+        assert "Is &lt;b&gt;long&lt;/b&gt;." in text and "separates: all meet it" in text
+        assert 'href="/r/0/versions"' in view.page("/r/0/").text

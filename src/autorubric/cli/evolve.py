@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import KeyboardStop, command, run
-from autorubric.cli.spending import print_early_end, spending_lines
+from autorubric.cli.spending import estimate_lines, print_early_end, spending_lines
 from autorubric.core.display import counted
 from autorubric.jobs.evolve import EvolveResult, EvolveSettings, evolve_async
 from autorubric.runs.progress import ProgressDisplay
@@ -24,6 +24,11 @@ def evolve(settings: EvolveSettings) -> int:
     """
     with ProgressDisplay(announce=print) as display:
         result = run(evolve_async(settings, progress=display, stop=KeyboardStop()))
+    if result.estimate is not None:
+        print("nothing has been sent")
+        for line in estimate_lines(result.estimate):
+            print(f"  {line}")
+        return 0
     _print(result)
     ended = print_early_end(result.stopped, settings.again, interrupted=result.interrupted)
     if ended is not None:
@@ -35,8 +40,8 @@ def evolve(settings: EvolveSettings) -> int:
 
 def _print(result: EvolveResult) -> None:
     print(f"\n{result}")
-    counts = {name: result.count(name) for name in ("added", "returned", "retired", "rejected")}
-    print(f"  criteria: {', '.join(f'{count} {name}' for name, count in counts.items())}")
+    counts = {name: result.count(name) for name in ("split", "added", "returned", "retired", "rejected")}
+    print(f"  criteria: {', '.join(f'{count} {name}' for name, count in counts.items() if count or name != 'split')}")
     for reason, count in result.undecided.items():
         print(f"  {counted(count, 'rubric')} unchanged, because a call failed: {reason}")
     for line in spending_lines(result.totals):

@@ -19,6 +19,7 @@ from autorubric.jobs.status import status as status_of_run
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.runs.status import RunStatus
 from autorubric.training.audit_summary import AuditSummary
+from autorubric.training.compound import CompoundShare
 from autorubric.training.group_signals import GroupSignals
 from autorubric.training.reward_drift import CriterionDrift, Drift, Window, find_recommendations, find_warnings
 
@@ -161,6 +162,9 @@ def _told(found: Drift, most: int) -> Iterator[str]:
     if found.signals is not None and found.signals.groups:
         yield from signal_lines(found.signals)
         yield ""
+    if found.compound is not None:
+        yield compound_line(found.compound)
+        yield ""
     if found.audit is not None:
         yield from audit_lines(found.audit)
         yield ""
@@ -193,6 +197,7 @@ def _whole(found: Drift) -> Mapping[str, Any]:
         "saturated_weight": found.saturated_weight,
         "audit": None if found.audit is None else _plain(found.audit),
         "signals": None if found.signals is None else asdict(found.signals),
+        "compound": None if found.compound is None else asdict(found.compound),
         "recommendations": list(find_recommendations(found)),
         "warnings": list(find_warnings(found)),
     }
@@ -216,6 +221,16 @@ def signal_lines(signals: GroupSignals) -> Iterator[str]:
     if noise is not None and noise.half is not None:
         share = "" if signals.noise_share is None else f", {signals.noise_share:.0%} of the variance within groups"
         yield f"  a reward is certain to ± {noise.half:.3f} ({noise.pairs:,} submissions judged twice{share})"
+
+
+def compound_line(found: CompoundShare) -> str:
+    """What criteria with several demands give, for people."""
+    graded = "each demand is judged" if found.graded == "all" else "one verdict each"
+    first, last = ("–" if share is None else f"{share:.0%}" for share in (found.first, found.last))
+    return (
+        f"criteria with several demands: {len(found.criteria):,} of {found.of:,} ({graded}), {found.weight:.0%} of "
+        f"the weight; {first} of the points in the first window, {last} in the last"
+    )
 
 
 def audit_lines(audit: AuditSummary) -> Iterator[str]:

@@ -122,8 +122,33 @@ def written_at(descriptor: int, data: bytes, offset: int) -> int:
     return os.write(descriptor, data)
 
 
-def lock_byte(descriptor: int, place: int) -> bool:
+def lock_file(descriptor: int) -> bool:
+    """Wait for the lock on an open file, however it was opened; False where the system has no such locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except ImportError:
+        return False
+    except OSError as error:
+        if error.errno in {errno.ENOSYS, errno.ENOTSUP}:
+            return False
+        raise
+    return True
+
+
+def unlock_file(descriptor: int) -> None:
+    """Release a lock of `lock_file`."""
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def lock_byte(descriptor: int, place: int, *, wait: bool = False) -> bool:
     """Whether this process now holds one byte of a file; True as well where the system has no such locks.
+
+    Where another process holds it, the answer is False, or it is waited for if `wait` (not on Windows).
 
     Close no other descriptor of the file meanwhile: that would release the byte.
     """
@@ -131,7 +156,7 @@ def lock_byte(descriptor: int, place: int) -> bool:
         if os.name == "posix":
             import fcntl
 
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
         else:
             _lock_on_windows(descriptor, place, "LK_NBLCK")
     except ImportError:

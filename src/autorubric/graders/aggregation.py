@@ -134,7 +134,7 @@ def judged_option(criterion: Criterion, index: int) -> CriterionOption:
     options = criterion.options or []
     if 0 <= index < len(options):
         return options[index]
-    if index == len(options) > 0 and criterion.na_option_index is None:
+    if options and index == len(options) and criterion.na_option_index is None:
         return CANONICAL_NA_OPTION
     raise ValueError(f"option {index} is out of range; criterion {criterion.name!r} has {len(options)} options")
 

@@ -16,6 +16,7 @@ from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.cascade import Cascade, refuse_thresholds
 from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.graders.demands import Compound, PerDemand, demands_prompt
 from autorubric.graders.judge import Judge
 from autorubric.graders.panel import Panel, Repeated
 from autorubric.graders.rubric_judge import RubricJudge
@@ -162,6 +163,7 @@ class Recipe:
         llm_calls: a call for each criterion, one for the whole rubric, or the name of an installed judge.
         options: how the judges ask.
         judge: a ready-made judge instead of `specs`.
+        compound: how criteria with several demands are graded.
 
     Raises:
         ConfigError: judge ids that stand twice, or a name that is unknown.
@@ -179,11 +181,13 @@ class Recipe:
     llm_calls: LLMCalls | str = "per_criterion"
     options: JudgeOptions = field(default_factory=JudgeOptions)
     judge: Judge | None = None
+    compound: Compound = "as_is"
 
     @property
     def asks_at_once(self) -> bool:
         """Whether every request about an item is known before any reply."""
-        return self.escalation is None and self.judge is None and self.llm_calls == "per_criterion"
+        plain = self.compound == "as_is" and self.llm_calls == "per_criterion"
+        return plain and self.escalation is None and self.judge is None
 
     @property
     def has_own_judge(self) -> bool:
@@ -204,6 +208,7 @@ class Recipe:
         ]
         if self.escalation is not None and not self.specs:
             problems.append("escalation needs judges to escalate from")
+        problems += self._compound_problems()
         if self.llm_calls == "per_item" and (self.options.binary_schema or self.options.choice_schema):
             problems.append("response formats are for one criterion; they cannot be used with llm_calls='per_item'")
         panels = [size for size in (len(self.specs), len(ids) - len(self.specs)) if size > 1]
@@ -213,6 +218,17 @@ class Recipe:
             problems.append(f"quorum={self.quorum!r}; expected a whole number from 1 to {judges}")
         if problems:
             raise ConfigError(problems)
+
+    def _compound_problems(self) -> list[str]:
+        if self.compound not in get_args(Compound):
+            return [f"compound={self.compound!r} is not one of {', '.join(get_args(Compound))}"]
+        if self.compound == "as_is":
+            return []
+        if not self.specs:
+            return ["compound='all' (--compound) needs a judge given by its model, which lists the demands"]
+        if self.options.few_shot is not None:
+            return ["compound='all' (--compound) judges demands, and few-shot examples have labels of criteria"]
+        return []
 
     @property
     def judge_ids(self) -> tuple[str, ...]:
@@ -241,12 +257,13 @@ class Recipe:
         """The judge it all comes to: checks go first, and about a submission that holds nothing nobody is asked."""
         if self.judge is not None:
             return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(self.judge)
-        first = self._bench(self.specs, models)
-        if self.escalation is None:
-            return ChecksFirst(EmptyFirst(first))
-        then = self._bench(self.escalation.specs(), models)
-        cascade = Cascade(first, then, self.escalation.threshold, self.escalation.per_criterion)
-        return ChecksFirst(EmptyFirst(cascade))
+        judge = self._bench(self.specs, models)
+        if self.escalation is not None:
+            then = self._bench(self.escalation.specs(), models)
+            judge = Cascade(judge, then, self.escalation.threshold, self.escalation.per_criterion)
+        if self.compound == "all":
+            judge = PerDemand(judge, models[self.specs[0].judge_id])
+        return ChecksFirst(EmptyFirst(judge))
 
     def described(self) -> dict[str, Any]:
         """What of it shapes results, for manifests; no secrets."""
@@ -270,6 +287,7 @@ class Recipe:
             "evidence": options.evidence,
             "few_shot": None if few_shot is None else dataclasses.asdict(few_shot.config),
             "templates": options.prompts.fingerprints(),
+            **({} if self.compound == "as_is" else {"compound": [self.compound, demands_prompt().fingerprint]}),
         }
 
     def _all_specs(self) -> tuple[JudgeSpec, ...]:

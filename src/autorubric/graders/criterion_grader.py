@@ -20,6 +20,7 @@ from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls, Recipe, judge_specs
 from autorubric.graders.criterion_judge import PrefixFirst
+from autorubric.graders.demands import Compound, DemandsOnce
 from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask, Judge, JudgeInput, Occurrences, Query
@@ -33,7 +34,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.accounts import Spent, Totals
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import ReplySchema
+from autorubric.llm.request import Answer, ReplySchema
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         budget_tokens: the most tokens.
         max_in_flight: the limit of concurrent calls, all judges together.
         prefix_first: let the first call of a submission go ahead alone, so that its prefix is cached.
+        compound: `all` judges each demand of a criterion with several ones, and meets it only if all are met.
 
     Raises:
         ValueError: settings contradict each other, or a name is unknown; nothing was spent.
@@ -137,11 +139,11 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         budget_tokens: int | None = None,
         max_in_flight: int = MAX_IN_FLIGHT,
         prefix_first: bool = True,
+        compound: Compound = "as_is",
     ) -> None:
         super().__init__(length_penalty=length_penalty, normalize=normalize)
         seed = DEFAULT_SEED if seed is None else seed
-        examples = few_shot_config or FewShotConfig()
-        few_shot = None if training_data is None else FewShot(training_data, examples, seed)
+        few_shot = None if training_data is None else FewShot(training_data, few_shot_config or FewShotConfig(), seed)
         options = JudgeOptions(
             shuffle_options=shuffle_options,
             auto_na_option=auto_na_option,
@@ -154,12 +156,13 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         )
         specs = judge_specs(judge_model_config, llm_config, judges, judge)
         rules = Rules(aggregation, ordinal_aggregation, nominal_aggregation)
-        self.recipe = Recipe(specs, rules, quorum, escalation, llm_calls, options, judge)
+        self.recipe = Recipe(specs, rules, quorum, escalation, llm_calls, options, judge, compound)
         self.scoring = Scoring(cannot_assess_config or CannotAssessConfig(), normalize, on_failure)
         self.prefix_first = prefix_first
-        limits = Limits(budget_usd, budget_tokens, max_in_flight)
-        self._sessions = Sessions(self.recipe, limits, _run_dir(run_dir, specs), ledger)
+        budget = Limits(budget_usd, budget_tokens, max_in_flight)
+        self._sessions = Sessions(self.recipe, budget, _run_dir(run_dir, specs), ledger)
         self._occurrences = Occurrences(most=_MOST_REMEMBERED)
+        self._listed: dict[Any, Answer[Any]] = {}
         for note in self.recipe.notes():
             warnings.warn(note, UserWarning, stacklevel=2)
 
@@ -208,6 +211,11 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """Whether replies are recorded in a ledger of the grader's own."""
         return self._sessions.records
 
+    @property
+    def run_dir(self) -> Path | None:
+        """The directory of the grader's own records, if it has one."""
+        return self._sessions.run_dir
+
     def read_input(
         self,
         to_grade: ToGradeInput,
@@ -237,7 +245,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """
         if ask is None and not self.has_records:
             inputs = self._occurrences.numbered(inputs)
-        judgments = await self._judge(inputs, ask)
+        judgments = await self.judgments(inputs, ask)
         report = report_on(inputs, judgments, self.scoring, suspicions(inputs.submission))
         if self.length_penalty is None:
             return report
@@ -245,6 +253,15 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         if inputs.thinking is not None:
             whole = {"thinking": inputs.thinking, "output": inputs.submission}
         return with_length_penalty(report, whole, self.length_penalty, normalize=self.normalize)
+
+    async def judgments(self, inputs: JudgeInput, ask: Ask | None = None) -> Sequence[Judgment]:
+        """What `grade_input` makes its report of: one judgment for each criterion, in order."""
+        session = await self._sessions.open()
+        if ask is None:
+            ask_for = session.executor.ask_for
+            ask = ask_for if self.has_records else DemandsOnce(ask_for, self._listed)
+            ask = PrefixFirst(ask) if self.prefix_first and batching() is None else ask
+        return await session.judge.judge(inputs, range(len(inputs.criteria)), ask)
 
     async def grade(
         self,
@@ -271,7 +288,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     ) -> Judged:
         """The judgments on each criterion, before they become a report."""
         inputs = self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
-        return Judged(inputs, await self._judge(inputs, None))
+        return Judged(inputs, await self.judgments(inputs, None))
 
     async def aggregate(self, judge_results: Judged, *, normalize: bool = True) -> EnsembleEvaluationReport:
         """The report of what `judge` returned, without a length penalty."""
@@ -332,13 +349,6 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     async def aclose(self) -> None:
         """Close the connections of the running event loop, and let go of the run directory."""
         await self._sessions.aclose()
-
-    async def _judge(self, inputs: JudgeInput, ask: Ask | None) -> Sequence[Judgment]:
-        session = await self._sessions.open()
-        if ask is None:
-            alone = self.prefix_first and batching() is None
-            ask = PrefixFirst(session.executor.ask_for) if alone else session.executor.ask_for
-        return await session.judge.judge(inputs, range(len(inputs.criteria)), ask)
 
 
 def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:

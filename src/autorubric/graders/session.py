@@ -94,7 +94,7 @@ class Sessions:
     def __init__(self, recipe: Recipe, limits: Limits, run_dir: Path | None, ledger: Ledger | None) -> None:
         self.limits = limits
         self._recipe = recipe
-        self._run_dir = run_dir
+        self.run_dir = run_dir
         self._ledger = ledger
         self._budget: Budget | None = None
         self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
@@ -104,12 +104,12 @@ class Sessions:
     @property
     def records(self) -> bool:
         """Whether replies are recorded in a ledger of the grader's own."""
-        return self._ledger is not None or self._run_dir is not None
+        return self._ledger is not None or self.run_dir is not None
 
     def ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None where it has none."""
-        if self._ledger is None and self._run_dir is not None:
-            self._ledger = self._held.enter_context(shared_ledger(self._run_dir))
+        if self._ledger is None and self.run_dir is not None:
+            self._ledger = self._held.enter_context(shared_ledger(self.run_dir))
         return self._ledger
 
     async def open(self) -> Session:
@@ -137,7 +137,7 @@ class Sessions:
 
     def close(self) -> None:
         """Let go of the run directory; the next use takes it again."""
-        if self._run_dir is not None:
+        if self.run_dir is not None:
             self._held.close()
             self._ledger = None
         self._sessions.clear()

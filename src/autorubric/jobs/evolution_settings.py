@@ -9,7 +9,7 @@ from autorubric.jobs.judges import EndpointSettings, judge_specs
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.settings import Names, setting
-from autorubric.training.evolution.evolver import EvolutionRule
+from autorubric.training.evolution.rule import EvolutionRule
 
 
 class EvolutionSettings(EndpointSettings):
@@ -46,13 +46,19 @@ class EvolutionSettings(EndpointSettings):
         Raises:
             ConfigError: settings contradict each other.
         """
-        if self.persistent and not self.retire_original:
+        split = getattr(self, "compound", "as_is") == "split"
+        if self.persistent and not (self.retire_original or split):
             raise ConfigError(
-                "--persistent (Python: persistent=) has no effect without --retire-original: original criteria "
-                "never retire"
+                "--persistent (Python: persistent=) has no effect without --retire-original or --compound split: "
+                "original criteria never change"
             )
         return EvolutionRule(
-            self.most_added, self.retire_after, self.most_rollouts, self.retire_original, tuple(self.persistent)
+            self.most_added,
+            self.retire_after,
+            self.most_rollouts,
+            self.retire_original,
+            tuple(self.persistent),
+            split=split,
         )
 
     def writer_config(self, name: str) -> dict[str, LLMConfig]:

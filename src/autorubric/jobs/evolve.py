@@ -10,9 +10,11 @@ from pydantic import model_validator
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.jobs.evolution_settings import EvolutionSettings
+from autorubric.jobs.evolve_estimate import estimated
 from autorubric.jobs.evolve_run import EVOLVED_FILE, evolved
 from autorubric.jobs.job import ReplaceableSettings, RunSource, blocking, job
 from autorubric.jobs.judges import JudgeSettings
+from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.settings import NewDirectory, setting
 from autorubric.training.evolution.versions import Lineage
@@ -30,6 +32,13 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
     out: NewDirectory = setting(
         "evolved", "Run directory; the same command again resumes the run.", short="-o", group="Run"
     )
+
+    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
+
+    @property
+    def splits(self) -> bool:
+        """The writer splits criteria."""
+        return True
 
     @model_validator(mode="after")
     def _check_evolution(self) -> Self:
@@ -57,6 +66,7 @@ class EvolveResult:
         totals: calls, tokens and cost of all sessions.
         stopped: why the run ended early; None where it did not.
         interrupted: whether a person stopped it.
+        estimate: of a dry run.
     """
 
     lineages: list[Lineage]
@@ -65,6 +75,7 @@ class EvolveResult:
     totals: list[Totals] = field(default_factory=list)
     stopped: str | None = None
     interrupted: bool = False
+    estimate: list[ModelEstimate] | None = None
 
     @property
     def file(self) -> Path:
@@ -72,8 +83,8 @@ class EvolveResult:
         return self.out / EVOLVED_FILE
 
     def count(self, what: str) -> int:
-        """The number of criteria `added`, `returned`, `retired` or `rejected` in all changes."""
-        return sum(len(change[what]) for one in self.lineages for change in one.changes)
+        """The number of criteria `added`, `returned`, `retired`, `rejected` or `split` in all changes."""
+        return sum(len(change.get(what, ())) for one in self.lineages for change in one.changes)
 
     def __str__(self) -> str:
         changed = sum(one.newest.number > 0 for one in self.lineages)
@@ -109,6 +120,8 @@ async def evolve_async(run: Path | None, settings: EvolveSettings) -> EvolveResu
     """
     if run is None:
         raise InputError("no run; pass RUN, a run directory of grade, select or serve (Python: the first argument)")
+    if settings.dry_run:
+        return EvolveResult([], Path(settings.out), estimate=await estimated(Path(run), settings))
     found: Any = await evolved(Path(run), settings)
     return EvolveResult(**found)
 

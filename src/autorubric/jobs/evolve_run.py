@@ -124,7 +124,7 @@ async def evolved(source: Path, settings: EvolveSettings) -> dict[str, Any]:
             locked_ledger(out, KIND, lambda manifest: changed_since_paid(manifest, described), opening)
         )
         versions = stack.enter_context(VersionLog(out / VERSIONS_FILE))
-        _check_newest(groups, versions, source)
+        check_newest(groups, versions, source)
         executor = grader.executor_on(ledger, detached=False)
         evolver = Evolver(settings.evolution(), writers["writer"], grader, executor)
         notes = stand_ins(model.name for model in models.values())
@@ -170,7 +170,7 @@ def read_rollouts(source: Path) -> list[RolloutGroup]:
     """
     manifest = read_manifest(source)
     kind = str((manifest or {}).get("kind") or "evaluation")
-    if kind == "service":
+    if kind == "service" or (manifest is None and (source / VERSIONS_FILE).exists()):
         return read_service_rollouts(source)
     if manifest is None or kind not in ("evaluation", "selection"):
         what = "no run directory" if manifest is None else f"a run of the kind {kind!r}"
@@ -178,7 +178,7 @@ def read_rollouts(source: Path) -> list[RolloutGroup]:
     return read_graded_rollouts(source)
 
 
-def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path) -> None:
+def check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path) -> None:
     """Refuse rollouts that were graded by a version that is not the newest.
 
     Raises:
@@ -231,6 +231,7 @@ def _described(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, A
         "judges": sorted(grader.judge_ids),
         "grader": {**describe_grader(grader), "stand_ins": None, "judges": None},
         "persistent": list(settings.persistent),
+        **({"compound": "split"} if settings.compound == "split" else {}),
         **{name: getattr(settings, name) for name in own},
     }
 

@@ -20,11 +20,11 @@ from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable
 from autorubric.errors import InputError
 from autorubric.files.remote import path_of
 from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.jobs.engines import workers_of
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.judges import GradingSettings, experiment_plan, make_grader
 from autorubric.jobs.submissions import check_weighed, columns_named, labelled, read_dataset, rubrics_in
 from autorubric.jobs.upload import check_upload, upload_finished
-from autorubric.jobs.workers import WorkerProcesses
 from autorubric.llm.attempts import attempt_log
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
@@ -162,7 +162,7 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
         >>> asyncio.run(graded).get_scores()
         [1.0, 0.0]
     """
-    settings = settings.by_workers(partial(WorkerProcesses.of, settings))
+    settings = settings.by_workers(partial(workers_of, settings))
     dataset, part = _own_part(_read(data, settings), settings)
     grader = make_grader(settings, on_failure=settings.on_failure, length_penalty=_penalty(settings))
     out = Path(settings.out)

@@ -12,6 +12,7 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
+    Literal,
     ParamSpec,
     Protocol,
     Self,
@@ -234,7 +235,17 @@ def _shard(value: Any) -> str:
 _OF_ONE_SHARD = frozenset(
     {
         *("shard", "out", "wait", "replace", "start_over", "refresh", "dry_run", "export_only", "upload"),
-        *("processes", "log_json", "log_prompts", "budget_usd", "budget_tokens", "fail_under", "show"),
+        *(
+            "processes",
+            "engine",
+            "ray_address",
+            "log_json",
+            "log_prompts",
+            "budget_usd",
+            "budget_tokens",
+            "fail_under",
+            "show",
+        ),
     }
 )
 """Settings that may differ between the shards of a run, and that a merge does without."""
@@ -252,26 +263,36 @@ class ShardedSettings(UploadedSettings):
     processes: int | None = setting(
         None, "Run in N processes on this machine, under one budget and one rate limit.", group="Run", ge=1, le=256
     )
+    engine: Literal["ray"] | None = setting(
+        None, "ray: run on a Ray cluster; --processes is the number of workers.", metavar="ENGINE", group="Run"
+    )
+    ray_address: str | None = setting(
+        None, "Ray cluster (default: RAY_ADDRESS, else one that is started here).", metavar="ADDRESS", group="Run"
+    )
     command: ClassVar[str] = ""
     _parts: Parts | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _check_division(self) -> Self:
-        if self.processes is None:
+        if self.ray_address is not None and self.engine is None:
+            raise ConfigError("--ray-address has no effect without --engine ray; pass --engine ray too")
+        if self.processes is None and self.engine is None:
             return self
+        by = "--processes" if self.engine is None else "--engine ray"
         if self.shard is not None:
-            raise ConfigError("--shard and --processes exclude each other; pass one of them")
+            raise ConfigError(f"--shard and {by} exclude each other; pass one of them")
         once = [name for name in ("start_over", "refresh", "log_json") if getattr(self, name, None)]
         once += ["batch"] if getattr(self, "batch", None) is not None else []
-        if once and self.processes > 1:
+        once += ["sample"] if self.engine is not None and getattr(self, "sample", None) else []
+        if once and self.is_divided:
             flags = " and ".join(f"--{name.replace('_', '-')}" for name in once)
-            raise ConfigError(f"{flags} cannot be combined with --processes; leave --processes out")
+            raise ConfigError(f"{flags} cannot be combined with {by}; leave {by} out")
         return self
 
     @property
     def is_divided(self) -> bool:
         """Whether it was asked to run in shards or in several processes."""
-        return self.shard is not None or (self.processes or 1) > 1
+        return self.shard is not None or self.engine is not None or (self.processes or 1) > 1
 
     @property
     def parts(self) -> Parts | None:
@@ -293,7 +314,7 @@ class ShardedSettings(UploadedSettings):
         concurrency = getattr(self, "concurrency", 1)
         once = any(getattr(self, name, False) for name in ("dry_run", "export_only"))
         number = min(self.processes or 1, concurrency)
-        if self._parts is not None or number == 1 or once:
+        if self._parts is not None or (number == 1 and self.engine is None) or once:
             return self
         workers = run_by(self._passed(), number)
         return self.of_parts(Parts({}, by_prompt=self.command == "select", is_partial=True, workers=workers))

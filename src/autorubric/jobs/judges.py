@@ -112,6 +112,11 @@ class JudgeSettings(EndpointSettings):
     )
     calls: str = setting("per_criterion", "per_criterion, or per_item for one request per item.", group="Judges")
     repeat: int = setting(1, "Ask each judge N times; the majority is its vote.", group="Judges", ge=1, le=100)
+    compound: Literal["as_is", "all", "split"] = setting(
+        "as_is",
+        "Criteria with several demands: as_is (one verdict), all (judge each demand), or split (evolve only).",
+        group="Judges",
+    )
     evidence: bool = setting(False, "Ask for quotes and look them up in the submission.", group="Judges")
     few_shot: int = setting(0, "Labelled examples in each prompt; needs --training-data.", group="Judges", ge=0)
     training_data: DatasetSource | None = setting(
@@ -146,8 +151,18 @@ class JudgeSettings(EndpointSettings):
         "skip", "How an abstention counts: skip, zero, partial or fail.", group="Scoring"
     )
 
+    @property
+    def splits(self) -> bool:
+        """Whether a model is named that can split criteria."""
+        return False
+
     @model_validator(mode="after")
     def _check_judges(self) -> Self:
+        if self.compound == "split" and not self.splits:
+            raise ConfigError(
+                "--compound split (Python: compound=) needs a model that writes criteria: use it with `autorubric "
+                "evolve`, or with serve --evolve MODEL; --compound all judges each demand without a split"
+            )
         below = self.escalate_below
         if below is not None and not 0 <= below <= 1:
             raise ConfigError(f"--escalate-below {below} is not a confidence; expected a number from 0 to 1")
@@ -196,6 +211,7 @@ _OF_JUDGES = (
     "nominal_aggregation",
     "quorum",
     "calls",
+    "compound",
     "escalate_to",
     "escalate_below",
     "evidence",
@@ -270,6 +286,7 @@ def make_grader(
         length_penalty=length_penalty,
         run_dir=run_dir,
         prefix_first=settings.prefix_first,
+        compound="all" if settings.compound == "all" else "as_is",
     )
 
 

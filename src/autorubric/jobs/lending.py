@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
-from collections.abc import Callable, Hashable, Iterable
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from autorubric.llm.sharing import Sum
+from autorubric.llm.http.lease import Leases
+from autorubric.llm.sharing import Sum, Traffic
 
 _PIECES = 4
 """Each process borrows at most this part, divided by the number of processes, of what is left of a budget."""
@@ -73,6 +75,8 @@ class Borrower(Protocol):
 class Lender:
     """Lends from a purse and, once that is empty, what the other processes can spare; passes on refusals.
 
+    A refusal at one process also halves the rate of all.
+
     Attributes:
         purse: what is lent.
         borrowers: the processes that run at the moment.
@@ -83,12 +87,15 @@ class Lender:
     _returns: dict[int, tuple[asyncio.Future[None], set[Hashable]]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _leases: Leases = field(default_factory=Leases)
 
     def hear(self, one: Borrower, word: dict[str, Any]) -> None:
         """Act on a word of a process, where it is about what they share."""
         if "refused" in word:
             for other in self._others(one):
                 other.tell(hold=word["refused"])
+        if "traffic" in word:
+            self._grant(word["traffic"])
         if "borrow" in word:
             task = asyncio.create_task(self._lend(one, *(Sum(*part) for part in word["borrow"])))
             self._tasks.add(task)
@@ -103,6 +110,15 @@ class Lender:
         """Wait for no word of a process that has ended."""
         for number in list(self._returns):
             self._returned(number, one.name)
+
+    def _grant(self, traffic: Mapping[str, Sequence[int]]) -> None:
+        """Divide the rates of endpoints evenly among the processes, once a limit has shown."""
+        told = {account: Traffic(*counts) for account, counts in traffic.items()}
+        found = self._leases.heard(told, time.monotonic())
+        running = list(self.borrowers())
+        rates = {account: rate / len(running) for account, rate in found.items() if rate < math.inf and running}
+        for one in running if rates else ():
+            one.tell(rates=rates)
 
     async def _lend(self, one: Borrower, held: Sum, missing: Sum) -> None:
         async with self._lending:

@@ -15,13 +15,13 @@ from pydantic import PlainValidator, model_validator
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import path_of
+from autorubric.jobs.engines import workers_of
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.judges import GradingSettings, judge_specs, make_grader
 from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
 from autorubric.jobs.selection_run import selected_from_run as from_run
 from autorubric.jobs.submissions import check_weighed, columns_named
 from autorubric.jobs.upload import check_upload, upload_finished
-from autorubric.jobs.workers import WorkerProcesses
 from autorubric.llm.attempts import attempt_log
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
@@ -137,7 +137,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
         _refuse_unused(settings, path)
         await check_upload(settings)
         return await _uploaded(from_run(path, settings.rule(), trainers, settings), settings)
-    settings = settings.by_workers(partial(WorkerProcesses.of, settings))
+    settings = settings.by_workers(partial(workers_of, settings))
     grader = make_grader(settings)
     sampling = Sampling(_samplers(settings), settings.k) if settings.sample else None
     queries, candidates, skipped = _inputs(settings, path)

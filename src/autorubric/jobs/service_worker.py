@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
 import socket
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autorubric.background import rare_collections
+from autorubric.background import ignore_ending, rare_collections
 from autorubric.jobs.judges import make_grader
-from autorubric.jobs.reward import ServeSettings, service_limits
+from autorubric.jobs.serve import ServeSettings, service_limits
 from autorubric.jobs.talk import Talk, run_ordered
 from autorubric.llm.records.accounts import SpentFile
 from autorubric.llm.records.ledger import Ledger
@@ -60,8 +59,7 @@ class _Whole:
 
 async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
     """Serve until the first process says that it ends, or has gone."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # a signal for the whole group: the first process tells the others
-        signal.signal(number, signal.SIG_IGN)
+    ignore_ending()  # a signal for the whole group: the first process tells the others
     settings = ServeSettings.checked(order["settings"])
     place, processes = order["place"], order["processes"]
     board, channel = Board(order["board"], processes), socket.socket(fileno=order["channel"])

@@ -101,7 +101,9 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
     folder = ledger_folder(Path(run))
     if folder is None:
         raise InputError(f"{run} is not a run directory: it has no ledger")
-    tolerance = ((read_manifest(Path(run)) or {}).get("audit") or {}).get("tolerance", 0.0)
+    manifest = read_manifest(Path(run)) or {}
+    tolerance = (manifest.get("audit") or {}).get("tolerance", 0.0)
+    per_demand = (manifest.get("grader") or {}).get("compound")
     with ledger_view(folder) as view:
         count = view.count_observations(REWARD)
         if not count:
@@ -110,7 +112,14 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
         rubrics = [value for _, value in view.observations(RUBRIC)]
         repeats = [Repeat(**value) for _, value in view.observations(REPEAT)]
         return measure_drift(
-            rewards, count, rubrics, view.observations(AUDIT), settings.windows, tolerance=tolerance, repeats=repeats
+            rewards,
+            count,
+            rubrics,
+            view.observations(AUDIT),
+            settings.windows,
+            tolerance=tolerance,
+            repeats=repeats,
+            graded="all" if per_demand else "as_is",
         )
 
 

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, cast
 
 from autorubric.files import write_atomically
 from autorubric.jobs.batching import BatchSettings
+from autorubric.jobs.engines import workers_of
 from autorubric.jobs.job import ShardedSettings, blocking, job
 from autorubric.jobs.upload import check_upload, upload_finished
-from autorubric.jobs.workers import WorkerProcesses
 from autorubric.llm.attempts import attempt_log
 from autorubric.settings import setting
 from autorubric.synthesis.protocol import resolve_protocol
@@ -66,7 +66,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
     from autorubric.runs.another_run import Opening
     from autorubric.synthesis.synthesis_run import Session
 
-    settings = settings.by_workers(partial(WorkerProcesses.of, settings))
+    settings = settings.by_workers(partial(workers_of, settings))
     with ExitStack() as stack:
         source = stack.enter_context(_as_file(cast(Queries, queries)))
         run = settings.model_copy(update={"input": source})

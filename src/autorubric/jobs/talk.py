@@ -26,24 +26,21 @@ from autorubric.llm.sharing import Sharing, Sum, sharing
 _stdin = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115 (a buffer is locked while a thread reads)
 
 
+_LEASED_SECONDS = 1.0
+"""How often a process asks at which rate it may call endpoints."""
+
+
 class Talk:
     """What this process and its parent tell each other."""
 
-    def __init__(self, out: int) -> None:
-        self._out = out
-        self._lock = threading.Lock()
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        self._send = send
         self._answer: asyncio.Future[Sum | None] | None = None
         self._shared: Sharing | None = None
 
     def say(self, **word: Any) -> None:
         """Send a word to the parent; one who has gone hears nothing."""
-        with self._lock:
-            line = json.dumps(word).encode() + b"\n"
-            try:
-                while line:
-                    line = line[os.write(self._out, line) :]
-            except OSError:
-                return
+        self._send(word)
 
     def spare(self) -> Sum:
         """What this process has borrowed and not spent, which it no longer has from now on."""
@@ -58,8 +55,16 @@ class Talk:
             base: see `Sharing`.
             used: see `Sharing`.
         """
-        self._shared = Sharing(processes, base, self._borrow, lambda wait: self.say(refused=wait), used=used)
+        self._shared = Sharing(
+            processes,
+            base,
+            self._borrow,
+            lambda wait: self.say(refused=wait),
+            tell_traffic=self._tell_traffic,
+            used=used,
+        )
         sharing.set(self._shared)
+        self._renewal = asyncio.get_running_loop().create_task(self._renew())
 
     def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
         """Hear the parent from now on, in the running loop.
@@ -72,7 +77,7 @@ class Talk:
         loop = asyncio.get_running_loop()
 
         def hear(word: dict[str, Any]) -> None:
-            self._hear(word)
+            self.hear(word)
             heard(word)
 
         def read() -> None:
@@ -90,7 +95,19 @@ class Talk:
         self.say(borrow=[held, missing])
         return await self._answer
 
-    def _hear(self, word: dict[str, Any]) -> None:
+    async def _renew(self) -> None:
+        """Ask once a second how fast endpoints may be called."""
+        while True:
+            await asyncio.sleep(_LEASED_SECONDS)
+            self._tell_traffic()
+
+    def _tell_traffic(self) -> None:
+        traffic = {} if self._shared is None else self._shared.take_traffic()
+        if traffic:
+            self.say(traffic=traffic)
+
+    def hear(self, word: dict[str, Any]) -> None:
+        """Act on a word of the parent, where it is about what processes share."""
         assert self._shared is not None
         if "lent" in word and self._answer is not None and not self._answer.done():
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
@@ -98,6 +115,8 @@ class Talk:
             self.say(gave=self.spare(), to=word["give"])
         if "hold" in word:
             self._shared.hold(word["hold"])
+        if "rates" in word:
+            self._shared.renew(word["rates"])
 
 
 def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]) -> None:
@@ -108,16 +127,42 @@ def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[
     """
     out = os.dup(1)
     os.dup2(2, 1)  # what else prints does not disturb the talk
-    talk = Talk(out)
+    order = json.loads(_stdin.readline() or b"{}")
+    if order:
+        talk = Talk(_Pipe(out).send)
+        carry_out(talk, work(talk, order))
+
+
+class _Pipe:
+    """Lines of JSON to the parent."""
+
+    def __init__(self, out: int) -> None:
+        self._out = out
+        self._lock = threading.Lock()
+
+    def send(self, word: dict[str, Any]) -> None:
+        with self._lock:
+            line = json.dumps(word).encode() + b"\n"
+            try:
+                while line:
+                    line = line[os.write(self._out, line) :]
+            except OSError:
+                return
+
+
+def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
+    """Do some work in an event loop of its own, and tell the parent how that ended.
+
+    Args:
+        talk: with the parent.
+        work: returns how it ended.
+    """
     warnings.simplefilter("always", UserWarning)
     warnings.showwarning = lambda message, *_, **__: talk.say(note=str(message))
     raise_open_file_limit()
-    order = json.loads(_stdin.readline() or b"{}")
-    if not order:
-        return
     try:
         with asyncio.Runner(loop_factory=new_event_loop, debug=False) as runner:
-            end = runner.run(work(talk, order), context=copy_context())
+            end = runner.run(work, context=copy_context())
     except InputError as error:
         end = {"problems": list(error.problems)}
     except AutorubricError as error:

@@ -7,10 +7,10 @@ import math
 import secrets
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from autorubric.errors import InputError
 from autorubric.jobs.child import Child
@@ -30,18 +30,19 @@ _MOST_RESTARTS = 3
 
 
 @dataclass(slots=True, eq=False)
-class _Shard(Child):
+class ShardChild(Child):
     """A shard and the process that runs it."""
 
     shard: Shard
     folder: Path
+    number: int
     state: RunState | None = None
     end: dict[str, Any] | None = None
 
     @property
-    def name(self) -> Shard:
-        """The shard."""
-        return self.shard
+    def name(self) -> Hashable:
+        """The number of the shard."""
+        return self.number
 
 
 @dataclass
@@ -75,12 +76,12 @@ class WorkerProcesses:
     stopped: str | None = None
     interrupted: bool = False
     executor: Executor | None = None
-    _shards: list[_Shard] = field(default_factory=list)
+    _shards: list[ShardChild] = field(default_factory=list)
     _lender: Lender = field(default_factory=lambda: Lender(Purse(Sum()), list))
     _notes: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, settings: Any, passed: Mapping[str, Any], processes: int) -> WorkerProcesses:
+    def of(cls, settings: Any, passed: Mapping[str, Any], processes: int) -> Self:
         """The processes of a run with these settings.
 
         Args:
@@ -103,7 +104,7 @@ class WorkerProcesses:
             token = secrets.token_hex(4)
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
-                self._shards.append(_Shard(Shard(index, self.processes), place / f"{token}-{index}"))
+                self._shards.append(ShardChild(Shard(index, self.processes), place / f"{token}-{index}", index))
             with (self.stop or Stop()).bound(self):
                 async with reported(self.progress, self._state):
                     await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
@@ -116,6 +117,9 @@ class WorkerProcesses:
         for one in self._shards:
             one.tell(stop=True)
 
+    def expect(self, digest: Callable[[], str]) -> None:
+        """These processes read the same file; nothing is to be compared."""
+
     def clear(self) -> None:
         """Remove the directories of the shards, which the run directory has taken in."""
         for one in self._shards:
@@ -124,7 +128,7 @@ class WorkerProcesses:
     def _left(self, spent: Spent) -> Sum:
         return Budget(usd=self.usd, tokens=self.tokens, spent=spent).left()
 
-    async def _supervise(self, one: _Shard, base: Path | None) -> None:
+    async def _supervise(self, one: ShardChild, base: Path | None) -> None:
         """Run the process of a shard until the shard has ended."""
         for attempt in range(_MOST_RESTARTS + 1):
             if attempt and self.interrupted:
@@ -141,11 +145,11 @@ class WorkerProcesses:
             warnings.warn(f"the process of shard {one.shard} ended with status {code}", UserWarning, stacklevel=2)
         one.end = {"stopped": f"the process of shard {one.shard} ended {_MOST_RESTARTS + 1} times without a result"}
 
-    def _order(self, one: _Shard, base: Path | None) -> dict[str, Any]:
+    def _order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
         """What the process of a shard is to run."""
         share, rest = divmod(self.concurrency, self.processes)
         own: dict[str, Any] = {"out": str(one.folder), "shard": str(one.shard)}
-        own |= {"concurrency": share + (one.shard.index <= rest)}
+        own |= {"concurrency": share + (one.number <= rest)}
         own |= {"budget_usd": self.usd, "budget_tokens": self.tokens}
         if "format" in self.settings:
             own["format"] = ()  # tables are written once, of the whole run
@@ -153,7 +157,7 @@ class WorkerProcesses:
         order = {"command": self.command, "settings": settings, "processes": self.processes}
         return {**order, "base": None if base is None else str(base)}
 
-    def _hear(self, one: _Shard, word: dict[str, Any]) -> None:
+    def _hear(self, one: ShardChild, word: dict[str, Any]) -> None:
         if "state" in word:
             stages = [StageState(**stage) for stage in word["state"].pop("stages")]
             one.state = RunState(**word["state"], stages=stages)
@@ -164,17 +168,15 @@ class WorkerProcesses:
             one.end = word["end"]
         self._lender.hear(one, word)
 
-    def _living(self) -> list[_Shard]:
+    def _living(self) -> list[ShardChild]:
         return [one for one in self._shards if one.end is None]
 
     def _conclude(self) -> None:
         """Say why the run ended early, if it did; raise what is wrong with the input if nothing was spent."""
         ends = [one.end or {} for one in self._shards]
-        spent = Spent()
-        for one in self._shards:
-            spent = spent.plus(_spent(one.folder))
+        spent = self._spent_now()
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
-        if problems and not spent.calls and not self.interrupted:
+        if problems and not (spent.tokens or spent.unpriced) and not self.interrupted:
             self.clear()
             raise InputError(problems)
         reasons = dict.fromkeys(filter(None, [*problems, *(end.get("stopped") for end in ends)]))
@@ -186,6 +188,13 @@ class WorkerProcesses:
                 f"{head} by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in this "
                 "session; a higher budget goes on from here"
             )
+
+    def _spent_now(self) -> Spent:
+        """What this session has spent."""
+        spent = Spent()
+        for one in self._shards:
+            spent = spent.plus(_spent(one.folder))
+        return spent
 
     def _state(self) -> RunState:
         """The progress of all processes together."""

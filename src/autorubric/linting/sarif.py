@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import PurePath
+from functools import lru_cache
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -31,6 +32,7 @@ def sarif(
         docs: the guide to the rules.
         failures: what could not be looked at; None where that is not known before the findings are.
     """
+    _lines.cache_clear()  # the file may have changed since the last log
     listed = list(rules)
     driver = {"name": "autorubric", "version": version, "rules": [_descriptor(rule, docs) for rule in listed]}
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints"}
@@ -61,9 +63,7 @@ def _result(finding: Finding, places: dict[str, int]) -> dict[str, Any]:
     physical: dict[str, Any] = {
         "artifactLocation": {"uri": quote(os.fsencode(PurePath(place.file).as_posix()), safe="/:")}
     }
-    # Only in a file of lines is a row a line.
-    if place.row is not None and place.file.endswith(".jsonl"):
-        physical["region"] = {"startLine": place.row}
+    physical["region"] = {"startLine": _line(finding)}
     return {
         "ruleId": finding.rule,
         "ruleIndex": places[finding.rule],
@@ -74,6 +74,26 @@ def _result(finding: Finding, places: dict[str, int]) -> dict[str, Any]:
         ],
         "properties": {k: v for k, v in finding.as_dict().items() if k in ("row", "record", "part", "criterion")},
     }
+
+
+def _line(finding: Finding) -> int:
+    """The line of a finding, which code hosts demand; 1 where the file does not tell."""
+    place = finding.place
+    if place.row is not None and place.file.endswith(".jsonl"):  # only in a file of lines is a row a line
+        return place.row
+    if finding.criterion is None or not place.file.endswith((".json", ".yaml", ".yml", ".toml")):
+        return 1
+    words = finding.name.removesuffix("…").removesuffix("...").strip()
+    found = (number for number, line in enumerate(_lines(place.file), 1) if words and words in line)
+    return next(found, 1)
+
+
+@lru_cache(maxsize=1)
+def _lines(file: str) -> tuple[str, ...]:
+    try:
+        return tuple(Path(file).read_text(encoding="utf-8").splitlines())
+    except (OSError, UnicodeDecodeError):
+        return ()
 
 
 def _logical(finding: Finding) -> str:

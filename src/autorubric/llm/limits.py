@@ -92,7 +92,7 @@ class ReplyLimits:
 
     def placed(self, model: Model, request: Request) -> Request:
         """`request`, given without a limit, with the lowest one that has a recorded reply, or the one to send."""
-        if self._records.claims.needed:
+        if self._records.claims.needed and self._records.changes.has_new_notes():
             self._read()  # another process may have found a limit that works
         first = started(model, request)
         known = self._known.get((request.role, model.name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
@@ -34,11 +34,28 @@ class Sum(NamedTuple):
         return Sum(*(one if 0 < one < math.inf else 0 for one in self))
 
 
-class Held(Protocol):
-    """Who is held back, or gives something back, when another process says so."""
+class Traffic(NamedTuple):
+    """Requests to an endpoint that passed, and that were refused as too fast."""
+
+    passed: int = 0
+    refused: int = 0
+
+
+class Leased(Protocol):
+    """The share of a process in the rate of an endpoint."""
+
+    account: str
 
     def hold(self, seconds: float) -> None:
         """Send nothing for some seconds."""
+        ...
+
+    def take_traffic(self) -> Traffic:
+        """What was sent since the last call."""
+        ...
+
+    def renew(self, rate: float) -> None:
+        """Send at most `rate` requests a second from now on."""
         ...
 
 
@@ -59,8 +76,10 @@ class Sharing:
         base: the directory of the ledger whose replies are found too; it does not change meanwhile.
         borrow: asks for more budget, given what is held already and what is missing; None where it is refused.
         tell_refusal: passes on that an endpoint (its account) has closed for some seconds.
+        tell_traffic: passes on at once what was sent, because an endpoint has refused a request as too fast.
         used: is told what is spent and reserved whenever that grows, for the case that the process is killed.
         budget: lives on what was lent.
+        leases: of the endpoints that this process calls.
     """
 
     processes: int
@@ -68,14 +87,30 @@ class Sharing:
     borrow: Callable[[Sum, Sum], Awaitable[Sum | None]]
     tell_refusal: Callable[[float], None]
     _: KW_ONLY
+    tell_traffic: Callable[[], None] = lambda: None
     used: Callable[[Sum], None] = lambda _: None
     budget: Spare | None = None
-    limiters: weakref.WeakSet[Held] = field(default_factory=weakref.WeakSet)
+    leases: weakref.WeakSet[Leased] = field(default_factory=weakref.WeakSet)
 
     def hold(self, seconds: float) -> None:
         """Send nothing for some seconds, because an endpoint refused a request of another process."""
-        for limiter in self.limiters:
-            limiter.hold(seconds)
+        for lease in self.leases:
+            lease.hold(seconds)
+
+    def take_traffic(self) -> dict[str, Traffic]:
+        """What was sent to each endpoint since the last call."""
+        found: dict[str, Traffic] = {}
+        for lease in self.leases:
+            passed, refused = lease.take_traffic()
+            before = found.get(lease.account, Traffic())
+            found[lease.account] = Traffic(before.passed + passed, before.refused + refused)
+        return {account: traffic for account, traffic in found.items() if any(traffic)}
+
+    def renew(self, rates: Mapping[str, float]) -> None:
+        """Call endpoints at these rates from now on."""
+        for lease in self.leases:
+            if lease.account in rates:
+                lease.renew(rates[lease.account])
 
 
 sharing: ContextVar[Sharing | None] = ContextVar("sharing", default=None)

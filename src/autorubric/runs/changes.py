@@ -54,10 +54,9 @@ def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> 
     for name in (name for name in old if name in new):
         changes += changed_values(_without_transport(old[name]), _without_transport(new[name]), f"judge {name}: ")
     skipped = {"judges", "stand_ins"}
-    return changes + changed_values(
-        {key: value for key, value in before.items() if key not in skipped},
-        {key: now.get(key) for key in before if key not in skipped},
-    )
+    # Recorded only where it is not the default, so that other manifests stay as they are.
+    old = {key: value for key, value in {"compound": "as_is", **before}.items() if key not in skipped}
+    return changes + changed_values(old, {key: now.get(key, "as_is" if key == "compound" else None) for key in old})
 
 
 def digest_grader(made_of: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from autorubric.dataset import RubricDataset
+from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.records.union import add_ledger, rename_items
 from autorubric.runs.manifest import DATASET_FILE, read_manifest
@@ -71,6 +72,8 @@ def _take_in_left(directory: Path, dataset: RubricDataset | None) -> None:
 
 
 def _unite(directory: Path, folder: Path, name: str) -> None:
+    if not (folder / LEDGER_FOLDER / FILE_NAME).exists():  # its calls have been added one block after the other
+        return
     for place in (directory, folder):
         with open_ledger(place):  # takes in what a killed process left
             pass

@@ -25,6 +25,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import move_run_away, refuse_another_run
+from autorubric.runs.blocks import feed
 from autorubric.runs.changes import changed_dataset, changed_grader, changed_values, keeps_places
 from autorubric.runs.items_file import ItemsFile, StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
@@ -168,7 +169,9 @@ async def _finished_run(
 ) -> FinishedRun | None:
     """What shows that the run has finished before; None where the code of others shapes its results."""
     grader = plan.grader
-    if ledger is None or plan.parts is not None or not isinstance(grader, CriterionGrader) or not grader.is_described:
+    if ledger is None or plan.parts is not None or feed.get() is not None:
+        return None
+    if not isinstance(grader, CriterionGrader) or not grader.is_described:
         return None
     if any(criterion.check is not None for rubric in _rubrics(plan.dataset).values() for criterion in rubric):
         return None

@@ -25,8 +25,7 @@ class FinishedRun:
 
     Attributes:
         ledger: of the run.
-        made_of: JSON values of everything that shapes the files, besides the code; what is no JSON value counts
-            by its text.
+        made_of: everything that shapes the files except the code, as JSON values; of any other value the text counts.
         files: that the run writes; a missing one differs from an empty one.
     """
 

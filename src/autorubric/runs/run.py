@@ -7,7 +7,9 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -16,6 +18,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
+from autorubric.graders.demands import assumed_demands
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Occurrences, Read
 from autorubric.llm.batches.setting import batching, widened
@@ -24,9 +27,10 @@ from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.request import Answer, Failure, Model, Request
+from autorubric.runs.blocks import fed, note_ended
 from autorubric.runs.items_file import ItemsFile, Report
 from autorubric.runs.result import ItemResult
-from autorubric.runs.shard import Parts
+from autorubric.runs.shard import Parts, equal_together
 from autorubric.runs.stopping import StoppableRun
 
 DRAWS_A_GENERATION = 1000
@@ -91,8 +95,9 @@ class EvaluationRun(StoppableRun):
 
         if self.executor is not None and batching() is not None:
             await self.executor.send_ahead(self._first_requests())
-        async with asyncio.TaskGroup() as group:
-            for index in range(len(self.dataset)):
+        places = fed(range(len(self.dataset)), int, partial(equal_together, self.dataset))
+        async with aclosing(places) as indices, asyncio.TaskGroup() as group:
+            async for index in indices:
                 await room.acquire()
                 if self.stopped is not None:
                     break
@@ -107,7 +112,7 @@ class EvaluationRun(StoppableRun):
         for index in range(len(self.dataset)):
             asked = _Asked(self.generation * DRAWS_A_GENERATION)
             try:
-                await grader.grade_input(self._input(index, grader), asked)
+                await grader.judgments(self._input(index, grader), asked)
             except AutorubricError:
                 continue  # the item fails with this when it is graded
             for one in asked.requests:
@@ -136,7 +141,7 @@ class EvaluationRun(StoppableRun):
             seconds = recorded[0]
         result = ItemResult(index, self.dataset[index], report, seconds, report.error)
         line = result.to_line()
-        self.items.add(index, f'{line[:-1]},"digest":"{digest}"}}' if digest and report.error is None else line)
+        self._add(index, f'{line[:-1]},"digest":"{digest}"}}' if digest and report.error is None else line)
         self._tell(result)
 
     def _tell(self, result: ItemResult) -> None:
@@ -179,16 +184,20 @@ class EvaluationRun(StoppableRun):
         parts += [dataset.get_item_reference_submission(index), fingerprint, self.generation]
         return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
+    def _add(self, index: int, line: str | bytes) -> None:
+        self.items.add(index, line)
+        note_ended(index, line)
+
     async def _keep_all(self) -> None:
         for index, (_, line) in self.before.items():
             await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
-            if self.stopped is not None:
+            if self.is_finished and self.stopped is not None:  # what shards have graded is kept in any case
                 break
             self.opened += self.is_finished
             self._keep(index, line)
 
     def _keep(self, index: int, line: bytes) -> None:
-        self.items.add(index, line)
+        self._add(index, line)
         self._tell(ItemResult.from_dict(json.loads(line), self.dataset[index]))
 
 
@@ -256,7 +265,7 @@ async def estimate(
         share_equal: equal items share their replies.
         generation: how often everything was requested again (`coming_generation`).
     """
-    counter = _Counter(executor, reply_tokens, generation)
+    counter = CallCounter(executor, reply_tokens, generation)
     copies = {} if share_equal else copies_in(dataset)
     for index, item in enumerate(dataset):
         rubric = dataset.get_item_rubric(index)
@@ -266,17 +275,32 @@ async def estimate(
     return list(counter.found.values())
 
 
-class _Counter:
-    """An `Ask` that counts instead of asking."""
+class CallCounter:
+    """An `Ask` that counts instead of asking.
 
-    def __init__(self, executor: Executor, reply_tokens: float, generation: int) -> None:
+    Args:
+        executor: finds what is on record.
+        reply_tokens: the expected length of a reply, or of the reply to a request.
+        generation: how often everything was requested again.
+        assume: what a reply is taken to say where later requests depend on it; None where they do not.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        reply_tokens: float | Callable[[Request], float],
+        generation: int = 0,
+        assume: Callable[[Request, Read], Answer[Any] | None] = lambda request, _: assumed_demands(request),
+    ) -> None:
         self.found: dict[int, ModelEstimate] = {}
         self._executor = executor
         self._reply_tokens = reply_tokens
         self._draws = generation * DRAWS_A_GENERATION
+        self._assume = assume
         self._counted: set[bytes] = set()
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
+        """What is on record or assumed; else a failure, once the call is counted."""
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))
         reply = self._executor.find(model, request)
@@ -285,11 +309,11 @@ class _Counter:
             rows.recorded += 1
             return answer
         key = request_key(model, request)
-        if key in self._counted:
-            return _NOT_ASKED
-        self._counted.add(key)
-        rows.add(request, self._reply_tokens)
-        return _NOT_ASKED
+        if key not in self._counted:
+            self._counted.add(key)
+            tokens = self._reply_tokens
+            rows.add(request, tokens if isinstance(tokens, float | int) else tokens(request))
+        return self._assume(request, read) or _NOT_ASKED
 
 
 def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
+from autorubric.runs.blocks import note_input
 from autorubric.runs.items_file import StoredLines, renumbered
 from autorubric.runs.manifest import ITEMS_FILE
 
@@ -92,6 +93,14 @@ def _numbers(dataset: RubricDataset, *, by_prompt: bool) -> Iterator[int]:
         yield _number((dataset.get_item_prompt(place), None if by_prompt else item.submission))
 
 
+def equal_together(dataset: RubricDataset) -> list[list[int]]:
+    """The places of items with the same prompt and submission, one list for each; in the order of the first."""
+    found: dict[int, list[int]] = {}
+    for place, number in enumerate(_numbers(dataset, by_prompt=False)):
+        found.setdefault(number, []).append(place)
+    return list(found.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What the manifest of a shard records, so that the shards of a run can be merged.
@@ -138,6 +147,10 @@ class Workers(Protocol):
 
     stopped: str | None
     interrupted: bool
+
+    def expect(self, digest: Callable[[], str]) -> None:
+        """Learn how to compute a digest of the input."""
+        ...
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
         """Run all shards to their end, once; the directory of each. Call it under the lock of the run directory."""
@@ -199,6 +212,10 @@ class Parts:
         return dict(sorted(found.items()))
 
 
+def _digest(whole: Callable[[], bytes]) -> str:
+    return blake2b(whole(), digest_size=8).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class Division:
     """How a run is divided: it is a shard of another run, it unites shards, or neither.
@@ -225,9 +242,13 @@ class Division:
         Raises:
             InputError: the input is not that of the shards which the run unites.
         """
+        workers = None if self.parts is None else self.parts.workers
+        if workers is not None:
+            workers.expect(lambda: _digest(whole))
         if self.shard is None and (self.parts is None or self.parts.whole is None):
             return None
-        digest = blake2b(whole(), digest_size=8).hexdigest()
+        digest = _digest(whole)
+        note_input(digest)
         if self.shard is not None:
             return Part(self.shard, self.command, digest, rows, self.settings)
         if self.parts is not None and self.parts.whole != digest:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Request
+from autorubric.runs.blocks import fed, note_ended
 from autorubric.synthesis.query_file import FROM_INPUT, Query
 from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Outcome, Plan, Stage
 
@@ -99,15 +102,38 @@ async def run_plan(
                     needs = [tasks[name] for name in stage.reads if name in tasks]
                     tasks[stage.name] = stages.create_task(run_stage(row, stage, needs))
             finished(row)
+            note_ended(query.index)
         finally:
             room.release()
 
-    async with asyncio.TaskGroup() as rows:
-        for query in queries:
+    own = fed(queries, _place, partial(_Unequal, queries))
+    async with aclosing(own) as found, asyncio.TaskGroup() as rows:
+        async for query in found:
             await room.acquire()
             if stopping():
                 break
             rows.create_task(run_row(query))
+
+
+def _place(query: Query) -> int:
+    return query.index
+
+
+@dataclass(frozen=True, slots=True)
+class _Unequal:
+    """Queries with other fields than all earlier ones, each as a group; an empty group for every other."""
+
+    queries: Iterable[Query]
+
+    def __iter__(self) -> Iterator[tuple[Query, ...]]:
+        seen: set[int] = set()
+        for query in self.queries:
+            number = hash(json.dumps([pair for pair in query.fields.items() if pair[0] not in _NAMES], default=str))
+            yield () if number in seen else (query,)
+            seen.add(number)
+
+
+_NAMES = frozenset({"id", "__source_index__", "__record_id__"})
 
 
 @dataclass(slots=True)

@@ -158,7 +158,7 @@ class SynthesisRun(StoppableRun):
         made_of = {
             "input": prepared.report.whole.hex(),
             "rows": prepared.report.rows,
-            "settings": settings.model_dump(mode="json", exclude=_WITHOUT_EFFECT),
+            "settings": {k: v for k, v in settings.recorded().items() if k not in _WITHOUT_EFFECT},
             "models": {slot: [model.name, model.identity()] for slot, model in self.models.items()},
             "templates": prepared.prompts.fingerprints(),
             "refreshes": dict(self.runner.refreshes),

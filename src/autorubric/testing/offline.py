@@ -6,6 +6,8 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -20,6 +22,7 @@ from autorubric.testing.prompt_sections import PromptSections
 _QUOTED = re.compile(r"[\"“「](.{2,60}?)[\"”」]")
 _POOR = re.compile(r"\b(?:no|not|none|never|poor|bad|wrong|weak|incorrect|fail|miss|flat)|不|无|没|差", re.I)
 _VAGUE = re.compile(r"\b(?:appropriate|adequate|sufficient|good|clear(?:ly)?|well|relevant)\b|适当|充分|清晰|合理")
+_JOINED = re.compile(r",? (?:and|but|while)(?: also| then)? (?=[a-z]+s\b)|; ")
 _ABSENT = re.compile(r"cannot|not applicable|\bn/?a\b|无法|不适用", re.I)
 
 
@@ -101,18 +104,20 @@ def _reply_to(prompt: PromptSections, schema: ReplySchema, random: Random) -> di
         texts = ((one, wording.format(d=requirement.strip())) for one, requirement, _ in criteria)
         same = {"split": split, "title": ""}
         return {"rewrites": [{"criterion_id": one, **same, "description": text} for one, text in texts]}
-    if fields.keys() & {"findings", "alternatives"}:
-        asked = prompt.get("criterion", "")
-        return {
-            name: _findings(asked) if name == "findings" else _alternatives(asked, split, wording) for name in fields
-        }
+    of_one: dict[str, Callable[[str], Any]] = {
+        "findings": _findings,
+        "demands": _demands,
+        "alternatives": partial(_alternatives, split, wording),
+    }
+    if shared := [name for name in of_one if name in fields]:
+        return {name: of_one[name](prompt.get("criterion", "")) for name in shared}
     if "criteria" in fields:
         return {"criteria": _write_criteria(prompt, schema, random), "dropped": []}
     requirement = prompt.get("criterion") or prompt.get("question") or prompt.text
     return _judge(prompt, requirement, prompt.get("options", ""), quotes="quotes" in fields)
 
 
-def _alternatives(requirement: str, reason: str, wording: str) -> list[dict[str, str]]:
+def _alternatives(reason: str, wording: str, requirement: str) -> list[dict[str, str]]:
     """Two wordings: one that demands the words themselves, and its halves as a split."""
     text = requirement.strip()
     blank = {"reason": reason, "second": "", "check": "", "parameters": ""}
@@ -120,6 +125,12 @@ def _alternatives(requirement: str, reason: str, wording: str) -> list[dict[str,
     half = len(text.split()) // 2
     parts = " ".join(text.split()[:half]), " ".join(text.split()[half:])
     return [reworded, {**blank, "kind": "split", "requirement": parts[0] or text, "second": parts[1] or text}]
+
+
+def _demands(requirement: str) -> list[str]:
+    """The criterion cut at the words that join its demands; a real model would repeat what they share."""
+    parts = _JOINED.split(requirement.strip().rstrip("."))
+    return [f"{part[:1].upper()}{part[1:]}." for part in parts if part]
 
 
 def _findings(requirement: str) -> list[dict[str, Any]]:

@@ -44,7 +44,8 @@ class RewardRecord:
     seconds: float = 0.0  # from the request to the reward
     step: int | None = None  # the training step, if the trainer sends it
     dropped: Sequence[int] = ()  # indices of criteria that the submission was graded without
-    version: int | None = None  # the version of the rubric, where the service evolves it
+    version: int | None = None  # the version of the rubric, where it evolves
+    compound: float | None = None  # the share of the points that comes from criteria with several demands
 
     @property
     def rollouts(self) -> tuple[str, str, int | None]:
@@ -111,6 +112,7 @@ class Observer:
             sample.step,
             [index for index, name in enumerate(reward.criteria) if name in reward.dropped] if reward.dropped else (),
             sample.version,
+            reward.compound,
         )
         # Not `asdict`, which copies deeply: this runs for every reward.
         self._ledger.observe(REWARD, {name: getattr(record, name) for name in _FIELDS})

@@ -30,6 +30,7 @@ from autorubric.core.report import (
 from autorubric.core.scoring import Cell, score, totals
 from autorubric.errors import AutorubricError, ConfigError, InputError
 from autorubric.files.strict_json import is_finite
+from autorubric.training.compound import share_of_criteria
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,9 @@ class Reward:
         dropped: the criteria that the submission was graded without (see `RewardRule.dropout`).
         status: `gap` once an audit has found that the judge's lead over a reference judge grew.
         stop: whether training should stop for that reason.
-        version: the version of the rubric, where a service evolves it.
+        version: the version of the rubric, where it evolves.
+        compound: the share of the points, given or taken, that comes from criteria with several demands; None
+            without points.
     """
 
     value: float | None
@@ -195,6 +198,7 @@ class Reward:
     status: Literal["ok", "gap"] = "ok"
     stop: bool = False
     version: int | None = None
+    compound: float | None = None
 
 
 DEFAULT_RULE = RewardRule()
@@ -264,14 +268,15 @@ def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: Reward
     closed = tuple(name for name, open_ in zip(names, gates, strict=True) if open_ is False)
     value = 0.0 if closed else _value(judged, gates, rule)
     coverage = sum(not one.is_error for one in judged) / len(judged) if judged else None
+    compound = share_of_criteria(list(map(_criterion, judged)), [one.score_value for one in judged])
     if value is None:
-        return Reward(None, criteria, _failure(report, judged, names), coverage=coverage)
+        return Reward(None, criteria, _failure(report, judged, names), coverage=coverage, compound=compound)
     penalty = 0.0
     if rule.overlong is not None:
         if length is None:
             raise InputError("the rule has an overlong penalty; give the response's length in tokens")
         penalty = rule.overlong.penalty(length)
-    return Reward(value - penalty, criteria, None, closed, penalty, coverage)
+    return Reward(value - penalty, criteria, None, closed, penalty, coverage, compound=compound)
 
 
 def _criterion(judged: Judged) -> Criterion:

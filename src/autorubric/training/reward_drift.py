@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from autorubric.graders.demands import Compound
 from autorubric.metrics.intervals import t_quantile
 from autorubric.training.audit_log import AuditLog, AuditRecord
 from autorubric.training.audit_summary import AuditSummary, audit_warnings, summarise_audits
+from autorubric.training.compound import CompoundMeter, CompoundShare
 from autorubric.training.group_signals import GroupSignals, Repeat, measure_noise, measure_signals, recommend
 from autorubric.training.observations import RewardRecord
 
@@ -25,6 +27,7 @@ _MIN_VERDICTS = 8  # recent verdicts needed to call a criterion saturated
 _LENGTH_GROWTH = 1.5  # from the first window to the last: worth a warning, as are the shares below
 _MANY_FAILED = 0.05
 _MANY_SILENT = 0.5
+_MUCH_COMPOUND = 0.25  # of the points, from criteria with several demands
 _EXAMPLES = 3  # of each criterion that the judges differ on
 
 End: TypeAlias = Literal["met", "missed"]
@@ -122,6 +125,7 @@ class Drift:
             none.
         audit: what audits of the training judge found; None without an audit.
         signals: what the groups of the last window teach; None without rewards.
+        compound: what criteria with several demands give; None where there are none.
     """
 
     windows: Sequence[Window]
@@ -129,6 +133,7 @@ class Drift:
     saturated_weight: float | None
     audit: AuditSummary | None = None
     signals: GroupSignals | None = None
+    compound: CompoundShare | None = None
 
 
 def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
@@ -140,6 +145,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     *,
     tolerance: float = 0.0,
     repeats: Sequence[Repeat] = (),
+    graded: Compound = "as_is",
 ) -> Drift:
     """How rewards changed, in at most `windows` windows. Memory is four bytes per verdict, and one window of rewards.
 
@@ -151,6 +157,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
         windows: the number of windows.
         tolerance: growth of the gap between the judges that raises no alarm.
         repeats: submissions that the training judge graded twice.
+        graded: how the training judge graded criteria with several demands.
 
     Example:
         >>> rewards = ((n, RewardRecord("r", "g", str(n), 100 + n, n % 2, None, [1.0, n % 2])) for n in range(32))
@@ -162,12 +169,10 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     """
     size = max(1, math.ceil(count / max(1, windows)))
     verdicts: dict[tuple[str, int], array[float]] = {}
-    log, remaining = AuditLog(tolerance=tolerance, examples=_EXAMPLES), []
-    for at, recorded in audits:
-        audit = AuditRecord(**recorded)
-        log.add(at, audit)
-        remaining.append((at, replace(audit, query="", submission="", reasons={})))
-    remaining.sort(key=lambda pair: pair[0])
+    log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
+    remaining = _take_audits(log, audits)
+    notes = {note["rubric"]: note["criteria"] for note in rubrics}
+    compound = CompoundMeter(notes)
     measured: list[Window] = []
     last: list[RewardRecord] = []
     rewards = iter(rewards)
@@ -182,14 +187,28 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
         remaining = remaining[len(compared) :]
         measured.append(measure_window(stretch, compared))
         last = [one for _, one in stretch]
-    notes = {note["rubric"]: note["criteria"] for note in rubrics}
+        compound.add(last)
     criteria = _measure_criteria(verdicts, notes)
-    weights = [(abs(c.weight), c.saturated) for c in criteria if c.count >= _MIN_VERDICTS]
-    total = sum(weight for weight, _ in weights)
-    saturated = sum(weight for weight, end in weights if end) / total if total else None
     noise = measure_noise(repeats)
     signals = measure_signals(last, notes, measured[-1].variance, noise) if measured else None
-    return Drift(measured, criteria, saturated, summarise_audits(log, notes), signals)
+    summary = summarise_audits(log, notes)
+    return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found(graded))
+
+
+def _take_audits(log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]]) -> list[tuple[float, AuditRecord]]:
+    """Take audits in; returns them by time, without their texts."""
+    taken = []
+    for at, recorded in audits:
+        audit = AuditRecord(**recorded)
+        log.add(at, audit)
+        taken.append((at, replace(audit, query="", submission="", reasons={})))
+    return sorted(taken, key=lambda pair: pair[0])
+
+
+def _saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
+    weights = [(abs(c.weight), c.saturated) for c in criteria if c.count >= _MIN_VERDICTS]
+    total = sum(weight for weight, _ in weights)
+    return sum(weight for weight, end in weights if end) / total if total else None
 
 
 def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = ()) -> Window:
@@ -225,7 +244,14 @@ def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = (
 def find_recommendations(drift: Drift) -> Iterator[str]:
     """What to do about the rubric or the judge, with the evidence, one sentence each."""
     saturated = [(one.name, one.saturated, one.recent, one.count) for one in drift.criteria if one.saturated]
-    return recommend(saturated, drift.audit, drift.signals)
+    yield from recommend(saturated, drift.audit, drift.signals)
+    found = drift.compound
+    if found is not None and found.graded == "as_is" and (found.last or 0.0) >= _MUCH_COMPOUND:
+        names = ", ".join(map(repr, found.criteria[:_EXAMPLES])) + (", …" if len(found.criteria) > _EXAMPLES else "")
+        yield (
+            "split criteria with several demands (--compound split), or judge each demand (--compound all): "
+            f"{names} give {found.last:.0%} of the points"
+        )
 
 
 def find_warnings(drift: Drift) -> Iterator[str]:

@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,19 +17,25 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.demands import Compound
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import JudgeInput, Query
 from autorubric.graders.session import Session
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.providers import addressed, resolve
 from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import run_lock
 from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import Given
 from autorubric.training.dropout import KeptCriteria, keep_criteria
+from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution, open_evolution
 from autorubric.training.observations import Observer, RewardRecord, describe_rubric, digest_group, failed_indices
 from autorubric.training.repeats import Repeater
 from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward
+
+EVOLUTION_LOCK = "evolution"
+"""A folder in the run directory: the process that holds its lock writes the versions of rubrics."""
 
 _log = logging.getLogger("autorubric.training")
 
@@ -76,10 +83,11 @@ class Rewarder:
             runs outlive such failures.
         audit: a reference judge that a share of the rewards is compared with; `auditor` holds what it found.
         repeat_share: the share of rewards that the judge gives twice, to measure its noise.
+        evolution: who proposes criteria between training steps; samples need their `step`.
 
     Raises:
-        ConfigError: a judge's key is missing, its provider is unknown, or audits and repetitions have no run
-            directory.
+        ConfigError: a judge's key is missing, its provider is unknown, or audits, repetitions and evolution have no
+            run directory.
 
     Example:
         >>> rewarder = make_rewarder("builtin/offline")
@@ -97,12 +105,17 @@ class Rewarder:
         ask_again: float = 30.0,
         audit: AuditPlan | None = None,
         repeat_share: float = 0.0,
+        evolution: EvolutionPlan | None = None,
     ) -> None:
         self.grader = grader
         self.rule = rule
         self.auditor: Auditor | None = None
+        self.evolution: LiveEvolution | None = None
         self._repeater: Repeater | None = None
-        self._audit, self._repeat_share = audit, repeat_share
+        self._audit, self._repeat_share, self._plan = audit, repeat_share, evolution
+        self._held, self._opening = AsyncExitStack(), asyncio.Lock()
+        if evolution is not None:
+            _check_evolution(grader, evolution)
         if audit is not None or repeat_share:
             if not isinstance(grader, CriterionGrader) or not grader.has_records:
                 raise ConfigError(
@@ -128,6 +141,8 @@ class Rewarder:
             RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged.
         """
         await self._opened(samples)
+        if self.evolution is not None:
+            samples = self.evolution.place(samples)
         found = await asyncio.gather(*map(self._reward, samples), return_exceptions=True)
         rewards = []
         for one in found:
@@ -147,6 +162,9 @@ class Rewarder:
             failed = failed_indices(report, kept.kept)
             seen = observer.reward(sample, reward, failed, time.perf_counter() - started)
             reward = self._grade_again(subset, kept, reward, seen)
+        if self.evolution is not None:
+            self.evolution.note(sample, reward)
+            reward = replace(reward, version=sample.version)
         if reward.failure is not None:
             kind = reward.failure.partition(": ")[2].partition(":")[0] or reward.failure
             self._failed[kind] += 1
@@ -164,6 +182,7 @@ class Rewarder:
         """Open the judge, and reject rubrics that cannot give a reward, before anything is spent."""
         problems: dict[str, None] = {}
         await self._open_audit()
+        await self._open_evolution()
         session = await self.grader.open_session() if isinstance(self.grader, CriterionGrader) else None
         if session is not None and self._failed and time.monotonic() - self._readmitted >= self._ask_again:
             self._readmitted = time.monotonic()
@@ -198,13 +217,28 @@ class Rewarder:
         if self._repeat_share and self._repeater is None:
             self._repeater = Repeater(self._repeat_share, self.grader, ledger, self.rule, session.executor)
 
+    async def _open_evolution(self) -> None:
+        async with self._opening:
+            if self._plan is None or self.evolution is not None or not isinstance(self.grader, CriterionGrader):
+                return
+            out, ledger = self.grader.run_dir, self.grader.ledger()
+            assert out is not None and ledger is not None
+            executor = (await self.grader.open_session()).executor
+            self._held.enter_context(run_lock(out / EVOLUTION_LOCK))
+            opening = open_evolution(out, self._plan, self.grader, executor, ledger, self.rule)
+            self.evolution = await self._held.enter_async_context(opening)
+
     @property
     def should_stop(self) -> bool:
         """Whether an audit with `on_gap="stop"` found that the judge's lead over the reference judge grew."""
         return self.auditor is not None and self.auditor.should_stop
 
     async def finish(self, seconds: float = 30.0) -> None:
-        """Wait for open audits and repetitions at the end of a training; those that take longer are abandoned."""
+        """Wait for open evolutions, audits and repetitions at the end of a training; then abandon them."""
+        if self.evolution is not None:
+            await self.evolution.finish(seconds)
+            self.evolution = None
+            await self._held.aclose()
         if self._repeater is not None:
             await self._repeater.queue.settle(seconds)
         if self.auditor is not None:
@@ -218,6 +252,13 @@ class Rewarder:
         if self._observing is None or self._observing[0] is not ledger:
             self._observing = (ledger, Observer(ledger))
         return self._observing[1]
+
+
+def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
+    if not isinstance(grader, CriterionGrader) or grader.run_dir is None:
+        raise ConfigError("rubric versions are kept in the judge's run directory; give it one (run_dir=…)")
+    if not grader.recipe.specs and plan.assessor is None:
+        raise ConfigError("no model assesses the relevance of proposals; give EvolutionPlan(assessor=…)")
 
 
 def read_sample(grader: CriterionGrader, sample: Sample) -> JudgeInput:
@@ -269,6 +310,8 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
     run_dir: str | Path | None = None,
     max_in_flight: int = 64,
     audit: AuditPlan | None = None,
+    evolution: EvolutionPlan | None = None,
+    compound: Compound = "as_is",
 ) -> Rewarder:
     """A rewarder with this judge.
 
@@ -280,24 +323,26 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
         run_dir: where replies are recorded; one process per directory.
         max_in_flight: maximum concurrent calls.
         audit: a reference judge for a share of the rewards; needs a run directory.
+        evolution: who proposes criteria between training steps; needs a run directory.
+        compound: `all` judges each demand of a criterion with several ones.
 
     Raises:
         ConfigError: the judge's key is missing, or settings contradict each other.
     """
     if isinstance(judge, Grader):
-        if base_url is not None or api_key_env is not None or run_dir is not None:
-            raise ConfigError(
-                "a grader has its own endpoint and run directory; leave out base_url, api_key_env and run_dir"
-            )
-        return Rewarder(judge, rule, audit=audit)
+        if base_url is not None or api_key_env is not None or run_dir is not None or compound != "as_is":
+            raise ConfigError("a grader has its own settings; leave out base_url, api_key_env, run_dir and compound")
+        return Rewarder(judge, rule, audit=audit, evolution=evolution)
     if judge is None:
-        return Rewarder(CriterionGrader.of_checks(), rule, audit=audit)
+        return Rewarder(CriterionGrader.of_checks(), rule, audit=audit, evolution=evolution)
     if isinstance(judge, str):
         judge = judge_config(judge, base_url, api_key_env)
     elif base_url is not None or api_key_env is not None:
         raise ConfigError("the judge's configuration has its own address and key; leave out base_url and api_key_env")
-    grader = CriterionGrader(judge_model_config=judge, run_dir=run_dir, max_in_flight=max_in_flight)
-    return Rewarder(grader, rule, audit=audit)
+    grader = CriterionGrader(
+        judge_model_config=judge, run_dir=run_dir, max_in_flight=max_in_flight, compound=compound
+    )
+    return Rewarder(grader, rule, audit=audit, evolution=evolution)
 
 
 def judge_config(

@@ -27,11 +27,18 @@ def scores(connection: sqlite3.Connection) -> dict[str, Any]:
         "items": row[0],
         "scored": row[1],
         "mean": mean.value,
-        "interval": mean.interval,
+        "interval": _within(mean, row[9], row[10]),
         **{name: value or 0 for name, value in zip(names, row[4:9], strict=True)},
         "lowest": row[9],
         "highest": row[10],
     }
+
+
+def _within(mean: Mean, lowest: float | None, highest: float | None) -> tuple[float, float] | None:
+    """The interval of a mean, cut at 0 and 1 where all values lie between them: a small sample's reaches beyond."""
+    if mean.interval is None or lowest is None or highest is None or lowest < 0 or highest > 1:
+        return mean.interval
+    return max(0.0, mean.interval[0]), min(1.0, mean.interval[1])
 
 
 def histogram(connection: sqlite3.Connection, bins: int = 20) -> list[tuple[str, int]]:
@@ -68,7 +75,7 @@ def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
         "weight": row["weight"],
         "judged": row["judged"],
         "mean": mean.value,
-        "interval": mean.interval,
+        "interval": _within(mean, 0.0, 1.0),
         "abstained": row["abstained"],
         "failed": row["failed"],
         "disputed": row["disputed"],

@@ -12,6 +12,7 @@ import pytest
 from autorubric.checks import IFBENCH, CheckFailure, CheckOutcome, run_check, validate_check
 from autorubric.errors import InputError
 from autorubric.rows import read_rows
+from tests.offenders import each
 
 VERDICTS = Path(__file__).parents[2] / "data" / "ifbench.jsonl.gz"
 TAGGED = "words:start_verb"
@@ -50,7 +51,7 @@ def test_kwargs_of_the_published_prompts_are_accepted() -> None:
     assert validate_check("ratio:overlap", {"reference_text": "abc", "percentage": 20.0})["percentage"] == 20
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "parameters", "said"),
     [
         # The published code draws a random value for each of these, or divides by zero.
@@ -67,7 +68,7 @@ def test_parameters_without_a_meaning_are_refused(name: str, parameters: dict[st
         validate_check(name, parameters)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "response"),
     [
         (

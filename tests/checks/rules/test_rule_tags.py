@@ -4,6 +4,7 @@ import pytest
 
 from autorubric.checks import RuleCall, rule_of_tags, run_check
 from autorubric.errors import InputError
+from tests.offenders import each
 
 # The released struct: every key there is, the unused ones null, whole numbers as doubles.
 KEYS = """
@@ -42,7 +43,7 @@ def test_the_whole_struct_may_be_given_to_the_check_itself() -> None:
     assert run_check("CommaChecker", struct(), "no commas").passed  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "parameters"),
     [
         ('parameters:{"keyword": "a:b", "frequency": 2.0}', {"keyword": "a:b", "frequency": 2}),
@@ -56,7 +57,7 @@ def test_the_legacy_list_of_strings_is_read(written: str, parameters: dict[str, 
     assert rule_of_tags(tags) == RuleCall("KeywordFrequencyChecker", parameters)
 
 
-@pytest.mark.parametrize(
+@each(
     "tags",
     [
         None,
@@ -72,7 +73,7 @@ def test_without_a_function_a_judge_decides(tags: Any) -> None:
     assert rule_of_tags(tags) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("tags", "said"),
     [
         ({"function": "CommaChecker", "verifier": "llm"}, "expected none"),

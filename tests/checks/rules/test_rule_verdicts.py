@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from autorubric.checks import IFEVAL, RUBRICHUB, CheckOutcome, run_check
+from tests.offenders import each
 
 LESS, LEAST = "less than", "at least"
 
@@ -333,10 +332,7 @@ def test_every_rule_has_its_table() -> None:
     assert set(CASES) == set(RUBRICHUB)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "parameters", "expected"),
-    [(name, *case) for name, cases in CASES.items() for case in cases],
-)
+@each(("name", "text", "parameters", "expected"), [(name, *case) for name, cases in CASES.items() for case in cases])
 def test_rule(name: str, text: str, parameters: dict[str, Any], expected: bool) -> None:
     assert verdict(name, text, parameters) is expected
 
@@ -344,7 +340,7 @@ def test_rule(name: str, text: str, parameters: dict[str, Any], expected: bool) 
 BY_FUNCTION = {function: name for name, function in RUBRICHUB.items()}
 
 
-@pytest.mark.parametrize("instruction", IFEVAL)
+@each("instruction", IFEVAL)
 def test_an_instruction_of_ifeval_decides_as_the_rule_it_shares(instruction: str) -> None:
     for text, parameters, expected in CASES[BY_FUNCTION[IFEVAL[instruction]]]:
         assert verdict(instruction, text, parameters) is expected

@@ -27,6 +27,7 @@ from autorubric.runs.status import run_status
 from autorubric.runs.summary import EvaluationSummary
 from autorubric.testing import BatchFaults, LoopbackEndpoint
 from autorubric.testing.offline import OfflineModel
+from tests.offenders import each
 from tests.processes import SOURCE, environment
 
 # Where each dialect is found on the loopback endpoint.
@@ -331,7 +332,7 @@ def test_a_provider_without_batches_is_refused_before_anything_is_spent(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "size"),
     [
         ({"batch": True}, 0),

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from autorubric.llm.http.negotiation import Allowed, allowed_tokens
+from tests.offenders import each
 
 EVERY = [
     ("openai", "max_tokens is too large: 99999. This model supports at most 16384 completion tokens, whereas you "
@@ -47,19 +46,19 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize(("name", "words", "highest"), EVERY)
+@each(("name", "words", "highest"), EVERY)
 def test_the_highest_limit_of_an_endpoint_is_read_from_its_refusal(name: str, words: str, highest: int) -> None:
     assert allowed_tokens(words, 99_999) == Allowed(highest, always=True)
 
 
-@pytest.mark.parametrize(("name", "words", "left"), CONTEXT)
+@each(("name", "words", "left"), CONTEXT)
 def test_what_a_prompt_leaves_of_the_context_is_read_from_the_refusal(
     name: str, words: str, left: int | None
 ) -> None:
     assert allowed_tokens(words, 8192) == (None if left is None else Allowed(left, always=False))
 
 
-@pytest.mark.parametrize("words", OTHER)
+@each("words", OTHER)
 def test_other_refusals_allow_nothing_else(words: str) -> None:
     assert allowed_tokens(words, 8192) is None
 

@@ -10,6 +10,7 @@ import pytest
 from autorubric import ConfigError, LLMConfig
 from autorubric.llm.http.env_file import keys_in
 from autorubric.llm.http.providers import resolve
+from tests.offenders import each
 
 
 def key_of(model: str, **settings: str) -> str | None:
@@ -57,7 +58,7 @@ def test_the_file_of_another_user_is_not_read(project: Path) -> None:
         resolve(LLMConfig("openai/gpt-5.1"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "value"),
     [
         ("A_API_KEY=sk-1", "sk-1"),

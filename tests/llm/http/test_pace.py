@@ -9,6 +9,7 @@ import pytest
 from autorubric.llm.http.pace import Pace
 from autorubric.testing import RateWindow
 from benchmarks.simulated_limits import AtRandom, Case, Changing, Charging, Run, endpoint_of
+from tests.offenders import each
 
 # Kind, window, what a 429 tells, callers, latency. Short windows are run for longer than ten of them.
 CASES = [
@@ -31,7 +32,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case[:5])))
+@each("case", CASES)
 def test_from_the_second_window_on_a_limit_is_used_and_little_is_refused(case: Case) -> None:
     endpoint, rate = endpoint_of(case)
     start, end = case.window, max(60.0, 6 * case.window)
@@ -42,7 +43,7 @@ def test_from_the_second_window_on_a_limit_is_used_and_little_is_refused(case: C
 
 
 # Requests of different sizes are refused one by one near the limit, which costs more of them without headers.
-@pytest.mark.parametrize(("headers", "most_refused"), [(False, 0.04), (True, 0.03)])
+@each(("headers", "most_refused"), [(False, 0.04), (True, 0.03)])
 def test_a_limit_on_tokens_is_kept_though_requests_differ(headers: bool, most_refused: float) -> None:
     # Requests take 100 to 1900 tokens, 1000 on average: 200 requests in each window of 10 s.
     window = RateWindow(tokens=200_000, seconds=10.0, ratelimit_headers=headers)
@@ -52,7 +53,7 @@ def test_a_limit_on_tokens_is_kept_though_requests_differ(headers: bool, most_re
     assert refused <= most_refused * (passed + refused)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 1.0, 5.0])
+@each("share", [0.1, 0.3, 1.0, 5.0])
 def test_a_limit_on_tokens_is_used_though_the_endpoint_charges_another_number(share: float) -> None:
     # The endpoint's headers show what it charges: a tenth to five times what callers expect; 600 requests in 10 s.
     window = RateWindow(tokens=round(600 * 320 * share), seconds=10.0, ratelimit_headers=True)
@@ -67,7 +68,7 @@ def test_900_calls_at_300_in_30_seconds_take_little_more_than_three_windows() ->
     assert run.passed(0, 95) >= 900
 
 
-@pytest.mark.parametrize(("callers", "latency"), [(16, 0.05), (64, 0.3), (256, 2.0)])
+@each(("callers", "latency"), [(16, 0.05), (64, 0.3), (256, 2.0)])
 def test_one_refusal_in_ten_at_random_costs_less_than_a_fifth(callers: int, latency: float) -> None:
     free = Run(AtRandom(0.0), callers, 20, latency).passed(0, 20)
     assert Run(AtRandom(0.1), callers, 20, latency).passed(0, 20) >= 0.8 * free

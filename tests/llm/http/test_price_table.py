@@ -17,6 +17,7 @@ from genai_prices import calc_price
 from autorubric.llm.http.prices import find_price, price_table
 from autorubric.llm.http.providers import ALIASES, PROVIDERS, Endpoint
 from autorubric.llm.request import Usage
+from tests.offenders import each
 from tools.price_table import FROM_LITELLM, TABLE, litellm_rows, price_rows, table_text
 
 ROOT = Path(__file__).parents[3]
@@ -67,7 +68,7 @@ def test_prices_from_litellm_are_dollars_per_million_tokens_with_their_tiers() -
     }
 
 
-@pytest.mark.parametrize(
+@each(
     "family",
     [
         "openai/gpt-",

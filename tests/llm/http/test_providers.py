@@ -8,6 +8,7 @@ from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.providers import PROVIDERS, resolve
 from autorubric.llm.http.secrets import checked_base_url
+from tests.offenders import each
 
 KEYS = {f"{name.upper()}_API_KEY": f"{name}-key-123" for name in PROVIDERS}
 
@@ -18,7 +19,7 @@ def found(model: str, environ: dict[str, str] | None = None, **config: Any) -> t
     return endpoint.name, endpoint.model, endpoint.base_url, key
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each("provider", PROVIDERS)
 def test_every_provider_is_reached_by_its_prefix(provider: str) -> None:
     name, model, base_url, key = found(f"{provider}/some/model")
     assert (name, model) == (f"{provider}/some/model", "some/model")
@@ -26,7 +27,7 @@ def test_every_provider_is_reached_by_its_prefix(provider: str) -> None:
     assert checked_base_url(base_url) == base_url
 
 
-@pytest.mark.parametrize("spelling", ["openai/gpt-4.1", "openai:gpt-4.1", "openai:/gpt-4.1", " openai/gpt-4.1 "])
+@each("spelling", ["openai/gpt-4.1", "openai:gpt-4.1", "openai:/gpt-4.1", " openai/gpt-4.1 "])
 def test_all_spellings_of_a_model_mean_the_same(spelling: str) -> None:
     assert found(spelling)[:2] == ("openai/gpt-4.1", "gpt-4.1")
 
@@ -36,7 +37,7 @@ def test_aliases_of_other_tools_are_understood() -> None:
     assert found("google/gemini-2.5-pro", {"GOOGLE_API_KEY": "google-key-1"})[3] == "google-key-1"
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "served"),
     [
         ("gpt-5.1", "gpt-5.1"),
@@ -102,7 +103,7 @@ def test_the_key_of_the_configuration_wins_and_a_named_variable_comes_next() -> 
         found("openai/m", env, api_key_env="NO_SUCH_KEY")
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "config", "message"),
     [
         ("openai/gpt-5.1", {}, "no key for openai/gpt-5.1: set OPENAI_API_KEY"),
@@ -126,7 +127,7 @@ def test_what_cannot_be_resolved_is_named_before_any_call(model: str, config: di
     assert "line\nbreak" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "config"),
     [
         ("ollama/llama3", {}),
@@ -144,7 +145,7 @@ def test_the_builtin_model_stays_recognisable() -> None:
     assert resolve(LLMConfig("builtin:offline"), {}).is_builtin
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "reason"),
     [
         ("ftp://host/v1", "not an http"),
@@ -194,7 +195,7 @@ def test_a_pasted_full_address_is_cut_to_its_base() -> None:
 AZURE = "https://mine.openai.azure.com/openai/deployments/gpt"
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "url"),
     [
         (f"{AZURE}?api-version=1", f"{AZURE}/chat/completions?api-version=1"),
@@ -208,7 +209,7 @@ def test_the_query_of_an_address_stays_at_its_end(written: str, url: str) -> Non
     assert resolve(LLMConfig("m", api_base=written, api_key="k-123456"), {}).url("/chat/completions") == url
 
 
-@pytest.mark.parametrize("query", ["api-key=k", "key=k", "x=1&access_token=k", "sig=k", "code=k"])
+@each("query", ["api-key=k", "key=k", "x=1&access_token=k", "sig=k", "code=k"])
 def test_a_key_in_the_query_of_an_address_is_refused(query: str) -> None:
     with pytest.raises(ConfigError, match="in its query, which looks like a key") as caught:
         checked_base_url(f"https://host/v1?{query}")

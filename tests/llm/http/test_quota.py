@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autorubric.llm.http.quota import Quota, Reading, readings, reset_seconds
+from tests.offenders import each
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
 
@@ -66,7 +67,7 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize("case", HEADERS)
+@each("case", HEADERS)
 def test_headers_are_read(case: str) -> None:
     headers, expected = HEADERS[case]
     found = list(readings(headers, NOW))
@@ -74,7 +75,7 @@ def test_headers_are_read(case: str) -> None:
     assert [reading.reset for reading in found] == pytest.approx([reading.reset for reading in expected])
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "seconds"),
     [
         ("1m30s", 90.0),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from autorubric.llm.http.wire import read_reply
 from autorubric.llm.request import Reply
+from tests.offenders import each
 
 MESSAGES: list[tuple[str, dict[str, Any], str | None, str]] = [
     ("deepseek", {"reasoning_content": "Hm.", "content": "4"}, "Hm.", "4"),
@@ -46,9 +45,7 @@ MESSAGES: list[tuple[str, dict[str, Any], str | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("message", "reasoning", "text"), [case[1:] for case in MESSAGES], ids=[case[0] for case in MESSAGES]
-)
+@each(("message", "reasoning", "text"), [case[1:] for case in MESSAGES])
 def test_reasoning_is_told_from_the_answer(message: dict[str, Any], reasoning: str | None, text: str) -> None:
     reply = read_reply(json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode(), 0.1)
     assert isinstance(reply, Reply)

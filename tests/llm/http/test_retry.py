@@ -17,6 +17,7 @@ from autorubric.llm.http.retry import (
     retry_after_seconds,
 )
 from autorubric.llm.http.transport import HttpReply
+from tests.offenders import each
 
 
 def fault(status: int, body: Any = "", headers: dict[str, str] | None = None) -> Any:
@@ -24,7 +25,7 @@ def fault(status: int, body: Any = "", headers: dict[str, str] | None = None) ->
     return http_fault(HttpReply(status, raw, headers or {}))
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "seconds"),
     [
         ("7", 7.0),
@@ -46,7 +47,7 @@ def test_retry_after_is_read_in_all_its_forms(value: str, seconds: float | None)
     assert retry_after_seconds({"Retry-After": value}, now=1000.0) == seconds
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "seconds"),
     [
         ("Rate limit reached. Please try again in 20ms.", 0.02),
@@ -64,7 +65,7 @@ def test_the_header_wins_over_the_message() -> None:
     assert found.retry_after == 3.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "kind"),
     [
         ({"message": "You exceeded your current quota", "code": "insufficient_quota"}, "quota"),
@@ -81,7 +82,7 @@ def test_spent_credit_is_told_from_a_passing_limit(error: dict[str, str], kind: 
     assert (found.kind, found.again) == (kind, kind == "rate_limit")
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "words"),
     [
         ({"error": {"message": "told so"}}, "told so"),
@@ -98,7 +99,7 @@ def test_the_endpoints_own_words_are_found_in_every_shape(body: Any, words: str)
     assert words in fault(422, body).message
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "message", "kind"),
     [
         (400, "The model `gpt-9` does not exist or you do not have access to it.", "no_model"),
@@ -133,16 +134,14 @@ def test_trouble_of_the_server_is_tried_again() -> None:
     assert found == dict.fromkeys(found, True)
 
 
-@pytest.mark.parametrize(
-    "body", ["[" * 100_000, '{"error": ' * 100_000, "\x00\x01", '{"error": {"message": "\\ud83d"}}']
-)
+@each("body", ["[" * 100_000, '{"error": ' * 100_000, "\x00\x01", '{"error": {"message": "\\ud83d"}}'])
 def test_hostile_error_bodies_are_quoted_in_text_that_can_be_stored(body: str) -> None:
     found = fault(400, body)
     assert found.kind == "rejected"
     assert len(found.message.encode()) < 1000
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "code", "message", "kind"),
     [
         # Alibaba
@@ -204,7 +203,7 @@ def test_no_wait_at_all_is_possible() -> None:
     assert Backoff(0.0, 0.0).wait(5, None, random.Random(1)) == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "message"),
     [
         ([], "HTTP 500: []"),
@@ -240,7 +239,7 @@ def test_waits_for_a_rate_limit_start_small_and_double() -> None:
     assert found == pytest.approx([REFUSED_WAIT * 2**n for n in (1, 2, 3, 4)])
 
 
-@pytest.mark.parametrize(("status", "is_fault"), [(199, True), (200, False), (299, False), (300, True)])
+@each(("status", "is_fault"), [(199, True), (200, False), (299, False), (300, True)])
 def test_every_status_but_2xx_is_a_fault(status: int, is_fault: bool) -> None:
     assert (fault(status) is not None) == is_fault
 

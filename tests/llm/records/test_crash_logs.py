@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -253,3 +254,52 @@ def test_an_error_while_rows_are_taken_over_leaves_them_where_they_are(tmp_path:
     found: list[LoggedRow] = []
     recover_uncommitted(tmp_path, found.extend)
     assert len(found) == 1
+
+
+async def test_a_call_in_flight_at_a_kill_counts_though_another_process_made_it_again(tmp_path: Path) -> None:
+    """Of three calls in flight one had ended, and another process has repeated the second; all four were billed."""
+    logs = [tmp_path / "processes" / name for name in "12"]
+    for folder in logs:
+        folder.mkdir(parents=True)
+    rows = [a_row(number) for number in range(3)]
+    killed = Failure("network", "the process was killed while the call was in flight")
+    departed = [replace(row, outcome=killed, token_bound=50, at=row.at - 1) for row in rows]
+    with Ledger.open(tmp_path, shared=True, logs=logs[0]) as one:
+        for row in departed:
+            one.in_flight.put(row)
+        with turn_of_another(tmp_path):  # what had arrived is not committed
+            waiting = asyncio.ensure_future(one.record(rows[0]))
+            await asyncio.sleep(0)
+            shutil.copytree(logs[0], tmp_path / "copy")
+        await waiting
+        for row in departed:
+            one.in_flight.remove(row.key)
+    with Ledger.open(tmp_path, shared=True, logs=logs[1]) as other:
+        await other.record(rows[1])
+        assert other.find(rows[0].key) is not None
+    shutil.rmtree(logs[0])
+    (tmp_path / "copy").rename(logs[0])
+    with Ledger.open(tmp_path) as ledger:
+        assert ledger.count == 4
+        assert ledger.spent().tokens == 2 * 50
+        assert [ledger.find(row.key) is not None for row in rows] == [True, True, False]
+
+
+async def test_what_another_process_has_recorded_and_indexed_is_found(tmp_path: Path) -> None:
+    logs = [tmp_path / "processes" / name for name in "12"]
+    for folder in logs:
+        folder.mkdir(parents=True)
+    rows = [a_row(number) for number in range(5000)]  # more than are indexed at a time
+    with (
+        Ledger.open(tmp_path, shared=True, logs=logs[0]) as one,
+        Ledger.open(tmp_path, shared=True, logs=logs[1]) as other,
+    ):
+        assert other.find(rows[0].key) is None
+        await asyncio.gather(*(one.record(row) for row in rows[:2500]))
+        await asyncio.gather(*(other.record(row) for row in rows[2500:]))
+        await asyncio.gather(*(one.record(a_row(number)) for number in range(5000, 9200)))
+        for ledger in (one, other):
+            assert [row.item for row in rows if ledger.find(row.key) is None] == []
+        one.keep_note("n", 1, lambda before, now: (before or 0) + now)
+        other.keep_note("n", 2, lambda before, now: (before or 0) + now)
+        assert one.find_note("n") == 3

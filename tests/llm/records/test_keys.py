@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.request import Message, Reply, ReplySchema, Request, Usage
+from tests.offenders import each
 
 
 class Named:
@@ -62,7 +63,7 @@ SHAPES_A_REPLY: dict[str, Callable[[Request], Request]] = {
 }
 
 
-@pytest.mark.parametrize("change", SHAPES_A_REPLY.values(), ids=SHAPES_A_REPLY.keys())
+@each("change", SHAPES_A_REPLY.values())
 def test_everything_of_a_request_that_shapes_its_reply_changes_the_key(
     change: Callable[[Request], Request],
 ) -> None:
@@ -92,7 +93,7 @@ def test_a_draw_is_not_a_reask() -> None:
     assert request_key(MODEL, replace(REQUEST, draw=1)) != request_key(MODEL, replace(REQUEST, reask=1))
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         Named("http://localhost:8000/v1", "tiny", {"temperature": 0.0, "top_p": 1.0}),
@@ -158,7 +159,7 @@ def test_the_key_of_a_request_stays_what_it_is() -> None:
     assert request_key(Named("e"), Request((Message("user", "hi"),), "judge")) == expected
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@each("value", [float("nan"), float("inf")])
 def test_a_parameter_that_is_no_number_has_no_key(value: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         request_key(Named("http://localhost/v1", "tiny", {"temperature": value}), REQUEST)

@@ -381,6 +381,9 @@ async def test_replies_that_another_process_has_indexed_are_found(
         for number in range(10):
             await one.record(a_row(number, Reply(f"answer {number}")))
         await other.record(a_row(10, Reply("answer 10")))
+        # Whoever opens it next would take in the logs of one that works.
+        assert not any(file.name.startswith(("arrivals", "departures")) for file in tmp_path.iterdir())
+        assert not one.in_flight.is_open and one.claims.needed
         for ledger in (one, other):
             assert [found_text(ledger, number) for number in range(12)] == [
                 *(f"answer {number}" for number in range(11)),

@@ -9,6 +9,7 @@ from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.template import Template
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.rubric_merge import MergeReply, merge_request, read_merge
+from tests.offenders import each
 
 GOLDEN = Path(__file__).parents[2] / "prompts" / "golden" / "merge_sets.txt"
 SETS = [
@@ -43,7 +44,7 @@ def reply_of(text: str) -> MergeReply:
 ITEM = '{"sources": ["a1"], "title": "Dose", "description": "Names it.", "weight": 9}'
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f'{{"criteria": [{ITEM}], "dropped": []}}',
@@ -68,7 +69,7 @@ def test_what_is_ignored_is_noted() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "reply",
     [
         Reply("I cannot."),

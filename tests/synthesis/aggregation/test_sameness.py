@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from autorubric.synthesis.accounting import lost_numbers, sameness_key
+from tests.offenders import each
 
 SAME = [
     ("Names the dose.", "  names THE\tdose"),
@@ -40,17 +39,17 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@each(("one", "other"), SAME)
 def test_case_space_and_marks_do_not_make_a_difference(one: str, other: str) -> None:
     assert sameness_key(one) == sameness_key(other)
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+@each(("one", "other"), DIFFERENT)
 def test_numbers_units_signs_and_negations_do(one: str, other: str) -> None:
     assert sameness_key(one) != sameness_key(other)
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "merged", "lost"),
     [
         ("Every 3 months", "Every 3 months or so", set()),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from autorubric.synthesis.candidate import Candidate, Pool, Votes
 from autorubric.synthesis.compiling import CompileSettings, compiled, proposals
+from tests.offenders import each
 
 SHORT = Candidate("m1", "Length", "Has at most 3 words.", 5)
 RESPONSES = ("a b", "a b c d", "a b c", "a b c d e")
@@ -76,7 +77,7 @@ def test_criteria_that_need_a_judge_or_have_a_check_get_no_proposal() -> None:
     assert proposals("Why?", [Candidate("m3", "Dose", "Names the dose.", 5), checked], pool()) == []
 
 
-@pytest.mark.parametrize("wrong", [{"min_decided": 0}, {"min_agreement": 0}, {"min_agreement": 1.5}])
+@each("wrong", [{"min_decided": 0}, {"min_agreement": 0}, {"min_agreement": 1.5}])
 def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="min_"):
         CompileSettings(**wrong)

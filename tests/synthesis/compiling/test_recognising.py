@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from autorubric.checks import CheckOutcome, run_check
 from autorubric.synthesis.compiling import recognise
+from tests.offenders import each
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("The response is at most 200 words long.", "word_count", {"at_most": 200}),
@@ -81,7 +80,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "name", "parameters"), CASES, ids=[case[0] for case in CASES])
+@each(("text", "name", "parameters"), CASES)
 def test_words_that_leave_no_room_name_a_check(text: str, name: str, parameters: dict[str, Any]) -> None:
     found = recognise(text)
     assert found is not None
@@ -91,7 +90,7 @@ def test_words_that_leave_no_room_name_a_check(text: str, name: str, parameters:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Names the dose.",
@@ -132,7 +131,7 @@ def test_the_language_of_the_question_is_found_from_the_question() -> None:
     assert recognise(text) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "submission", "passed"),
     [
         ("Has at most 3 words.", "one two three", True),

@@ -10,6 +10,7 @@ from autorubric.errors import ConfigError
 from autorubric.prompts import load_prompts, package_prompts
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.synthesis.templates import DOMAINS, add_domain, merge_domain
+from tests.offenders import each
 
 GOLDEN = Path(__file__).parents[2] / "prompts" / "golden"
 MODELS = {
@@ -23,7 +24,7 @@ def has_han(text: str) -> bool:
     return any("\u4e00" <= char <= "\u9fff" for char in text)
 
 
-@pytest.mark.parametrize("name", DOMAINS)
+@each("name", DOMAINS)
 def test_what_a_domain_adds_to_the_prompts_shows_in_review(name: str) -> None:
     prompts, plain = add_domain(package_prompts(), name), package_prompts()
     shown = []
@@ -47,7 +48,7 @@ def test_what_a_domain_adds_to_the_prompts_shows_in_review(name: str) -> None:
     assert "".join(shown) == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", DOMAINS)
+@each("name", DOMAINS)
 def test_the_settings_of_every_domain_are_valid(name: str) -> None:
     assert SynthesisSettings.checked({**FILES, "domain": name}).domain == name
 

@@ -6,8 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
-
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Request
@@ -17,6 +15,7 @@ from autorubric.synthesis.rubric_merge import filter_drafts, merge_stage
 from autorubric.synthesis.stage_runner import StageRunner
 from autorubric.synthesis.stages import Outcome
 from autorubric.testing import PromptSections, ScriptedModel
+from tests.offenders import each
 
 
 def merges(request: Request) -> str:
@@ -61,7 +60,7 @@ def test_one_call_merges_all_sets_and_the_higher_weight_wins() -> None:
     assert {fate["id"] for fate in found.value["fates"]} == {f"{x}{n}" for x in "abcd" for n in (1, 2, 3)}
 
 
-@pytest.mark.parametrize("count", [2, 3, 5, 8])
+@each("count", [2, 3, 5, 8])
 def test_a_fold_takes_one_call_less_than_sets_and_loses_nobody(count: int) -> None:
     letters = "abcdefgh"[:count]
     rows = {f"rubrics_{x}": [i | {"title": "L" * 300} for i in items(f"x{x}")] for x in letters}

@@ -10,10 +10,10 @@ from autorubric.core.wording import numbers_in
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gates import GateContext, GateSettings, decide
 from autorubric.synthesis.surface_forms import alikeness, find_forms, holds
-from tests.offenders import offenders
+from tests.offenders import each, offenders
 
 
-@pytest.mark.parametrize(
+@each(
     ("left", "right"),
     [
         ("Checks every 3 months.", "Checks every 6 months."),
@@ -40,7 +40,7 @@ def test_more_of_the_same_is_as_alike_as_the_shorter_one_is_contained() -> None:
     assert alikeness(left, right) == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "quote", "there"),
     [
         ("How MUCH,  may I take?", "how much may", True),
@@ -54,7 +54,7 @@ def test_a_quote_is_found_whatever_its_case_spaces_and_punctuation(text: str, qu
     assert holds(text, quote) is there
 
 
-@pytest.mark.parametrize(
+@each(
     "criterion",
     [
         "Explains why coal was cheap.",
@@ -87,7 +87,7 @@ def test_substance_is_no_form(criterion: str) -> None:
     assert find_forms(criterion, "Why?") == []
 
 
-@pytest.mark.parametrize(
+@each(
     "criterion",
     [
         "Provides a summary table of the options.",

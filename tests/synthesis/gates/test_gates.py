@@ -16,7 +16,7 @@ from autorubric.synthesis.gates import (
     find_final_decisions,
 )
 from autorubric.synthesis.thresholds import GateName
-from tests.offenders import offenders
+from tests.offenders import each, offenders
 
 QUERY = "How much ibuprofen may I take a day, and when should I see a doctor? Answer in three sentences."
 ASKED = Relevance("implicit")
@@ -72,7 +72,7 @@ def test_a_good_criterion_passes_every_gate_and_keeps_its_figures() -> None:
     assert figures["reversed"] < 0.1
 
 
-@pytest.mark.parametrize("met", [True, False])
+@each("met", [True, False])
 def test_what_all_responses_meet_or_none_does_is_rejected(met: bool) -> None:
     decision = said(context(evolved(), ((met,) * 6,) * 2), "separates")
     assert decision.outcome == "rejected"
@@ -168,13 +168,13 @@ def test_the_words_may_stand_in_any_turn_of_a_conversation() -> None:
     assert said(found, "licensed").outcome == "kept"
 
 
-@pytest.mark.parametrize("gate", ["licensed", "surface", "answerable"])
+@each("gate", ["licensed", "surface", "answerable"])
 def test_without_a_relevance_judgment_nothing_is_rejected(gate: GateName) -> None:
     decision = said(context(evolved('Has a heading titled "Next".'), licence=None), gate)
     assert decision.outcome == "undecided"
 
 
-@pytest.mark.parametrize(
+@each(
     ("description", "form"),
     [
         ('Contains the exact phrase "dependent rubor".', "phrase"),
@@ -194,7 +194,7 @@ def test_an_unasked_form_is_rejected_by_its_words_even_if_judges_miss_it(descrip
     assert decision.figures["form"] == form
 
 
-@pytest.mark.parametrize(
+@each(
     ("description", "query"),
     [
         ("Has exactly three sentences.", QUERY),
@@ -226,7 +226,7 @@ def test_a_form_that_judges_call_unasked_is_rejected_unless_that_form_is_allowed
     assert said(found, "surface", settings=settings).outcome == "kept"
 
 
-@pytest.mark.parametrize(
+@each(
     "description",
     [
         "Is deeper than the other response.",
@@ -384,7 +384,7 @@ def test_a_gate_that_is_not_in_the_order_is_off_and_the_order_counts() -> None:
         assert find_final_decisions(decide(found, settings))["e1.1"].gate == first
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"order": ["licenced"]},

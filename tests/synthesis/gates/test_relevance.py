@@ -3,12 +3,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.synthesis.candidate import Candidate, Relevance
 from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
+from tests.offenders import each
 
 DOSE = Candidate("m1", "Dose", "States the largest daily dose.", 9)
 TIMING = Candidate("e1.2", "Timing", "Says how far apart the doses are.", 6, "evolved", 1)
@@ -64,7 +63,7 @@ def test_a_criterion_without_an_entry_is_left_without_relevance() -> None:
     assert found.notes == ("e1.2: has no entry",)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "said"),
     [
         ({"need": "maybe"}, "need is 'maybe'; expected explicit, implicit, none"),
@@ -97,9 +96,7 @@ def test_a_repetition_of_itself_or_of_nothing_is_none() -> None:
     assert [licence.same_as for licence in same.values()] == ["", ""]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "I cannot say.", '{"licences": []}', '{"licences": ["m1"]}', '{"licences": [{}]}']
-)
+@each("text", ["", "I cannot say.", '{"licences": []}', '{"licences": ["m1"]}', '{"licences": [{}]}'])
 def test_a_reply_without_any_usable_entry_is_unreadable(text: str) -> None:
     assert isinstance(read_relevance(BOTH, Reply(text)), Unreadable)
 

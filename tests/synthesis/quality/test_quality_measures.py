@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance, Votes
 from autorubric.synthesis.quality import MEASURES, measures
+from tests.offenders import each
 
 QUERY = "What is the highest dose of paracetamol that is safe for an adult? Please name the signs of an overdose."
 DOSE = Candidate("m1", "Dose", "States that the highest daily dose of paracetamol is 4 g.", 8)
@@ -178,7 +179,7 @@ def test_a_criterion_that_speaks_of_another_is_not_independent() -> None:
     assert measure("independence", DOSE, bound) == 0.5
 
 
-@pytest.mark.parametrize(
+@each(
     ("votes", "independent"),
     [
         # The same verdicts of both judges on four responses, met and unmet.
@@ -207,7 +208,7 @@ def weighted(*weights: int) -> list[Candidate]:
     return [Candidate(f"m{n}", "", f"Names fact number {n}.", weight) for n, weight in enumerate(weights)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("candidates", "value"),
     [
         (weighted(8, 5, 3), 1.0),

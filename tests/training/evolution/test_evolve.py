@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import InputError, Rubric, RubricDataset, convert, evolve
+from autorubric import InputError, Rubric, RubricDataset, convert, evolve, grade
 from autorubric.testing import LoopbackEndpoint
 from tests.training.evolution.scripted import (
     DOUBLE,
@@ -196,3 +196,32 @@ def test_a_damaged_log_of_versions_is_refused_with_its_line(
     (out / "rubric_versions.jsonl").write_bytes(damage)
     with pytest.raises(InputError, match=told):
         evolve(run, **models(endpoint), out=out)
+
+
+def test_a_dry_run_counts_the_calls_and_makes_none(endpoint: LoopbackEndpoint, tmp_path: Path) -> None:
+    run = graded(endpoint, tmp_path / "run", ROLLOUTS)
+    made, out = endpoint.counts.requests, tmp_path / "out"
+    planned = evolve(run, **models(endpoint), most_added=4, out=out, dry_run=True).estimate
+    assert planned is not None
+    # One proposal; at most 2 · 4 criteria on 8 rollouts, and 3 relevance judgments.
+    assert {row.model.name: row.calls for row in planned} == {"writer": 1, "judge": 8 * 8 + 3}
+    assert endpoint.counts.requests == made and not out.exists()
+    evolve(run, **models(endpoint), most_added=4, out=out)
+    assert endpoint.counts.requests == made + 1 + len(PROPOSED) * 8 + 3
+    again = evolve(run, **models(endpoint), most_added=4, out=out, dry_run=True).estimate
+    assert again == []
+    # What is on record counts as such: without its versions, the run is rebuilt from the ledger.
+    (out / "rubric_versions.jsonl").unlink()
+    kept = evolve(run, **models(endpoint), most_added=4, out=out, dry_run=True).estimate
+    assert kept is not None and {(row.calls, row.recorded) for row in kept} == {(0, 1), (0, len(PROPOSED) * 8 + 3)}
+
+
+def test_a_dry_run_of_a_split_counts_what_it_takes_if_the_gates_reject_it(
+    endpoint: LoopbackEndpoint, tmp_path: Path
+) -> None:
+    both = [{"requirement": "States the dose and warns about liver damage."}, {"requirement": "Is calm."}]
+    grade(ROLLOUTS, rubric=Rubric.from_dict(both), prompt=QUERY, judge="builtin/offline", out=tmp_path / "run")
+    settings = {"judge": "builtin/offline", "writer": "builtin/offline", "compound": "split"}
+    [writer, judge] = evolve(tmp_path / "run", **settings, out=tmp_path / "out", dry_run=True).estimate or []
+    # A list and three relevance judgments; then a proposal, 2 · 3 criteria on 8 rollouts, and three more.
+    assert (writer.calls, judge.calls) == (1 + 1, 3 + 6 * 8 + 3)

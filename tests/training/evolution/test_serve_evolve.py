@@ -22,7 +22,11 @@ def flags_of(endpoint: LoopbackEndpoint, out: Path, *more: str) -> list[str]:
 
 
 def rewards(url: str, step: int, texts: list[str]) -> list[dict[str, Any]]:
-    items = [{"query": QUERY, "submission": text, "rubric": RUBRIC, "step": step} for text in texts]
+    return rewards_of(url, QUERY, RUBRIC, step, texts)
+
+
+def rewards_of(url: str, query: str, rubric: Any, step: int, texts: list[str]) -> list[dict[str, Any]]:
+    items = [{"query": query, "submission": text, "rubric": rubric, "step": step} for text in texts]
     status, body = posted(url, json.dumps({"items": items}).encode())
     assert status == 200, body
     found: list[dict[str, Any]] = body["rewards"]
@@ -83,7 +87,7 @@ def test_calls_that_would_mix_versions_are_refused_with_one_message(tmp_path: Pa
         item = {"query": QUERY, "submission": "So.", "rubric": RUBRIC}
         cases = {
             "give each submission its 'step'": [item, item],
-            "the rubric is version 1 of one that this service evolves itself (the newest is 1); send version 0": [
+            "the rubric is version 1 of one that evolves here (the newest is 1); send version 0": [
                 {**item, "step": 3, "rubric": evolved},
                 {**item, "step": 3, "rubric": evolved},
             ],

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from autorubric import CriterionGrader, LLMConfig
+from autorubric.graders.demands import Compound
 from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.audit import AuditPlan, OnGap
@@ -62,6 +63,7 @@ async def served_by(
     on_gap: OnGap = "warn",
     audit_tokens: int | None = None,
     repeat_share: float = 0.0,
+    compound: Compound = "as_is",
     connections: int = 64,
     idle_seconds: float = 75.0,
     linger_seconds: float = 10.0,
@@ -69,7 +71,7 @@ async def served_by(
 ) -> AsyncIterator[Served]:
     await judge.start()
     settings = {"api_base": judge.base_url, "temperature": 0.0, "retry_min_wait": 0.0, "max_retries": 0, **config}
-    grader = CriterionGrader(judge_model_config=LLMConfig("judge", **settings))
+    grader = CriterionGrader(judge_model_config=LLMConfig("judge", **settings), compound=compound)
     second = CriterionGrader(judge_model_config=LLMConfig("second", **settings), budget_tokens=audit_tokens)
     plan = AuditPlan(second, share, on_gap=on_gap) if share else None
     async with AsyncExitStack() as stack:

@@ -19,6 +19,7 @@ from autorubric.training.reward import RewardGap, RewardRule, refuse_gap
 from autorubric.training.reward_drift import Drift, find_warnings
 from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.service.engine import RewardEngine
+from tests.view.viewing import viewing
 
 from .conftest import CRITERIA, Serve, Served
 from .test_service_metrics import samples
@@ -78,6 +79,13 @@ async def test_an_exploit_raises_the_alarm_once_and_a_restarted_service_still_kn
     assert audit.alarm.since in (50, 62) and audit.alarm.count <= 120
     [right] = [one for one in audit.criteria if one.alarm]
     assert (right.name, right.mean) == ("Right", 0.5)
+    (tmp_path / "manifest.json").write_text('{"kind": "service", "status": "completed"}')
+    with viewing(tmp_path) as view:
+        page = view.page("/r/0/drift").text
+    assert "<h2>Audit: the gap has grown</h2>" in page
+    assert f"<p>{audit.audits} audits, {sum(audit.failures.values())} failed" in page
+    assert f"gives {audit.gap:.3f} more than the audit’s judge, {audit.interval.low:.3f} to" in page
+    assert page.count('data-label="Alarm">yes') == 1
     assert right.examples[-1].submission.startswith(EXPLOIT)
     assert right.examples[-1].reason == "Only claims it."
     assert any("lead over the audit's judge grew" in words for words in find_warnings(found))

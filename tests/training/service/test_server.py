@@ -9,6 +9,7 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.llm.http.access import listening_at
+from tests.offenders import each
 
 
 async def test_small_answers_are_sent_at_once() -> None:
@@ -31,7 +32,7 @@ async def test_small_answers_are_sent_at_once() -> None:
     assert seen[0] != 0
 
 
-@pytest.mark.parametrize("host", ["256.1.1.1", "203.0.113.7"])
+@each("host", ["256.1.1.1", "203.0.113.7"])
 def test_an_address_that_is_not_ours_is_named(host: str) -> None:
     with pytest.raises(InputError, match=f"cannot listen at {host}:0"), listening_at(host, 0):
         pass

@@ -121,7 +121,7 @@ _STOP = re.compile(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?])
 
 def _several(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged():
-        second = _second_demand(criterion)
+        second = second_demand(criterion)
         if second:
             yield Hit(
                 position,
@@ -130,7 +130,7 @@ def _several(rubric: RawRubric) -> Iterator[Hit]:
             )
 
 
-def _second_demand(criterion: RawCriterion) -> str:
+def second_demand(criterion: RawCriterion) -> str:
     """The words where a second demand starts; empty where there is one demand."""
     words = criterion.wording
     return _second_in_list(words.own) or (

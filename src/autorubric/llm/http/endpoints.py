@@ -50,7 +50,10 @@ class Endpoints:
 
     def limiter(self, endpoint: Endpoint) -> Limiter:
         """The queue for this address and key."""
-        return self._limiters.setdefault(_account(endpoint), Limiter(slots=self._slots))
+        account = _account(endpoint)
+        if account not in self._limiters:
+            self._limiters[account] = Limiter(slots=self._slots, account=" ".join(account))
+        return self._limiters[account]
 
     def gate(self, endpoint: Endpoint) -> Gate:
         """Where the first call to this address with this key goes first."""

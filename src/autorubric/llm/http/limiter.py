@@ -12,10 +12,10 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from autorubric.files.descriptors import connections_left
+from autorubric.llm.http.lease import Lease
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
-from autorubric.llm.sharing import sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,9 @@ class Limiter:
     `answered` says whether anything has ever answered there.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, slots: Slots | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, slots: Slots | None = None, account: str = ""
+    ) -> None:
         self.pace = Pace()
         self.in_flight = 0
         self.answered = False
@@ -211,9 +213,7 @@ class Limiter:
         self._allowances: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
         self._quotas: dict[Unit, Quota] = {"requests": Quota(), "tokens": Quota()}
         self._heard_tokens = False
-        self._shared, self._held_until = sharing.get(), -math.inf
-        if self._shared is not None:
-            self._shared.limiters.add(self)
+        self._lease = Lease(clock, account)
         self._waiting: deque[tuple[asyncio.Future[Place], int]] = deque()
         self._timer: asyncio.Handle | None = None
         self._timer_due = 0.0
@@ -274,23 +274,19 @@ class Limiter:
 
     def passed(self, place: Place) -> None:
         """A call was not refused."""
+        self._lease.passed()
         self.pace.passed(place.sent, self._clock())
 
     def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
         """A call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
         self.pace.refused(place.sent, now, retry_after)
-        if self._shared is not None and self.pace.is_closed:
-            self._shared.tell_refusal(self.pace.delay(now))
+        self._lease.refused(self.pace.delay(now) if self.pace.is_closed else None)
         if self.pace.closed_for(now) >= PATIENCE:
             waiting, self._waiting = self._waiting, deque()
             for one, _ in waiting:
                 if not one.done():
                     one.set_exception(CallError(failure))
-
-    def hold(self, seconds: float) -> None:
-        """Send nothing for some seconds: another process of the run was refused."""
-        self._held_until = max(self._held_until, self._clock() + seconds)
 
     def withdraw(self, place: Place) -> None:
         """A call was not sent or was lost, so the endpoint's answer will never be known."""
@@ -314,8 +310,7 @@ class Limiter:
             self._pump()
 
     def _bucket(self, per_minute: float | None, now: float) -> Bucket | None:
-        processes = 1 if self._shared is None else self._shared.processes
-        return None if per_minute is None else Bucket(per_minute / processes, now)
+        return None if per_minute is None else Bucket(per_minute / self._lease.processes, now)
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Forget the calls and waiters of a closed event loop."""
@@ -326,7 +321,7 @@ class Limiter:
         self.in_flight = 0
 
     def _delay(self, tokens: int, now: float) -> float:
-        delay = max(self.pace.delay(now), self._held_until - now)
+        delay = max(self.pace.delay(now), self._lease.delay(now))
         if self._requests is not None:
             delay = max(delay, self._requests.delay(1, now))
         if self._tokens is not None:
@@ -336,6 +331,7 @@ class Limiter:
     def _admit(self, tokens: int, now: float) -> Place:
         self.in_flight += 1
         self._slots.take()
+        self._lease.took(now)
         self._quotas["requests"].take(1, now)
         place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens, now))
         if self._requests is not None:

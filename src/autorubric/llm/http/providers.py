@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from urllib.parse import urlsplit
@@ -314,6 +315,16 @@ def _is_azure(base_url: str) -> bool:
     return (parts.hostname or "").endswith(_AZURE_HOSTS) or _API_VERSION in parts.query
 
 
+keys_used: ContextVar[set[str] | None] = ContextVar("keys_used", default=None)
+"""Takes the names of the variables whose keys are used, where somebody wants to know."""
+
+
+def _note_used(variable: str) -> None:
+    names = keys_used.get()
+    if names is not None:
+        names.add(variable)
+
+
 def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
     if config.api_key and config.api_key.strip():
         return checked_key(config.api_key, "api_key")
@@ -321,6 +332,7 @@ def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, st
         variables = (config.api_key_env,)
     for variable in variables:
         if environ.get(variable, "").strip():
+            _note_used(variable)
             return checked_key(environ[variable], variable)
     if config.api_key_env:
         raise ConfigError(f"no key for {config.model}: set {config.api_key_env}")

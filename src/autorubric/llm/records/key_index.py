@@ -66,11 +66,11 @@ class KeyIndex:
     the larger the index is, as a batch writes nearly all of its pages.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, shared: bool = False) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._lock = threading.Lock()
         self._read_to: int = connection.execute(_INDEXED).fetchall()[0][0]
-        # No filter knows the keys that the table has from earlier sessions, or gets from other processes.
-        self._filter = KeyFilter() if self._read_to == 0 and not shared else None
+        # No filter knows the keys that the table has from earlier sessions.
+        self._filter = KeyFilter() if self._read_to == 0 else None
         self._waiting: dict[bytes, int] = {}
         self._most = _batch_size(self._read_to)
         self._fresh: list[list[int]] = []
@@ -133,7 +133,11 @@ class KeyIndex:
         last: int = connection.execute("SELECT ifnull(max(id), 0) FROM calls").fetchall()[0][0]
         indexed = connection.execute(_INDEXED).fetchall()[0]
         if self._filter is not None:
-            for key, _ in connection.execute(_UNINDEXED, indexed).fetchall():
+            with self._lock:  # a key that was found belongs to the filter once it no longer waits
+                waiting = list(self._waiting)
+            # Another process may have indexed what this one has not read yet.
+            new = connection.execute(_UNINDEXED, (min(indexed[0], self._read_to),)).fetchall()
+            for key in (*waiting, *(key for key, _ in new)):
                 self._filter.add(key)
         connection.execute(_INDEX, indexed)
         connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))

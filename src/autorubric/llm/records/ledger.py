@@ -26,6 +26,7 @@ from autorubric.llm.records.accounts import (
     read_totals,
 )
 from autorubric.llm.records.call_rows import CallRow, SealedRow, seal, unpack_reply, unseal
+from autorubric.llm.records.changes import Changes
 from autorubric.llm.records.commits import GroupCommit
 from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog
 from autorubric.llm.records.database import (
@@ -103,12 +104,13 @@ class Ledger:
         self._uncommitted = None if logged is None else UncommittedLog(logged)
         self.in_flight = InFlightLog(logged)
         self.claims = Claims(directory if shared else None)
+        self.changes = Changes(None if logs is None else logs.parent)
         self._spent_file: SpentFile | None = None
         with self._reads, self._turn:
             prepare(self._writing, self._place)
             if directory is not None:
                 take_in_logs(self._writing, directory, logs)
-            self._keys = KeyIndex(self._writing, shared=shared)
+            self._keys = KeyIndex(self._writing)
         self._commits = GroupCommit(self._writing, self._write, self._make_findable, self._turn, linger=linger)
 
     @classmethod
@@ -164,7 +166,7 @@ class Ledger:
         self._commits.check()
         try:
             found = self._keys.find(self._reading, key)
-            if found is None and self._shared and self._keys.catch_up(self._reading):
+            if found is None and self._shared and self._caught_up():
                 found = self._keys.find(self._reading, key)
         except sqlite3.Error as error:
             self._reads.refuse(error)
@@ -176,6 +178,10 @@ class Ledger:
             self._set_aside(key, found.call)
             return None
         return unpack_reply(value, fresh=self._keys.is_fresh(found.call))
+
+    def _caught_up(self) -> bool:
+        """Whether other processes have recorded replies since the last call."""
+        return self.changes.has_new_rows() and self._keys.catch_up(self._reading)
 
     async def record(self, row: CallRow) -> None:
         """Return when `row` is on the disk; a `LedgerError` if it cannot be written, and for all later rows."""
@@ -206,14 +212,9 @@ class Ledger:
             return None
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
-        """Store a JSON value durably under a name, replacing the previous one.
-
-        Args:
-            name: of the note.
-            value: what it says.
-            united: makes the note of the previous value and the new one, for notes that several processes keep.
-        """
+        """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
         self._commits.write(partial(unite_note, name, value, united or _last))
+        self.changes.add(notes=True)
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
@@ -342,6 +343,7 @@ class Ledger:
         if self._spent_file is not None and calls:
             self._spent_file.add_committed(self._writing)
         self._keys.add(self._writing, calls)
+        self.changes.add()
 
 
 class _Connections(NamedTuple):

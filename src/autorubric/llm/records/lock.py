@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.errors import InputError, RunLockedError
-from autorubric.files.descriptors import MOUNTS, is_out_of_files, lock_byte, opened, unlock_byte
+from autorubric.files.descriptors import (
+    MOUNTS,
+    is_out_of_files,
+    lock_byte,
+    lock_file,
+    opened,
+    unlock_byte,
+    unlock_file,
+)
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -103,9 +111,14 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         lock.release()
 
 
+def folders_of_processes(directory: Path) -> list[Path]:
+    """The folders of the processes that write the ledger of a directory, or did when they were killed."""
+    return sorted(path for path in directory.glob(f"{PROCESSES_FOLDER}/*") if path.is_dir())
+
+
 def _left_behind(directory: Path, *, wait: bool) -> Path | None:
     """What names a process of a killed parent that still works on a directory; None where there is none."""
-    for folder in directory.glob(f"{PROCESSES_FOLDER}/*"):
+    for folder in folders_of_processes(directory):
         lock = try_lock(folder / FILE_NAME, wait=wait)
         if lock is None:
             return folder / HOLDER_NAME
@@ -139,20 +152,48 @@ class WriteLock:
     """
 
     def __init__(self, directory: Path) -> None:
-        from filelock import FileLock
-
-        # Not created in advance: where the system has no file locks, the existence of the file is the lock.
-        self._lock = FileLock(directory / WRITE_LOCK, mode=0o600, thread_local=False)
+        self._path = directory / WRITE_LOCK
+        self._file: int | None = None
+        self._lock: BaseFileLock | None = None
 
     def __enter__(self) -> None:
-        self._lock.acquire(poll_interval=_WRITE_POLL)
+        # The system's own wait, not the library's: that asks every few milliseconds, which costs more than a commit.
+        if self._lock is None and not self._has_waited():
+            from filelock import FileLock
+
+            self._lock = FileLock(self._path, mode=0o600, thread_local=False)
+        if self._lock is not None:
+            self._lock.acquire(poll_interval=_WRITE_POLL)
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        if self._file is not None:
+            unlock_file(self._file)
+        if self._lock is not None:
+            self._lock.release()
 
     def close(self) -> None:
         """Release the lock, whichever thread holds it."""
-        self._lock.release(force=True)
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        if self._lock is not None:
+            self._lock.release(force=True)
+
+    def _has_waited(self) -> bool:
+        """Whether the system has waited for the lock; False where it has none."""
+        created = False
+        if self._file is None:
+            try:
+                self._file, created = opened(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
+            except FileExistsError:
+                self._file = opened(self._path, os.O_RDWR | os.O_CREAT)
+        if lock_file(self._file):
+            return True
+        os.close(self._file)
+        self._file = None
+        if created:  # without locks, the existence of the file is the lock
+            self._path.unlink(missing_ok=True)
+        return False
 
 
 def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:

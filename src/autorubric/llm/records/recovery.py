@@ -10,7 +10,7 @@ from pathlib import Path
 from autorubric.llm.records.commits import run_transaction, translate_write_errors
 from autorubric.llm.records.crash_logs import LoggedRow, recover_in_flight, recover_uncommitted
 from autorubric.llm.records.database import insert_rows
-from autorubric.llm.records.lock import PROCESSES_FOLDER
+from autorubric.llm.records.lock import folders_of_processes
 
 _SINCE = "SELECT key, at FROM calls WHERE at >= ?"
 
@@ -23,7 +23,7 @@ def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | N
         directory: the directory of the ledger.
         logs: the folder of one of several processes, to take in no other; None for all.
     """
-    folders = [directory, *sorted(directory.glob(f"{PROCESSES_FOLDER}/*"))] if logs is None else [logs]
+    folders = [directory, *folders_of_processes(directory)] if logs is None else [logs]
     for folder in folders:
         arrived: dict[bytes, float] = {}
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.llm.records.call_rows import CallRow
+from autorubric.llm.records.changes import Changes
 from autorubric.llm.records.crash_logs import InFlightLog
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import Claims
@@ -24,6 +25,7 @@ class NoRecords:
         self._notes: dict[str, Any] = {}
         self.in_flight = InFlightLog(None)
         self.claims = Claims(None)
+        self.changes = Changes(None)
 
     def find(self, key: bytes) -> Reply | None:
         """None: no reply is stored."""

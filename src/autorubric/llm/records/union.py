@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,10 @@ _CALLS = f"""INSERT INTO main.calls(id, {CALL_COLUMNS})
 _PAYLOADS = """INSERT INTO main.payloads
     SELECT id + :offset, data, digest FROM other.payloads WHERE id > :after AND id <= :last ORDER BY id"""
 _IMPORTS = "INSERT OR IGNORE INTO main.imports SELECT * FROM other.imports"
+_ADDED = "added"
+"""The note that says up to which call each ledger of another machine was added."""
+
+_ADD_CALL = f"INSERT INTO calls(id, {CALL_COLUMNS}) VALUES ({', '.join('?' * (1 + len(CALL_COLUMNS.split(', '))))})"
 _RENAME = """UPDATE calls SET item = (SELECT now FROM temp.names WHERE before = item)
     WHERE id > ? AND id <= ? AND role = ? AND item IN (SELECT before FROM temp.names)"""
 
@@ -63,7 +67,7 @@ def add_ledger(directory: Path, other: Path, name: str) -> None:
 
 def _next_copy(connection: sqlite3.Connection, other: Path, name: str) -> tuple[Callable[[], None], bool]:
     """What copies the next calls, and the notes, in one transaction, and whether these are the last."""
-    merged: dict[str, Any] = _note(connection, "main", _MERGED) or {}
+    merged: dict[str, Any] = read_note(connection, "main", _MERGED) or {}
     before = merged.get(name, {"last": 0, "spans": [], "lost": list(Spent())})
     after = before["last"]
     if after and _mark(connection, after) != before["mark"]:
@@ -71,13 +75,13 @@ def _next_copy(connection: sqlite3.Connection, other: Path, name: str) -> tuple[
     [[here]] = connection.execute("SELECT ifnull(max(id), 0) FROM main.calls").fetchall()
     [[end]] = connection.execute("SELECT ifnull(max(id), 0) FROM other.calls").fetchall()
     last = min(end, after + _AT_ONCE)
-    lost = Spent(*(_note(connection, "other", LOST) or ()))
+    lost = Spent(*(read_note(connection, "other", LOST) or ()))
     spans = [*before["spans"], *([[here, here + last - after]] if last > after else [])]
     merged[name] = {"last": last, "mark": last and _mark(connection, last), "spans": spans, "lost": lost}
     notes = {_MERGED: merged, **_united_notes(connection), **_generations(connection, other)}
     more = lost.beyond(Spent(*before["lost"]))
     if more != Spent():
-        notes[LOST] = more.plus(Spent(*(_note(connection, "main", LOST) or ())))
+        notes[LOST] = more.plus(Spent(*(read_note(connection, "main", LOST) or ())))
 
     def copy() -> None:
         for statement in (_CALLS, _PAYLOADS):
@@ -91,12 +95,60 @@ def _next_copy(connection: sqlite3.Connection, other: Path, name: str) -> tuple[
 
 def _united_notes(connection: sqlite3.Connection) -> dict[str, Any]:
     places = ("main", "other")
-    taken = [_note(connection, place, _TAKEN_OVER) or {} for place in places]
+    taken = [read_note(connection, place, _TAKEN_OVER) or {} for place in places]
     return {
         _TAKEN_OVER: {name: max(one.get(name, 0) for one in taken) for name in {**taken[0], **taken[1]}},
-        limits.NOTE: limits.united(*(_note(connection, place, limits.NOTE) or () for place in places)),
-        budget.NOTE: budget.united(*(_note(connection, place, budget.NOTE) or {} for place in places)),
+        limits.NOTE: limits.united(*(read_note(connection, place, limits.NOTE) or () for place in places)),
+        budget.NOTE: budget.united(*(read_note(connection, place, budget.NOTE) or {} for place in places)),
     }
+
+
+def add_rows(directory: Path, name: str, rows: Sequence[Sequence[Any]], notes: Mapping[str, Any]) -> int:
+    """Add calls of another ledger, each once, in one transaction with the note that they were added.
+
+    Args:
+        directory: the directory of the ledger that takes them; no process uses it.
+        name: tells the other ledger from all others.
+        rows: id, values of `CALL_COLUMNS`, data and digest of each call, in the order of their ids.
+        notes: on limits and budgets, of the other ledger.
+
+    Returns:
+        The number of calls that were not there yet.
+
+    Raises:
+        LedgerError: the ledger cannot be written.
+    """
+    with closing(connect(directory / FILE_NAME)) as connection, translate_write_errors(connection):
+        last = added_up_to(connection, name)
+        new = [row for row in rows if row[0] > last]
+        [[here]] = connection.execute("SELECT ifnull(max(id), 0) FROM main.calls").fetchall()
+        marks = read_note(connection, "main", _ADDED) or {}
+        united = {limits.NOTE: limits.united, budget.NOTE: budget.united}
+        kept = {
+            note: unite(read_note(connection, "main", note) or type(notes[note])(), notes[note])
+            for note, unite in united.items()
+            if notes.get(note)
+        }
+
+        def add() -> None:
+            for number, (_, *columns, data, digest) in enumerate(new, here + 1):
+                connection.execute(_ADD_CALL, (number, *columns))
+                connection.execute("INSERT INTO payloads VALUES (?, ?, ?)", (number, data, digest))
+            insert_note(_ADDED, json.dumps({**marks, name: new[-1][0] if new else last}), connection)
+            for note, value in kept.items():
+                insert_note(note, json.dumps(value), connection)
+
+        run_transaction(connection, add)
+        [[indexed]] = connection.execute("SELECT value FROM meta WHERE name = 'indexed'").fetchall()
+        if here + len(new) - indexed > _AT_ONCE:
+            KeyIndex(connection).move_to_table(connection)
+    return len(new)
+
+
+def added_up_to(connection: sqlite3.Connection, name: str) -> int:
+    """The id of the last call that `add_rows` added under a name; 0 for none."""
+    marks = read_note(connection, "main", _ADDED) or {}
+    return int(marks.get(name, 0))
 
 
 _STARTED_OVER = ("generation", "sampling_generation", "generations")
@@ -107,8 +159,8 @@ def _generations(connection: sqlite3.Connection, other: Path) -> dict[str, Any]:
     """The notes on starting over, which must be equal in all ledgers: replies are found under their keys."""
     found = {}
     for name in _STARTED_OVER:
-        theirs = _note(connection, "other", name) or 0
-        ours = _note(connection, "main", name)
+        theirs = read_note(connection, "other", name) or 0
+        ours = read_note(connection, "main", name)
         if ours is not None and ours != theirs:
             raise InputError(
                 f"{other}: its replies were requested again {theirs} times, and those of the other shards {ours} "
@@ -125,7 +177,7 @@ def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]
         connection.executemany("INSERT INTO names VALUES (?, ?)", names.items())
 
         def rename() -> None:
-            merged = _note(connection, "main", _MERGED) or {}
+            merged = read_note(connection, "main", _MERGED) or {}
             for first, last in merged[name]["spans"]:
                 connection.execute(_RENAME, (first, last, role))
             merged[name]["spans"] = []
@@ -140,6 +192,13 @@ def _mark(connection: sqlite3.Connection, call: int) -> list[Any]:
     return list(found[0]) if found else []
 
 
-def _note(connection: sqlite3.Connection, place: str, name: str) -> Any:
+def read_note(connection: sqlite3.Connection, place: str, name: str) -> Any:
+    """The value that a ledger keeps under a name, or None.
+
+    Args:
+        connection: to the file.
+        place: `main`, or the name of an attached file.
+        name: of the note.
+    """
     found = connection.execute(f"SELECT value FROM {place}.meta WHERE name = ?", (f"note:{name}",)).fetchall()
     return json.loads(found[0][0]) if found else None

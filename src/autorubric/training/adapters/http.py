@@ -163,6 +163,8 @@ def _reward(body: Any) -> Reward:
         tuple(body.get("dropped") or ()),
         "gap" if body.get("status") == "gap" else "ok",
         body.get("stop") is True,
+        body.get("version"),
+        body.get("compound"),
     )
 
 

@@ -12,13 +12,14 @@ from autorubric.core.entries import from_json_text
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.graders.judge import Query
+from autorubric.training.evolution.versions import EVOLVED
 from autorubric.training.reward import Reward, RewardFailed, refuse_gap
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
 from autorubric.training.samples import read_rubric
 
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 PERSISTENT, EVOLVING = "persistent", "evolving"
-"""Kinds of criteria in `rubrics_types`; criteria of the second kind carry it as a tag."""
+"""Kinds of criteria in `rubrics_types`. Criteria that evolution has added are of the second kind."""
 
 
 def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
@@ -84,7 +85,10 @@ def read_label(prediction: str, label: Any, query: str | None = None, length: in
 
 
 def ground_truth(query: Query, rubric: Rubric) -> str:
-    """The ground truth of a row. Criteria tagged `evolving` are marked as such, the others as persistent.
+    """The ground truth of a row, with the kind of each criterion.
+
+    `evolving` are criteria that an evolution has added and those tagged so; the others, and those tagged
+    `persistent`, are persistent.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is brief.", "weight": 2, "tags": ["evolving"]}])
@@ -114,7 +118,8 @@ def ground_truth_overrides(rubrics: Mapping[int, tuple[Query, Rubric]]) -> dict[
 
 
 def _kind(criterion: Criterion) -> str:
-    return EVOLVING if EVOLVING in criterion.tags else PERSISTENT
+    evolved = EVOLVING in criterion.tags or EVOLVED in criterion.metadata
+    return EVOLVING if evolved and PERSISTENT not in criterion.tags else PERSISTENT
 
 
 def _value(reward: Reward) -> float:

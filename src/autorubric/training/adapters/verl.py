@@ -6,6 +6,7 @@ process of its own. With `service` they all ask one `autorubric serve`, which th
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -21,8 +22,11 @@ from autorubric.training.reward import RewardRule, refuse_gap
 from autorubric.training.rewarder import RewardSource, Sample, judge_config, make_rewarder
 from autorubric.training.samples import conversation, read_rubric
 
-_RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_seed")
-_JUDGE = ("judge", "base_url", "api_key_env", "service", "token_env", "run_dir", "max_in_flight", "allow_plain_http")
+_RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_by", "dropout_seed")
+_JUDGE = (
+    *("judge", "base_url", "api_key_env", "service", "token_env", "run_dir", "max_in_flight", "allow_plain_http"),
+    "compound",
+)
 _VERL = ("reward_router_address", "reward_model_tokenizer")
 
 
@@ -44,9 +48,12 @@ async def compute_score(
         ground_truth: of the row; may be empty.
         extra_info: of the row; not changed.
         settings: `judge` (and `base_url`, `api_key_env`) or `service` (and `token_env`); `formula`, `on_failure`
-            (raise, nan or neutral), `neutral`, `gates`, `dropout` (one subset per query: verl tells no step) and
-            `dropout_seed`; `run_dir`, `max_in_flight`; `allow_plain_http` sends keys
-            over plain HTTP to hosts outside of this machine and private networks.
+            (raise, nan or neutral), `neutral`, `gates`, `dropout`, `dropout_by` and `dropout_seed`; `compound`,
+            `run_dir`, `max_in_flight`; `allow_plain_http` sends keys over plain HTTP to hosts outside of this
+            machine and private networks.
+
+    The training step is the version of the weights that began the response, which verl's rollout servers report
+    (`min_global_steps`); a rollout that reports none has no step.
 
     Raises:
         InputError: a setting is unknown, or the row has no rubric.
@@ -69,7 +76,7 @@ async def compute_score(
         raise InputError("the row has no rubric: expected extra_info['reward_model']['rubrics']")
     prompt = info.get("prompt")
     query = None if _is_empty(prompt) else conversation(prompt)
-    [reward] = await source.rewards([Sample(solution_str, read_rubric(held, "the row"), query)])
+    [reward] = await source.rewards([Sample(solution_str, read_rubric(held, "the row"), query, step=_step(info))])
     refuse_gap([reward])
     if reward.value is None:
         raise InputError("verl takes no None; set on_failure to raise, nan or neutral")
@@ -114,6 +121,11 @@ def write_verl(path: Path, queries: Iterable[RubricQuery]) -> None:
             add(verl_row(query))
 
 
+def _step(info: Mapping[str, Any]) -> int | None:
+    value = info.get("min_global_steps")
+    return int(value) if isinstance(value, numbers.Integral) and int(value) >= 0 else None
+
+
 def _is_empty(value: Any) -> bool:
     """Whether a field holds nothing; arrays have no truth of their own."""
     return value is None or len(value) == 0
@@ -147,4 +159,5 @@ def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
         # A ledger is one process's; verl runs several.
         run_dir=None if run_dir is None else Path(run_dir) / f"reward-{os.getpid()}",
         max_in_flight=given.get("max_in_flight", 64),
+        compound=given.get("compound") or "as_is",
     )

@@ -4,72 +4,40 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import InputError
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.graders.demands import demands_request, read_demands
 from autorubric.graders.judge import Query
-from autorubric.llm.executor import Executor
-from autorubric.llm.request import Failure, FailureKind, Model
+from autorubric.improvement.wording import IMPROVED
+from autorubric.llm.request import Failure, FailureKind, Model, Request
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.synthesis.accounting import sameness_key
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gates import GateContext, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
-from autorubric.synthesis.thresholds import GateSettings
 from autorubric.training.evolution.proposals import Proposal, proposal_request, read_proposals, request_again
 from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
-from autorubric.training.evolution.versions import Change, RubricVersion
+from autorubric.training.evolution.rule import EvolutionRule
+from autorubric.training.evolution.splitting import (
+    PERSISTENT_TAG,
+    Split,
+    find_divisible,
+    gate_rows,
+    judge_splits,
+    make_split,
+    split_rubric,
+)
+from autorubric.training.evolution.versions import EVOLVED, Change, RubricVersion
 from autorubric.training.observations import failure_kind
 from autorubric.training.reward import GATE_TAG
-
-PERSISTENT_TAG = "persistent"
-"""A criterion with this tag never retires."""
-
-EVOLUTION_GATES = GateSettings(
-    order=("answerable", "licensed", "surface", "separates", "redundant"), licence_draws=3, least_error=0.0
-)
-"""Unlike in synthesis, a plain majority of relevance judgments rejects: nobody reads the criterion before it pays."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvolutionRule:
-    """How rubrics evolve.
-
-    Attributes:
-        most_added: the most criteria that one evolution adds or returns.
-        retire_after: the latest verdicts that have to be equal for a criterion to retire.
-        most_rollouts: the most rollouts of a query that the model is shown and candidates are graded on.
-        retire_original: whether criteria of the first version may retire too.
-        persistent: names of criteria that never retire; those tagged `persistent` or `gate` never do.
-        gates: what a proposal has to pass.
-
-    Raises:
-        ConfigError: a number is out of range.
-    """
-
-    most_added: int = 3
-    retire_after: int = 8
-    most_rollouts: int = 8
-    retire_original: bool = False
-    persistent: tuple[str, ...] = ()
-    gates: GateSettings = field(default=EVOLUTION_GATES)
-
-    def __post_init__(self) -> None:
-        least = {"most_added": 1, "retire_after": 2, "most_rollouts": self.gates.separates.least_responses}
-        problems = [
-            f"{name}={getattr(self, name)!r}; expected at least {low}"
-            for name, low in least.items()
-            if getattr(self, name) < low
-        ]
-        if problems:
-            raise ConfigError(problems)
 
 
 class UndecidedError(Exception):
@@ -85,6 +53,14 @@ class UndecidedError(Exception):
         super().__init__(f"{by}: {failure}")
 
 
+class Asking(Protocol):
+    """How models are asked: an `Executor`, or what counts its calls."""
+
+    async def ask_for(self, model: Model, request: Request, read: Any, follow_up: Any) -> Any:
+        """The value that `read` finds in the reply, or a failure."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Evolver:
     """Evolves rubrics with these models.
@@ -95,13 +71,15 @@ class Evolver:
         grader: judges proposals on the rollouts; its models also assess their relevance.
         executor: makes all calls.
         draws: where the draws of this generation of replies begin.
+        assessor: assesses relevance where the grader has a judge of the user's own, without models.
     """
 
     rule: EvolutionRule
     writer: Model
     grader: CriterionGrader
-    executor: Executor
+    executor: Asking
     draws: int = 0
+    assessor: Model | None = None
 
     async def evolve(
         self, version: RubricVersion, first: Rubric, rollouts: Sequence[Rollout], item: str = ""
@@ -118,6 +96,10 @@ class Evolver:
             UndecidedError: a call failed.
         """
         change = Change(digest_rollouts(rollouts))
+        if self.rule.split and version.number == 0:
+            divided, change = await self._split(version, change, item)
+            if divided is not None:
+                return divided, change
         retired = find_retired(version.rubric, first, rollouts, self.rule)
         shown = choose_rollouts(rollouts, self.rule.most_rollouts)
         least = self.rule.gates.separates.least_responses
@@ -137,6 +119,38 @@ class Evolver:
         returned = [one for one in version.inactive if id(one) in kept]
         return _next(version, retired, added, returned, change)
 
+    async def _split(self, version: RubricVersion, change: Change, item: str) -> tuple[RubricVersion | None, Change]:
+        """The version with a criterion for each demand; None where no criterion can be split."""
+        rubric = version.rubric
+        places = find_divisible(rubric, self.rule.persistent)
+        answers = await asyncio.gather(
+            *(
+                self.executor.ask_for(
+                    self.writer,
+                    replace(demands_request(rubric[place]), item=item, draw=self.draws),
+                    read_demands,
+                    request_again,
+                )
+                for place in places
+            )
+        )
+        splits = list[Split]()
+        for place, answer in zip(places, answers, strict=True):
+            if isinstance(answer, Failure):
+                raise UndecidedError(answer, "split")
+            if len(answer.value) > 1:
+                splits.append(make_split(rubric, place, answer.value, self.writer.name))
+        if not splits:
+            return None, change
+        rows = gate_rows(rubric, splits)
+        relevance = await self._assess(version.query, rows, item)
+        passed, rejected, evidence = judge_splits(version.query, rows, splits, relevance, self.rule.gates)
+        names = tuple({"criterion": one.name, "parts": [str(part.name) for part in one.parts]} for one in passed)
+        change = replace(change, split=names, rejected=tuple(rejected), evidence=evidence)
+        if not passed:
+            return None, change
+        return replace(version, number=version.number + 1, rubric=split_rubric(rubric, passed)), change
+
     async def _propose(self, version: RubricVersion, shown: Sequence[Rollout], item: str) -> list[Proposal]:
         count = 2 * self.rule.most_added
         request = proposal_request(version.query, version.rubric, shown, count, self.draws)
@@ -145,7 +159,8 @@ class Evolver:
         )
         if isinstance(answer, Failure):
             raise UndecidedError(answer, "evolve")
-        return answer.value
+        proposals: list[Proposal] = answer.value
+        return proposals
 
     async def _decide(
         self,
@@ -178,7 +193,7 @@ class Evolver:
             else:
                 gate, words = reason or ("most_added", f"{self.rule.most_added} others were added")
                 rejected.append({"description": one.requirement, "gate": gate, "reason": words})
-        return passed, replace(change, rejected=tuple(rejected), evidence=evidence)
+        return passed, replace(change, rejected=(*change.rejected, *rejected), evidence=evidence)
 
     async def _judge(
         self, version: RubricVersion, candidates: Sequence[Criterion], rollout: Rollout, item: str
@@ -195,6 +210,7 @@ class Evolver:
 
     async def _assess(self, query: Query | None, rows: Sequence[Candidate], item: str) -> dict[str, Relevance]:
         models = list((await self.grader.open_session()).models.values())
+        models = models or ([] if self.assessor is None else [self.assessor])
         if not models:
             raise InputError("criteria without a judge cannot evolve; pass --judge MODEL (Python: judge=)")
         asked = [(models[draw % len(models)], draw) for draw in range(self.rule.gates.licence_draws)]
@@ -233,8 +249,10 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
     names = criterion_names(list(rubric))
     found = []
     for name, one in zip(names, rubric, strict=True):
-        fixed = {PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) or name in rule.persistent
-        if fixed or one.requirement in original:
+        fixed = {PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) or {name, one.id} & {*rule.persistent}
+        # The parts of an original criterion are original.
+        is_original = one.requirement in original or (IMPROVED in one.metadata and not rule.retire_original)
+        if fixed or is_original:
             continue
         verdicts = [row.verdicts.get(one.requirement) for row in rollouts]
         latest = [verdict for verdict in verdicts if verdict is not None][-rule.retire_after :]
@@ -330,7 +348,7 @@ def _criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubr
                 name=name,
                 requirement=one.description,
                 weight=round(one.weight * largest / 10, 6),
-                metadata={"evolved": {"version": version.number + 1}},
+                metadata={EVOLVED: {"version": version.number + 1}},
             )
         )
     return made

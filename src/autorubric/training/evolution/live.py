@@ -1,30 +1,34 @@
-"""Evolution in a reward service: which version grades a rollout, and when the next one is made."""
+"""Evolution during a training: which version grades a rollout, and when the next one is made."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.errors import AutorubricError, InputError
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.executor import Executor
+from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.view import ledger_view
 from autorubric.llm.request import Model
-from autorubric.runs.run_folder import LEDGER_FOLDER
-from autorubric.training.evolution.evolver import EvolutionRule, Evolver, UndecidedError, digest_rollouts
+from autorubric.runs.status import ledger_folder
+from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, verdicts_of
+from autorubric.training.evolution.rule import EvolutionRule
 from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, lineage_key, read_versions
-from autorubric.training.reward import Reward
-from autorubric.training.rewarder import Sample
+from autorubric.training.reward import Reward, RewardRule
 
 if TYPE_CHECKING:
-    from autorubric.training.service.engine import RewardEngine
+    from autorubric.training.rewarder import Sample
 
 ROLLOUT = "rollout"
 """The kind of observation that holds a rollout: its lineage, version, step, text, reward and values."""
@@ -36,10 +40,31 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class EvolutionPlan:
-    """How a service evolves rubrics: the rule, and the model that proposes criteria."""
+    """How rubrics evolve during a training.
 
-    rule: EvolutionRule
-    writer: Model
+    Attributes:
+        writer: the model that proposes criteria: its name, its configuration, or an open model.
+        rule: what it may change.
+        assessor: an open model that assesses relevance, for a judge of your own; else the judge's models do.
+
+    Example:
+        >>> EvolutionPlan("openai/gpt-5.1", EvolutionRule(most_added=1)).rule.retire_after
+        8
+    """
+
+    writer: str | LLMConfig | Model
+    rule: EvolutionRule = field(default_factory=EvolutionRule)
+    assessor: Model | None = None
+
+    @asynccontextmanager
+    async def opened(self, most: int) -> AsyncIterator[Model]:
+        """The writer, open as long as the context, with at most `most` calls at a time."""
+        if not isinstance(self.writer, str | LLMConfig):
+            yield self.writer
+            return
+        config = LLMConfig(self.writer) if isinstance(self.writer, str) else self.writer
+        async with open_models({"writer": config}, most) as models:
+            yield models["writer"]
 
 
 class LiveEvolution:
@@ -116,15 +141,15 @@ class LiveEvolution:
 
     def _problem(self, sample: Sample) -> str | None:
         if sample.step is None:
-            return "the service evolves rubrics between training steps; give each submission its 'step'"
+            return "rubrics evolve between training steps; give each submission its 'step'"
         lineage = self.log.find(sample.query, sample.rubric)
         if lineage is None or lineage.group == lineage_key(sample.query, sample.rubric):
             return None
         digest, newest = lineage_key(sample.query, sample.rubric), lineage.newest.number
         number = next(v.number for v in lineage.versions if lineage_key(v.query, v.rubric) == digest)
         return (
-            f"the rubric is version {number} of one that this service evolves itself (the newest is {newest}); send "
-            "version 0, the rubric that training began with, or use another service"
+            f"the rubric is version {number} of one that evolves here (the newest is {newest}); send version 0, the "
+            "rubric that training began with, or use another service or run directory"
         )
 
     def _placed(self, sample: Sample) -> Sample:
@@ -171,16 +196,27 @@ class LiveEvolution:
             _log.warning("a rubric was not evolved and stays as it is (further ones are only counted): %s", message)
 
 
-@contextmanager
-def open_evolution(out: Path, plan: EvolutionPlan, engine: RewardEngine) -> Iterator[LiveEvolution]:
-    """The evolution of a service in its directory, with the versions and rollouts of earlier sessions."""
-    with VersionLog(out / VERSIONS_FILE) as log:
-        evolver = Evolver(plan.rule, plan.writer, engine.grader, engine.executor)
-        live = LiveEvolution(log, engine.ledger, evolver)
-        if log.lineages:
-            with ledger_view(out / LEDGER_FOLDER) as view:
-                live.recall(value for _, value in view.observations(ROLLOUT))
-        yield live
+@asynccontextmanager
+async def open_evolution(
+    out: Path, plan: EvolutionPlan, grader: CriterionGrader, executor: Executor, ledger: Ledger, rule: RewardRule
+) -> AsyncIterator[LiveEvolution]:
+    """Evolution in a run directory, whose lock the caller holds, with the versions and rollouts of earlier sessions.
+
+    Args:
+        out: the run directory.
+        plan: who proposes, and what may change; gates of the reward never do.
+        grader: judges proposals.
+        executor: makes the calls.
+        ledger: keeps replies and rollouts.
+        rule: how a report becomes a reward.
+    """
+    fixed = replace(plan.rule, persistent=(*plan.rule.persistent, *rule.gates))
+    async with plan.opened(grader.max_in_flight) as writer:
+        with VersionLog(out / VERSIONS_FILE) as log:
+            live = LiveEvolution(log, ledger, Evolver(fixed, writer, grader, executor, assessor=plan.assessor))
+            if log.lineages:
+                live.recall(value for _, value in ledger.observations(ROLLOUT))
+            yield live
 
 
 def read_service_rollouts(out: Path) -> list[RolloutGroup]:
@@ -191,9 +227,12 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
     """
     lineages = read_versions(out / VERSIONS_FILE)
     if not lineages:
-        raise InputError(f"{out}: the service recorded no rollouts; only `autorubric serve --evolve MODEL` does")
+        raise InputError(
+            f"{out}: no rollouts are recorded; only `autorubric serve --evolve MODEL` and make_rewarder(evolution=…) "
+            "record them"
+        )
     found: dict[str, list[Rollout]] = {group: [] for group in lineages}
-    with ledger_view(out / LEDGER_FOLDER) as view:
+    with ledger_view(ledger_folder(out) or out) as view:
         for _, one in view.observations(ROLLOUT):
             newest = lineages[one["group"]].newest
             if one["version"] == newest.number:

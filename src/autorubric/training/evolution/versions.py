@@ -18,6 +18,8 @@ from autorubric.graders.judge import Query
 from autorubric.training.observations import describe_rubric, digest_group
 
 VERSIONS_FILE = "rubric_versions.jsonl"
+EVOLVED = "evolved"
+"""The key of a criterion's metadata that says which version added it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Change:
         rejected: proposals that did not pass, each with `description`, `gate` and `reason`.
         note: why there are no proposals; empty where there are.
         evidence: figures of the gates, by criterion.
+        split: criteria that were split, each with `criterion` and the names of its `parts`.
     """
 
     rollouts: str
@@ -66,11 +69,12 @@ class Change:
     rejected: tuple[Mapping[str, str], ...] = ()
     note: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    split: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether the rubric stays as it is."""
-        return not (self.added or self.returned or self.retired)
+        return not (self.added or self.returned or self.retired or self.split)
 
     def to_dict(self) -> dict[str, Any]:
         """The change as JSON values."""
@@ -82,6 +86,7 @@ class Change:
             "rejected": [dict(one) for one in self.rejected],
             "note": self.note,
             "evidence": dict(self.evidence),
+            **({"split": [dict(one) for one in self.split]} if self.split else {}),
         }
 
 
@@ -221,11 +226,20 @@ def read_versions(path: Path) -> dict[str, Lineage]:
     Raises:
         InputError: it is damaged.
     """
+    return read_log(path).lineages
+
+
+def read_log(path: Path) -> VersionLog:
+    """A log that another process may be writing, to look only; empty where there is none.
+
+    Raises:
+        InputError: it is damaged.
+    """
     reader = VersionLog.__new__(VersionLog)
     reader.lineages, reader._by_rubric = {}, {}
     for event, _ in _events(path):
         reader._take(event)
-    return reader.lineages
+    return reader
 
 
 def _events(path: Path) -> Iterator[tuple[dict[str, Any], int]]:

@@ -157,7 +157,7 @@ class RewardService:
             raise Refused(504, words) from None
         seconds = time.perf_counter() - started
         for one in rewards:
-            self.counts.reward(seconds, None if one.failure is None else failure_kind(one.failure))
+            self.counts.reward(seconds, None if one.failure is None else failure_kind(one.failure), one.compound)
         return rewards
 
     def _check_caller(self, request: web.BaseRequest) -> None:
@@ -232,6 +232,7 @@ def _one(reward: Reward) -> dict[str, Any]:
         "closed": list(reward.closed),
         "penalty": reward.penalty,
         "dropped": list(reward.dropped),
+        "compound": reward.compound,
         "status": reward.status,
         "stop": reward.stop,
         **({} if reward.version is None else {"version": reward.version}),

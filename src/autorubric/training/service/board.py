@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
+from autorubric.files.descriptors import lock_byte, unlock_byte
 from autorubric.llm.sharing import Sum
 
 _OPEN = struct.Struct("<q")
@@ -71,13 +72,11 @@ class Board:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from counting in until the end of the block; a kill releases it."""
-        import fcntl
-
-        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        lock_byte(self._file, 0, wait=True)
         try:
             yield
         finally:
-            fcntl.lockf(self._file, fcntl.LOCK_UN)
+            unlock_byte(self._file, 0)
 
 
 class Seat:

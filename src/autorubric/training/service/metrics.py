@@ -26,6 +26,7 @@ class ServiceMetrics:
         rewards: submissions that were answered, by outcome.
         buckets: of the histogram of seconds.
         seconds: all together.
+        compound: the shares of rewards' points from criteria with several demands, all together, and how many.
         activity: the calls of other processes, by role.
     """
 
@@ -33,15 +34,18 @@ class ServiceMetrics:
     rewards: Counter[str] = field(default_factory=Counter)
     buckets: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     seconds: float = 0.0
+    compound: list[float] = field(default_factory=lambda: [0.0, 0])
     activity: dict[str, Activity] = field(default_factory=dict)
 
     def request(self, status: int) -> None:
         """Count an answered request."""
         self.requests[str(status)] += 1
 
-    def reward(self, seconds: float, failure: str | None) -> None:
+    def reward(self, seconds: float, failure: str | None, compound: float | None = None) -> None:
         """Count a submission that was answered: with a reward, or with the kind of failure."""
         self.rewards["reward" if failure is None else failure] += 1
+        if failure is None and compound is not None:
+            self.compound = [self.compound[0] + compound, self.compound[1] + 1]
         self.buckets[bisect_left(_BOUNDS, seconds)] += 1
         self.seconds += seconds
 
@@ -64,6 +68,7 @@ class ServiceMetrics:
         self.rewards.update(told["rewards"])
         self.buckets = [one + more for one, more in zip(self.buckets, told["buckets"], strict=True)]
         self.seconds += told["seconds"]
+        self.compound = [one + more for one, more in zip(self.compound, told["compound"], strict=True)]
         for role, counts in told["activity"].items():
             more = {**counts, "open": 0, "waiting": 0} if ended else counts
             known = asdict(self.activity.get(role, Activity()))
@@ -75,11 +80,19 @@ class ServiceMetrics:
             *_metric("requests_total", "counter", "Requests by HTTP status.", "status", self.requests),
             *_metric("rewards_total", "counter", "Submissions by outcome.", "outcome", self.rewards),
             *self._latency(),
+            *self._compound_share(),
             *_metric("open_submissions", "gauge", "Submissions in the service.", "", {"": open_}),
             *_metric("room", "gauge", "Maximum submissions at a time.", "", {"": room}),
             *_calls(activity),
         ]
         return "\n".join(lines) + "\n"
+
+    def _compound_share(self) -> Iterator[str]:
+        name, (total, count) = "autorubric_compound_share", self.compound
+        yield f"# HELP {name} Share of a reward's points from criteria with several demands."
+        yield f"# TYPE {name} summary"
+        yield f"{name}_sum {total:.6f}"
+        yield f"{name}_count {count:.0f}"
 
     def _latency(self) -> Iterator[str]:
         name = "autorubric_reward_seconds"

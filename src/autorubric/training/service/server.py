@@ -7,7 +7,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -190,13 +190,14 @@ async def serve_rewards(
     for judge in (grader, audit.grader if audit else None):
         if judge is not None:
             await judge.open_session()
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         content = content_of(settings, grader, audit)
         replaces = stack.enter_context(held_service(settings, content))
         ledger = stack.enter_context(opened_service(settings, replaces=replaces))
         engine = RewardEngine(grader, ledger, rule, audit, settings.repeat_share, prefix_first=settings.prefix_first)
         if settings.evolution is not None:
-            engine.evolution = stack.enter_context(open_evolution(settings.out, settings.evolution, engine))
+            evolution = open_evolution(settings.out, settings.evolution, grader, engine.executor, ledger, rule)
+            engine.evolution = await stack.enter_async_context(evolution)
         service = RewardService(engine, Admission(settings.room), settings.limits)
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
         stack.enter_context(shown_as_running(settings.out, content))

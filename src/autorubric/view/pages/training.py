@@ -81,11 +81,11 @@ def best_page(source: Source, query: Query) -> Page:
 
 
 def _flat(window: dict[str, Any]) -> dict[str, Any]:
-    gap = window.pop("gap") or {}
+    gap = window.pop("gap")
     steps = window.pop("steps")
     return window | {
-        "gap": gap.get("mean"),
-        "gap_half": gap.get("half"),
+        "gap": gap and gap.mean,
+        "gap_half": gap and gap.half,
         "first_step": steps and steps[0],
         "last_step": steps and steps[1],
     }

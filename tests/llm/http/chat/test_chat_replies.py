@@ -11,6 +11,7 @@ from autorubric.llm.config import LLMConfig, ThinkingConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.prices import Price
 from autorubric.llm.request import CallError, Message, Request, Usage
+from tests.offenders import each
 
 if TYPE_CHECKING:
     from tests.llm.http.chat.conftest import Loopback
@@ -148,7 +149,7 @@ async def test_draws_of_a_seeded_model_have_seeds_of_their_own(endpoint: Loopbac
     assert [body["seed"] for body in endpoint.bodies] == [7, 1007, 1009]
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "thinking", "sent"),
     [
         ("anthropic/claude-sonnet-4-5", "low", {"thinking": {"type": "enabled", "budget_tokens": 1024}}),

@@ -1,0 +1,276 @@
+"""Criteria with several demands, graded demand by demand: met only if all of them are.
+
+A judge that reads two demands under one verdict often gives a half-met criterion its points. Here a model first lists
+the demands of each such criterion (lint finds them), and the judge decides each one alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import starmap
+from typing import Any, Literal, TypeAlias
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
+from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
+from autorubric.graders.asking import failed
+from autorubric.graders.judge import Ask, Judge, JudgeInput
+from autorubric.linting.demands import find_second_demand
+from autorubric.llm.executor import FollowUp
+from autorubric.llm.limits import room_for
+from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable, ask_again
+from autorubric.llm.structured import read_json
+from autorubric.prompts.library import load_schema, package_prompts
+from autorubric.prompts.template import Template
+
+Compound: TypeAlias = Literal["as_is", "all"]
+"""How criteria with several demands are graded: by one verdict, or met only if each of their demands is."""
+
+ROLE = "demands"
+_MOST = 8
+_MET, _UNMET, _NONE = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
+
+
+def is_compound(criterion: Criterion) -> bool:
+    """Whether a judge decides several demands of a criterion by one verdict; see the lint rule `several-demands`.
+
+    Example:
+        >>> is_compound(Criterion(requirement="States the dose and warns about liver damage."))
+        True
+        >>> is_compound(Criterion(requirement="States the dose."))
+        False
+    """
+    if criterion.options is not None or criterion.check is not None:
+        return False
+    return bool(find_second_demand(criterion.requirement))
+
+
+@cache
+def demands_prompt() -> Template:
+    """The prompt that asks for the demands of a criterion."""
+    return Template.from_package("demands")
+
+
+@cache
+def _schema() -> ReplySchema:
+    return ReplySchema("demands", load_schema("demands"))
+
+
+def demands_request(criterion: Criterion) -> Request:
+    """The request for the demands of a criterion: the same one whatever is graded, so that it is sent once."""
+    turns = demands_prompt().render(requirement=criterion.requirement, pitfall=criterion.weight < 0, most=_MOST)
+    return Request(tuple(starmap(Message, turns)), ROLE, _schema(), room=room_for(entries=_MOST))
+
+
+def read_demands(reply: Reply) -> Answer[tuple[str, ...]] | Unreadable:
+    """The demands in a reply, from one to eight.
+
+    Example:
+        >>> read_demands(Reply('{"demands": ["States the dose.", "Warns about liver damage."]}')).value
+        ('States the dose.', 'Warns about liver damage.')
+        >>> read_demands(Reply('{"demands": []}')).message
+        'the reply lists 0 demands; expected 1 to 8'
+    """
+    found = read_json(reply, "array", ("demands",))
+    if isinstance(found, Unreadable):
+        return found
+    if not all(isinstance(one, str) and one.strip() for one in found.value):
+        return Unreadable("unreadable", "a demand is not a text")
+    demands = tuple(dict.fromkeys(one.strip() for one in found.value))
+    if not 1 <= len(demands) <= _MOST:
+        return Unreadable("unreadable", f"the reply lists {len(demands)} demands; expected 1 to {_MOST}")
+    return Answer(demands, reply, found.notes)
+
+
+def ask_for_demands_again(request: Request, reply: Reply, problem: Unreadable) -> Request:
+    """The request after an unusable list."""
+    turns = package_prompts().reask.render(problem=problem.message)
+    return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
+
+
+def assumed_demands(request: Request) -> Answer[tuple[str, ...]] | None:
+    """What a dry run takes for the reply to a request for demands: two of them; None for other requests."""
+    if request.role != ROLE:
+        return None
+    texts = tuple(f"{request.messages[-1].content} ({number})" for number in (1, 2))
+    return Answer(texts, Reply(""))
+
+
+@dataclass(frozen=True, slots=True)
+class PerDemand:
+    """Judges criteria with several demands demand by demand; see `combine` for what the verdicts come to.
+
+    Attributes:
+        inside: judges demands, and all other criteria as they are. A panel votes on each demand.
+        model: lists the demands of a criterion, in one call for all submissions.
+
+    Example:
+        >>> import asyncio
+        >>> from autorubric.graders.without_model import ScriptedJudge, no_model
+        >>> from autorubric.testing import ScriptedModel
+        >>> lists = ScriptedModel({"demands": '{"demands": ["States the dose.", "Warns about liver damage."]}'})
+        >>> def says(inputs, index):
+        ...     return "MET" if "dose" in inputs.criteria[index].requirement else "UNMET"
+        >>> async def ask(model, request, read, follow_up):
+        ...     return read(await model.complete(request))
+        >>> both = Criterion(requirement="States the dose and warns about liver damage.")
+        >>> inputs, judge = JudgeInput("Two a day.", (both,)), PerDemand(ScriptedJudge("a", says), lists)
+        >>> [judgment] = asyncio.run(judge.judge(inputs, [0], ask))
+        >>> judgment.verdict
+        <CriterionVerdict.UNMET: 'UNMET'>
+    """
+
+    inside: Judge
+    model: Model
+
+    @property
+    def judge_ids(self) -> tuple[str, ...]:
+        """The ids of the judges inside."""
+        return self.inside.judge_ids
+
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The judgment on each wanted criterion."""
+        listed = await self._list_demands(inputs, wanted, ask)
+        whole = [index for index in wanted if index not in listed]
+        parts, places = list[Criterion](), dict[int, list[int]]()
+        for index, demands in listed.items():
+            if isinstance(demands, Failure):
+                continue
+            first = len(inputs.criteria) + len(parts)
+            places[index] = list(range(first, first + len(demands)))
+            parts += [inputs.criteria[index].model_copy(update={"requirement": text}) for text in demands]
+        # At the end, so that other criteria keep their place: the order in which options are shown follows from it.
+        copies = inputs.copies and (*inputs.copies, *(inputs.copies[i] for i, own in places.items() for _ in own))
+        asked = replace(inputs, criteria=(*inputs.criteria, *parts), copies=copies)
+        ids = [*whole, *(place for own in places.values() for place in own)]
+        judged = dict(zip(ids, await self.inside.judge(asked, ids, ask), strict=True)) if ids else {}
+        for index, own in places.items():
+            texts = [asked.criteria[place].requirement for place in own]
+            judged[index] = combine(inputs.criteria[index], texts, [judged[place] for place in own])
+        for index, failure in listed.items():
+            if isinstance(failure, Failure):
+                judged[index] = failed(self.inside.judge_ids[0], 1.0, failure)
+        return [judged[index] for index in wanted]
+
+    async def _list_demands(
+        self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask
+    ) -> Mapping[int, tuple[str, ...] | Failure]:
+        """The demands of each wanted criterion that has several, or why they are not known."""
+        several = [index for index in wanted if is_compound(inputs.criteria[index])]
+        requests = [replace(demands_request(inputs.criteria[index]), item=inputs.item) for index in several]
+        answers = await asyncio.gather(
+            *(ask(self.model, request, read_demands, ask_for_demands_again) for request in requests)
+        )
+        found = [answer if isinstance(answer, Failure) else answer.value for answer in answers]
+        return {
+            index: one for index, one in zip(several, found, strict=True) if isinstance(one, Failure) or len(one) > 1
+        }
+
+
+def combine(criterion: Criterion, demands: Sequence[str], found: Sequence[Judgment]) -> Judgment:
+    """One judgment of the judgments on all demands of a criterion. Pure.
+
+    A criterion of positive weight is MET only if every demand is MET; one UNMET demand decides it, whatever became of
+    the others. Without one, a failed judgment makes the criterion fail, and then an abstention makes it
+    CANNOT_ASSESS. A pitfall is the mirror image: one fault that is present decides it.
+
+    Example:
+        >>> demands = ["States the dose.", "Warns about liver damage."]
+        >>> met, unmet = (Judgment("a", verdict=CriterionVerdict(word)) for word in ("MET", "UNMET"))
+        >>> lost = Judgment("a", failure=JudgmentFailure("infrastructure", "timeout: no reply after 60 s"))
+        >>> both = Criterion(requirement="States the dose and warns about liver damage.")
+        >>> combine(both, demands, [met, unmet]).verdict.value, combine(both, demands, [lost, unmet]).verdict.value
+        ('UNMET', 'UNMET')
+        >>> str(combine(both, demands, [met, lost]).failure)
+        "infrastructure: timeout: no reply after 60 s (demand 'Warns about liver damage.')"
+    """
+    first = found[0]
+    decisive = _MET if criterion.weight < 0 else _UNMET
+    verdicts = [one.verdict for one in found]
+    lost = next((place for place, one in enumerate(found) if one.failure is not None), None)
+    verdict: CriterionVerdict | None
+    failure: JudgmentFailure | None = None
+    if decisive in verdicts:
+        verdict = decisive
+    elif lost is not None:
+        verdict, failure = None, _failure(demands[lost], found[lost])
+    else:
+        verdict = _NONE if _NONE in verdicts else verdicts[0]
+    return Judgment(
+        first.judge_id,
+        verdict=verdict,
+        failure=failure,
+        reason=None if failure is not None else _reason(demands, found),
+        weight=first.weight,
+        confidence=_least(found) if failure is None else None,
+        quotes=tuple(quote for one in found for quote in one.quotes),
+        superseded=first.superseded,
+        flags=tuple(dict.fromkeys(flag for one in found for flag in one.flags)),
+        usage=aggregate_token_usage(one.usage for one in found),
+        cost=aggregate_completion_cost(one.cost for one in found),
+        repeats=_combined(criterion, demands, found, lambda one: one.repeats),
+        votes=_combined(criterion, demands, found, lambda one: one.votes),
+    )
+
+
+def _combined(
+    criterion: Criterion,
+    demands: Sequence[str],
+    found: Sequence[Judgment],
+    inside: Callable[[Judgment], Sequence[Judgment]],
+) -> tuple[Judgment, ...]:
+    """The judgments inside, seat by seat; none where the demands were not judged by the same seats."""
+    rows = [tuple(inside(one)) for one in found]
+    seats = [tuple(one.judge_id for one in row) for row in rows]
+    if len(set(seats)) > 1:
+        return ()
+    return tuple(combine(criterion, demands, column) for column in zip(*rows, strict=True))
+
+
+def _failure(demand: str, judgment: Judgment) -> JudgmentFailure:
+    assert judgment.failure is not None
+    failure = judgment.failure
+    return replace(failure, message=f"{failure.message} (demand {demand!r:.80})")
+
+
+def _reason(demands: Sequence[str], found: Sequence[Judgment]) -> str:
+    lines = []
+    for demand, one in zip(demands, found, strict=True):
+        said = str(one.failure) if one.verdict is None else one.verdict.value
+        lines.append(f"{demand} {said}{f': {one.reason}' if one.reason else ''}")
+    return "\n".join(lines)
+
+
+def _least(found: Sequence[Judgment]) -> float | None:
+    stated = [one.confidence for one in found if one.confidence is not None]
+    return min(stated) if len(stated) == len(found) else None
+
+
+class DemandsOnce:
+    """An `Ask` that keeps lists of demands in `kept`, for graders without records: each list is asked for once."""
+
+    __slots__ = ("_ask", "_kept")
+
+    def __init__(self, ask: Ask, kept: dict[Any, Answer[Any]]) -> None:
+        self._ask, self._kept = ask, kept
+
+    async def __call__(
+        self,
+        model: Model,
+        request: Request,
+        read: Callable[[Reply], Answer[Any] | Unreadable],
+        follow_up: FollowUp,
+    ) -> Answer[Any] | Failure:
+        """The answer to `request`; to an equal request for demands the earlier one."""
+        if request.role != ROLE:
+            return await self._ask(model, request, read, follow_up)
+        key = (model.name, request.messages)
+        if key not in self._kept:
+            answer = await self._ask(model, request, read, follow_up)
+            if isinstance(answer, Failure):
+                return answer
+            self._kept[key] = answer
+        return self._kept[key]

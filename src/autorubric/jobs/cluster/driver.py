@@ -1,0 +1,389 @@
+"""The driver of a run on a cluster: it gives blocks to workers, and takes what they recorded into the main ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import os
+import secrets
+import shutil
+import socket
+import sqlite3
+import warnings
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from autorubric.core.display import counted
+from autorubric.errors import InputError
+from autorubric.jobs.cluster.ray_cluster import RayCluster, RemoteWorker, WorkerGone
+from autorubric.jobs.cluster.worker import versions
+from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.workers import ShardChild, WorkerProcesses
+from autorubric.llm.http.providers import keys_used
+from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.database import connect
+from autorubric.llm.records.ledger import FILE_NAME
+from autorubric.llm.records.union import add_rows, added_up_to
+from autorubric.runs.manifest import ITEMS_FILE
+from autorubric.runs.progress import RunState, reported
+from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
+from autorubric.runs.shard import WORKERS_FOLDER, Shard
+from autorubric.runs.stopping import Stop
+
+_WHOLE = Shard(1, 1)
+_MOST_DEATHS = 10
+"""How often a worker is started again without a block done in between."""
+
+_START_SECONDS = 120.0
+"""How long Ray may take to start a worker's process."""
+
+_CHUNK = 32 << 20
+
+
+@dataclass(slots=True, eq=False)
+class Link(ShardChild):
+    """A worker, its machine, and the blocks that it works on."""
+
+    remote: RemoteWorker | None = None
+    node: str | None = None
+    ledger: str = ""
+    told: int = 0
+    taken: int = 0
+    is_waiting: bool = False
+    blocks: set[int] = field(default_factory=set)
+    again: list[int] = field(default_factory=list)
+    deaths: int = 0
+
+    @property
+    def name(self) -> Hashable:
+        """The budget is lent to a ledger: what a lost one has spent stays spent."""
+        return self.ledger
+
+    def tell(self, **word: Any) -> None:
+        """Send a word to the worker; one that has gone hears nothing."""
+        if self.remote is not None:
+            self.remote.tell(word)
+
+
+@dataclass
+class RayWorkers(WorkerProcesses):
+    """Runs the records of a run on the workers of a Ray cluster, a block at a time.
+
+    A worker that was killed is started again on its machine and reads its own ledger again. If its machine is lost,
+    others do its blocks.
+    """
+
+    address: str | None = None
+    asked: int | None = None
+    whole: Callable[[], str] = str
+    _keys: set[str] = field(default_factory=set)
+    _spool: Path = Path()
+    _main: Path = Path()
+    _base: Path | None = None
+    _cluster: RayCluster | None = None
+    _names: tuple[str, str] = ("", "")
+    _next: int = 0
+    _end: float = float("inf")
+    _returned_blocks: list[int] = field(default_factory=list)
+    _ready: set[int] = field(default_factory=set)
+    _is_open: bool = False
+    _before: Spent = field(default_factory=Spent)
+    _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        keys_used.set(self._keys)
+
+    def expect(self, digest: Callable[[], str]) -> None:
+        """Remember how to compute a digest of the input, which all workers have to read."""
+        self.whole = digest
+
+    async def run(self, directory: Path) -> Mapping[Shard, Path]:
+        """Run all records to their end, once; where the lines of their results are.
+
+        Raises:
+            InputError: Ray, a version, a key, the input, a model or a price is wrong; nothing was spent.
+        """
+        if self._cluster is None:
+            self._prepare(directory)
+            loop = asyncio.get_running_loop()
+            asked = None if self.asked is None else self.processes
+            self._cluster = await loop.run_in_executor(None, RayCluster, self.address, asked)
+            self.processes = asked or min(self._cluster.cpus, self.concurrency)
+            try:
+                with (self.stop or Stop()).bound(self):
+                    async with reported(self.progress, self._state):
+                        await self._work()
+            finally:
+                self._cluster.close()
+            self._conclude()
+        return {_WHOLE: self._spool}
+
+    def clear(self) -> None:
+        """Remove the lines, which the run directory has taken in."""
+        shutil.rmtree(self._spool, ignore_errors=True)
+
+    def _prepare(self, directory: Path) -> None:
+        path = str(directory.resolve())
+        run = blake2b(f"{socket.gethostname()} {path}".encode(), digest_size=8).hexdigest()
+        self._names = run, secrets.token_hex(4)
+        self._main = directory / LEDGER_FOLDER
+        self._spool = self._main / WORKERS_FOLDER / self._names[1]
+        self._spool.mkdir(parents=True, mode=0o700)
+        (self._spool / "here").touch()
+        with open_ledger(directory):  # made where the run is new
+            pass
+
+    async def _work(self) -> None:
+        numbers = range(1, self.processes + 1)
+        self._shards.extend(Link(_WHOLE, Path(), number) for number in numbers)
+        links = [one for one in self._shards if isinstance(one, Link)]
+        await _all(self._first_start(one) for one in links)
+        for one in links:
+            await self._recover_left(one)
+        with open_ledger(self._main.parent) as ledger:
+            self._before, recorded = ledger.spent(), ledger.count
+        if recorded:
+            self._base = await asyncio.to_thread(_copied, self._main, self._spool / "base")
+        self._lender = Lender(Purse(self._left(self._before), self.processes), self._living)
+        await _all(self._attend(one) for one in links)
+        left = len(self._returned_blocks) + sum(len(one.blocks) for one in links)
+        if left and not any(_reason(one.end) for one in links):
+            links[0].end = {"stopped": f"{counted(left, 'block')} of records could not be done"}
+
+    async def _first_start(self, one: Link) -> None:
+        try:
+            await self._start(one)
+        except (WorkerGone, TimeoutError) as error:
+            why = str(error) or f"no process after {_START_SECONDS:.0f} s"
+            raise InputError(f"Ray cannot start worker {one.number}: {why}") from None
+
+    async def _start(self, one: Link) -> bool:
+        """Start the process of a worker; whether it found its own ledger again.
+
+        Raises:
+            InputError: it has other versions, or lacks a key.
+        """
+        assert self._cluster is not None
+        one.remote = self._cluster.start(*self._names, one.number, node=one.node)
+        marker = str((self._spool / "here").resolve())
+        told = await asyncio.wait_for(one.remote.call("introduce", sorted(self._keys), marker), _START_SECONDS)
+        one.node = await one.remote.call("node")
+        one.ledger, one.told = told["name"], self._added(told["name"])
+        self._check(told)
+        return bool(told["resumes"])
+
+    def _check(self, told: Mapping[str, Any]) -> None:
+        where = f"the worker on {told['machine']}"
+        problems = [
+            f"{where} has {name} {there}, and this machine has {here}; install the same on both"
+            for name, here in versions().items()
+            if (there := told["versions"].get(name)) != here
+        ]
+        problems += [
+            f"{where} has no key: set {key} in the environment in which Ray is started there"
+            for key in told["missing"]
+        ]
+        if problems:
+            raise InputError(problems)
+
+    def _added(self, name: str) -> int:
+        with closing(connect(self._main / FILE_NAME)) as connection:
+            return added_up_to(connection, name)
+
+    async def _recover_left(self, one: Link) -> None:
+        """Take in what workers of earlier sessions have left on a machine, when their driver was killed."""
+        assert one.remote is not None
+        for folder in await one.remote.call("left_over"):
+            name = await one.remote.call("recover", folder)
+            while True:
+                rows, notes = await one.remote.call("rows", self._added(name), folder)
+                if not rows:
+                    break
+                add_rows(self._main, name, rows, notes)
+            await one.remote.call("remove", folder)
+
+    async def _attend(self, one: Link) -> None:
+        """Hear a worker until it has ended, and start it again when it was killed."""
+        while True:
+            try:
+                await self._begin(one)
+                while one.end is None:
+                    assert one.remote is not None
+                    for word in await one.remote.call("talk"):
+                        await self._take(one, word)
+                await self._dismiss(one)
+                return
+            except WorkerGone as error:
+                self._lender.gone(one)
+                if one.end is not None or not await self._restarted(one, str(error)):
+                    self._serve()
+                    return
+
+    async def _dismiss(self, one: Link) -> None:
+        assert one.remote is not None
+        if self._added(one.ledger) == one.told:
+            await one.remote.call("remove")
+        one.remote.end()
+        one.remote = None
+        self._lender.gone(one)
+        self._serve()
+
+    async def _restarted(self, one: Link, why: str) -> bool:
+        """Start a killed worker again; where that is impossible, its blocks go to the others."""
+        one.deaths += 1
+        one.is_waiting = False
+        self._ready.discard(one.number)
+        if one.deaths > _MOST_DEATHS or self.interrupted:
+            return self._give_up(one, why)
+        try:
+            resumes = await self._start(one)
+        except WorkerGone as error:
+            return await self._restarted(one, str(error))
+        except (TimeoutError, InputError) as error:
+            return self._give_up(one, str(error) or why)
+        if resumes:
+            one.again = sorted(one.blocks)
+        else:
+            self._lose(one)
+        warnings.warn(f"worker {one.number} was killed and started again: {why}", UserWarning, stacklevel=2)
+        return True
+
+    def _give_up(self, one: Link, why: str) -> bool:
+        if one.remote is not None:
+            one.remote.end()
+        self._lose(one)
+        one.end = {}
+        if not self._living():
+            one.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
+        return False
+
+    def _lose(self, one: Link) -> None:
+        """Give the blocks of a lost machine to the others, and say how many calls may be paid for twice."""
+        made = 0 if one.state is None else one.state.calls + one.state.in_flight
+        calls, blocks = counted(max(made - one.taken, 0), "call"), counted(len(one.blocks), "block")
+        told = (
+            f"the machine of worker {one.number} was lost: up to {calls} and {blocks} of records will be sent again"
+        )
+        warnings.warn(told, UserWarning, stacklevel=2)
+        for block in one.blocks:
+            heapq.heappush(self._returned_blocks, block)
+        one.blocks.clear()
+        one.taken, one.state = 0, None
+
+    async def _begin(self, one: Link) -> None:
+        assert one.remote is not None
+        order = self._order(one, None)
+        order["settings"].pop("out")
+        addresses = {
+            name: value
+            for name, value in os.environ.items()
+            if name.endswith("_BASE_URL") and "@" not in value and "?" not in value
+        }
+        is_here = await self._send_base(one)
+        order |= {"base": str(self._base.resolve()) if self._base and is_here else None}
+        order |= {"folder": str(Path.cwd()), "addresses": addresses}
+        await one.remote.call("begin", order, one.told)
+
+    async def _send_base(self, one: Link) -> bool:
+        """Whether a worker can read the main ledger as it was before the session; if not, it gets a copy."""
+        assert one.remote is not None
+        if self._base is None:
+            return False
+        told = await one.remote.call("introduce", [], str((self._spool / "here").resolve()))
+        if told["has_base"]:
+            return True
+        with (self._base / FILE_NAME).open("rb") as file:
+            place = 0
+            while data := file.read(_CHUNK):
+                await one.remote.call("receive", FILE_NAME, place, data)
+                place += len(data)
+        return False
+
+    async def _take(self, one: Link, word: dict[str, Any]) -> None:
+        """Hear a word of a worker; rows are durable before their blocks count as done."""
+        if "ready" in word:
+            if word["ready"] != await asyncio.to_thread(self.whole):
+                one.end = {
+                    "problems": [f"worker {one.number} reads another input than this machine under the same path"]
+                }
+            self._ready.add(one.number)
+        if "rows" in word:
+            async with self._taking:
+                one.taken += await asyncio.to_thread(add_rows, self._main, one.ledger, word["rows"], word["notes"])
+            one.told = word["rows"][-1][0] if word["rows"] else one.told
+            with (self._spool / ITEMS_FILE).open("ab") as file:
+                file.writelines(line + b"\n" for line in word["lines"])
+        if "beyond" in word:
+            self._end = min(self._end, word["beyond"])
+        if "done" in word:
+            one.blocks.discard(word["done"])
+            one.deaths = 0
+        one.is_waiting |= "want" in word
+        self._hear(one, word)
+        self._serve()
+
+    def _serve(self) -> None:
+        """Give blocks to the workers that wait for one; nothing before all have read the input."""
+        links = [one for one in self._shards if isinstance(one, Link)]
+        self._is_open = self._is_open or all(one.number in self._ready or one.end is not None for one in links)
+        if not self._is_open:
+            return
+        over = self.interrupted or any(_reason(one.end) for one in links)
+        for one in links:
+            if one.is_waiting and one.end is None:
+                block = None if over else one.again.pop(0) if one.again else self._next_block()
+                busy = any(other.blocks for other in links if other.end is None)
+                if block is None and busy and not over:
+                    continue  # a block of a lost worker may come back
+                one.is_waiting = False
+                if block is not None:
+                    one.blocks.add(block)
+                one.tell(block=block)
+
+    def _next_block(self) -> int | None:
+        if self._returned_blocks:
+            return heapq.heappop(self._returned_blocks)
+        if self._next >= self._end:
+            return None
+        self._next += 1
+        return self._next - 1
+
+    def _state(self) -> RunState:
+        state = super()._state()
+        return replace(state, rows=max((one.state.rows for one in self._shards if one.state is not None), default=0))
+
+    def interrupt(self) -> None:
+        """Stop because a person asked for it."""
+        super().interrupt()
+        self._serve()
+
+    def _spent_now(self) -> Spent:
+        with open_ledger(self._main.parent) as ledger:
+            return ledger.spent().beyond(self._before)
+
+
+def _copied(ledger: Path, folder: Path) -> Path:
+    """A folder with a copy of a ledger, which does not change while the ledger grows."""
+    folder.mkdir(mode=0o700)
+    with closing(sqlite3.connect(ledger / FILE_NAME)) as connection:
+        connection.execute("VACUUM INTO ?", (str(folder / FILE_NAME),))
+    return folder
+
+
+async def _all(works: Iterable[Coroutine[Any, Any, Any]]) -> None:
+    """Wait for all of them; if one fails, the others are cancelled."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work)
+    except* InputError as failed:
+        found = [error for error in failed.exceptions if isinstance(error, InputError)]
+        raise InputError(problem for error in found for problem in error.problems) from None
+
+
+def _reason(end: Mapping[str, Any] | None) -> bool:
+    return end is not None and bool(end.get("stopped") or end.get("problems"))

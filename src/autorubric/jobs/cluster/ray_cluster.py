@@ -1,0 +1,133 @@
+"""Ray: the only file that imports it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from autorubric.errors import InputError
+from autorubric.extras import require
+from autorubric.jobs.cluster.worker import ClusterWorker
+
+_HOW = "(--processes; in Python: processes)"
+
+
+class WorkerGone(Exception):
+    """A worker was killed, or its machine was lost."""
+
+
+def check_installed() -> None:
+    """Refuse to go on without Ray.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
+    require(["ray"], "ray", "--engine ray (in Python: engine='ray')")
+
+
+@dataclass(slots=True)
+class RemoteWorker:
+    """A worker as the driver sees it; each of its methods can be awaited."""
+
+    actor: Any
+
+    async def call(self, method: str, *values: Any) -> Any:
+        """What a method of `ClusterWorker` returns.
+
+        Raises:
+            WorkerGone: the worker was killed, or its machine was lost.
+        """
+        import ray
+
+        try:
+            return await getattr(self.actor, method).remote(*values)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except ray.exceptions.RayError as error:
+            lines = str(error).strip().splitlines()
+            raise WorkerGone(lines[-1] if "Error:" in lines[-1] else lines[0]) from None
+
+    def tell(self, word: dict[str, Any]) -> None:
+        """Send a word without waiting; one who has gone hears nothing."""
+        self.actor.hear.remote(word)
+
+    def end(self) -> None:
+        """End the worker's process."""
+        import ray
+
+        ray.kill(self.actor)
+
+
+class RayCluster:
+    """A connection to a cluster, or a cluster of its own on this machine.
+
+    Args:
+        address: of the cluster; None takes `RAY_ADDRESS`, and without it starts one.
+        workers: how many will be started; None for one a CPU.
+
+    Raises:
+        InputError: there is no cluster at the address, it runs other versions, or it has fewer CPUs than workers.
+    """
+
+    def __init__(self, address: str | None, workers: int | None) -> None:
+        check_installed()
+        # A cluster that this process starts sends no statistics of its use to anybody.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+
+        self._was_connected = ray.is_initialized()
+        if not self._was_connected:
+            _connect(address or os.environ.get("RAY_ADDRESS") or "local", workers)
+        self.cpus = int(ray.cluster_resources().get("CPU", 0))
+        if self.cpus < (workers or 1):
+            self.close()
+            raise InputError(f"{workers} workers {_HOW} need a CPU each, and the Ray cluster has {self.cpus}")
+
+    def start(self, *about: Any, node: str | None = None) -> RemoteWorker:
+        """Start a worker, on a node if that is still there.
+
+        Args:
+            about: the arguments of `ClusterWorker`.
+            node: the id of the node.
+        """
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        how = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
+        # Two methods run at a time: one waits for what the worker says, the other passes on a word of the driver.
+        options = {"num_cpus": 1, "max_concurrency": 2, "max_restarts": 0, "scheduling_strategy": how}
+        return RemoteWorker(ray.remote(_Actor).options(**options).remote(*about))
+
+    def close(self) -> None:
+        """Disconnect, and end the cluster if this object has started it."""
+        import ray
+
+        if not self._was_connected:
+            ray.shutdown()
+
+
+def _connect(address: str, workers: int | None) -> None:
+    import ray
+
+    more: dict[str, Any] = {}
+    if address == "local":
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        more = {"num_cpus": workers or os.cpu_count(), "include_dashboard": False}
+    try:
+        ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
+    except Exception as error:  # Ray raises many kinds, plain `Exception` among them
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(f"Ray at {address}: {first}; pass another --ray-address (in Python: ray_address)") from None
+
+
+class _Actor(ClusterWorker):
+    """A worker that knows where it runs."""
+
+    def node(self) -> str:
+        """The id of its node."""
+        import ray
+
+        found: str = ray.get_runtime_context().get_node_id()
+        return found

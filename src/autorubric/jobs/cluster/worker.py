@@ -1,0 +1,246 @@
+"""One worker of a cluster: it runs the blocks that the driver gives it, and answers each one after its commit."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import platform
+import secrets
+import shutil
+import socket
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from autorubric import __version__
+from autorubric.errors import InputError
+from autorubric.jobs.talk import Talk, carry_out
+from autorubric.jobs.worker import run_shard
+from autorubric.llm import budget, limits
+from autorubric.llm.http.env_file import environment
+from autorubric.llm.records.call_rows import CALL_COLUMNS
+from autorubric.llm.records.ledger import FILE_NAME
+from autorubric.llm.records.lock import run_lock
+from autorubric.llm.records.union import read_note
+from autorubric.llm.records.view import connect_read_only
+from autorubric.runs.blocks import Feed, feed
+from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
+
+_PATIENCE = 0.5
+"""Seconds after which the driver hears from a worker at least."""
+
+_MOST_ROWS = 20_000
+"""Calls in one answer."""
+
+_NAME_FILE = "name"
+_BASE = "base"
+_ROWS = f"""SELECT id, {CALL_COLUMNS}, data, digest FROM calls JOIN payloads USING (id)
+    WHERE id > ? ORDER BY id LIMIT {_MOST_ROWS}"""
+
+
+def versions() -> dict[str, str]:
+    """What has to be equal on all machines."""
+    return {"autorubric": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
+
+
+def own_place(run: str) -> Path:
+    """Where the workers of a run keep their ledgers on this machine, on its own disk; only this user can read it.
+
+    Raises:
+        InputError: another user has taken the name.
+    """
+    top = Path(tempfile.gettempdir()) / f"autorubric-ray-{getpass.getuser()}"
+    try:
+        top.mkdir(mode=0o700, exist_ok=True)
+        top.chmod(0o700)
+        if top.is_symlink():
+            raise PermissionError
+    except PermissionError:
+        raise InputError(
+            f"{top} on {socket.gethostname()} belongs to somebody else; set TMPDIR where Ray is started"
+        ) from None
+    place = top / run
+    place.mkdir(mode=0o700, exist_ok=True)
+    return place
+
+
+class RemoteTalk(Talk):
+    """The talk with a driver, whose words come as calls instead of lines."""
+
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__(send)
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._early: list[tuple[Callable[[Any], object], Any]] = []
+        self._heard: Callable[[dict[str, Any]], None] = lambda word: None
+
+    def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
+        """Hear the driver from now on, in the running loop; when it has gone, Ray ends this process."""
+        with self._lock:
+            self._heard, self._loop, early = heard, asyncio.get_running_loop(), self._early
+        for function, value in early:
+            function(value)
+
+    def hear(self, word: dict[str, Any]) -> None:
+        """Act on a word of the driver."""
+        super().hear(word)
+        self._heard(word)
+
+    def call_soon(self, function: Callable[[Any], object], value: Any) -> None:
+        """Call a function in the event loop of the run, from any thread."""
+        with self._lock:
+            if self._loop is None:
+                self._early.append((function, value))
+                return
+        with suppress(RuntimeError):  # the run has ended, and the loop is closed
+            self._loop.call_soon_threadsafe(function, value)
+
+
+class ClusterWorker:
+    """The actor of one worker. Its methods are called by the driver, and may run at the same time.
+
+    Args:
+        run: names the run; equal for all of its sessions.
+        session: names this session of the run.
+        number: of the worker.
+    """
+
+    def __init__(self, run: str, session: str, number: int) -> None:
+        self._place = own_place(run)
+        self._session = session
+        self._folder = self._place / f"{session}-{number}"
+        self._talk = RemoteTalk(self._take_word)
+        self._feed = Feed(self._talk.say)
+        self._words: list[dict[str, Any]] = []
+        self._state: Any = None
+        self._urgent = threading.Condition()
+        self._told = 0
+
+    def introduce(self, keys: Sequence[str], marker: str) -> dict[str, Any]:
+        """What the driver has to know before the run starts.
+
+        Args:
+            keys: names of the environment variables that hold keys.
+            marker: a file on the driver's machine.
+        """
+        before = self._name()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if before is None:
+            (self._folder / _NAME_FILE).write_text(secrets.token_hex(8), encoding="utf-8")
+        there = environment()
+        return {
+            "versions": versions(),
+            "machine": socket.gethostname(),
+            "name": self._name(),
+            "resumes": before is not None,
+            "missing": [key for key in keys if not there.get(key, "").strip()],
+            "has_base": Path(marker).exists(),
+        }
+
+    def _name(self) -> str | None:
+        path = self._folder / _NAME_FILE
+        return path.read_text(encoding="utf-8") if path.exists() else None
+
+    def left_over(self) -> list[str]:
+        """The folders that workers of earlier sessions have left on this machine."""
+        return [path.name for path in self._place.glob("*") if not path.name.startswith(f"{self._session}-")]
+
+    def recover(self, folder: str) -> str:
+        """Take in what a killed worker had not committed; the name of its ledger."""
+        path = self._place / folder
+        if (path / LEDGER_FOLDER / FILE_NAME).exists():
+            with run_lock(path / LEDGER_FOLDER, wait=True), open_ledger(path):
+                pass
+        name = path / _NAME_FILE
+        return name.read_text(encoding="utf-8") if name.exists() else folder
+
+    def rows(self, after: int, folder: str | None = None) -> tuple[list[Any], dict[str, Any]]:
+        """The calls of a ledger after one of them, and its notes on limits and budgets.
+
+        Args:
+            after: the id of the call.
+            folder: of the ledger; None for this worker's own.
+        """
+        path = (self._folder if folder is None else self._place / folder) / LEDGER_FOLDER / FILE_NAME
+        try:
+            with closing(connect_read_only(path)) as connection:
+                notes = {name: read_note(connection, "main", name) for name in (limits.NOTE, budget.NOTE)}
+                return connection.execute(_ROWS, (after,)).fetchall(), notes
+        except sqlite3.OperationalError:  # no call was made yet
+            return [], {}
+
+    def remove(self, folder: str | None = None) -> None:
+        """Remove a ledger that the driver has taken over."""
+        shutil.rmtree(self._folder if folder is None else self._place / folder, ignore_errors=True)
+        with suppress(OSError):  # others are left
+            self._place.rmdir()
+
+    def receive(self, name: str, place: int, data: bytes) -> None:
+        """Write a part of a file of the driver's ledger, whose replies are found on this machine too."""
+        base = self._folder / _BASE
+        base.mkdir(mode=0o700, exist_ok=True)
+        with (base / name).open("r+b" if place else "wb") as file:
+            file.seek(place)
+            file.write(data)
+
+    def begin(self, order: Mapping[str, Any], told: int) -> None:
+        """Start the run.
+
+        Args:
+            order: what is run; without `base` it is what was received.
+            told: the id of the last call of this worker's ledger that the driver has.
+        """
+        self._told = told
+        os.environ.update(order["addresses"])
+        if Path(order["folder"]).is_dir():
+            os.chdir(order["folder"])
+        base = order["base"] or (str(self._folder / _BASE) if (self._folder / _BASE).exists() else None)
+        own = {**order, "base": base, "settings": {**order["settings"], "out": str(self._folder)}}
+        threading.Thread(target=self._run, args=(own,), daemon=True).start()
+
+    def _run(self, order: dict[str, Any]) -> None:
+        feed.set(self._feed)
+        carry_out(self._talk, run_shard(self._talk, order))
+
+    def hear(self, word: dict[str, Any]) -> None:
+        """Take a word of the driver."""
+        if "block" in word:
+            self._talk.call_soon(self._feed.give, word["block"])
+        else:
+            self._talk.call_soon(self._talk.hear, word)
+
+    def talk(self) -> list[dict[str, Any]]:
+        """The words for the driver, as soon as there are any; with a block that is done, all calls since the last."""
+        with self._urgent:
+            self._urgent.wait_for(lambda: self._words, _PATIENCE)
+            words, self._words = self._words, []
+            if self._state is not None:
+                words.append({"state": self._state})
+                self._state = None
+        if any("done" in word or "end" in word for word in words):
+            words.insert(0, self._answer())
+        return words
+
+    def _answer(self) -> dict[str, Any]:
+        lines = self._feed.take_lines()
+        rows, notes = self.rows(self._told)
+        while rows and len(rows) % _MOST_ROWS == 0:
+            more, notes = self.rows(rows[-1][0])
+            if not more:
+                break
+            rows += more
+        self._told = rows[-1][0] if rows else self._told
+        return {"rows": rows, "notes": notes, "lines": lines}
+
+    def _take_word(self, word: dict[str, Any]) -> None:
+        with self._urgent:
+            if "state" in word:
+                self._state = word["state"]
+                return
+            self._words.append(word)
+            self._urgent.notify()

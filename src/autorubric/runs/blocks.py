@@ -1,0 +1,115 @@
+"""The records that one worker of a cluster is given, a block at a time; every other run takes all of its input."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextvars import ContextVar
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
+
+BLOCK = 64
+"""Groups of records in a block; equal records, which share requests, are one group."""
+
+
+class Feed:
+    """What a worker of a cluster does next, and what it has done; used in the event loop of its run.
+
+    Args:
+        say: passes a word on to the driver.
+    """
+
+    def __init__(self, say: Callable[..., None]) -> None:
+        self.whole = ""
+        self._say = say
+        self._given: asyncio.Queue[int | None] = asyncio.Queue()
+        self._block_of: dict[int, int] = {}
+        self._left: dict[int, int] = {}
+        self._lines: deque[bytes] = deque()
+
+    def give(self, block: int | None) -> None:
+        """The next block; None where there is nothing more to do."""
+        self._given.put_nowait(block)
+
+    def ended(self, key: int, line: bytes | None = None) -> None:
+        """A record has ended, and all of its replies are durable.
+
+        Args:
+            key: of the record.
+            line: of its result, where the run writes one.
+        """
+        if line is not None:
+            self._lines.append(line)
+        block = self._block_of.pop(key)
+        self._left[block] -= 1
+        self._tell_if_done(block)
+
+    def take_lines(self) -> list[bytes]:
+        """The lines of records that ended since the last call; on any thread."""
+        return [self._lines.popleft() for _ in range(len(self._lines))]
+
+    async def records(self, groups: Iterable[Sequence[T]], key: Callable[[T], int]) -> AsyncGenerator[T, None]:
+        """The records of one block after the other, until the driver has no more."""
+        self._say(ready=self.whole)
+        reading, position = iter(groups), 0
+        while True:
+            self._say(want=True)
+            block = await self._given.get()
+            if block is None:
+                return
+            if block * BLOCK < position:  # of a worker that was lost
+                reading, position = iter(groups), 0
+            met = list(islice(reading, block * BLOCK - position, (block + 1) * BLOCK - position))
+            position = (block + 1) * BLOCK
+            if not met:
+                self._say(beyond=block)
+            found = [one for group in met for one in group]
+            self._left[block] = len(found)
+            self._block_of.update(dict.fromkeys(map(key, found), block))
+            self._tell_if_done(block)
+            for one in found:
+                yield one
+
+    def _tell_if_done(self, block: int) -> None:
+        if not self._left[block]:
+            del self._left[block]
+            self._say(done=block)
+
+
+feed: ContextVar[Feed | None] = ContextVar("feed", default=None)
+
+
+def fed(
+    records: Iterable[T], key: Callable[[T], int], grouped: Callable[[], Iterable[Sequence[T]]]
+) -> AsyncGenerator[T, None]:
+    """The records of a run: all of them, or on a worker of a cluster those that it is given.
+
+    Args:
+        records: of the whole run.
+        key: tells a record from the others.
+        grouped: the records with equal ones in one group; read again from the start where a lost block is repeated.
+    """
+    own = feed.get()
+    return _all(records) if own is None else own.records(grouped(), key)
+
+
+async def _all(records: Iterable[T]) -> AsyncGenerator[T, None]:
+    for one in records:
+        yield one
+
+
+def note_ended(key: int, line: str | bytes | None = None) -> None:
+    """Tell the driver of a cluster that a record has ended; elsewhere nothing."""
+    own = feed.get()
+    if own is not None:
+        own.ended(key, line.encode() if isinstance(line, str) else line)
+
+
+def note_input(digest: str) -> None:
+    """Tell the driver of a cluster which input this worker has read; elsewhere nothing."""
+    own = feed.get()
+    if own is not None:
+        own.whole = digest

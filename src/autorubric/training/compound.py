@@ -1,0 +1,101 @@
+"""How much of a reward comes from criteria with several demands under one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from autorubric.core.criterion import Criterion
+from autorubric.graders.demands import Compound, is_compound
+from autorubric.linting.demands import find_second_demand
+
+if TYPE_CHECKING:
+    from autorubric.training.observations import RewardRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CompoundShare:
+    """What criteria with several demands give.
+
+    Attributes:
+        criteria: their names, the heaviest first.
+        of: how many criteria there are.
+        weight: their share of the weight, in [0, 1].
+        first: their share of the points in the first window, the mean over its rewards; None without points.
+        last: the same in the last window.
+        graded: `all` where each demand was judged.
+    """
+
+    criteria: Sequence[str]
+    of: int
+    weight: float
+    first: float | None
+    last: float | None
+    graded: Compound = "as_is"
+
+
+def share_of_points(points: Iterable[tuple[float, bool]]) -> float | None:
+    """The share of the points, given or taken, that comes from criteria with several demands.
+
+    Args:
+        points: of each criterion weight · value, and whether it has several demands.
+
+    Example:
+        >>> share_of_points([(3.0, True), (1.0, False), (-2.0, True)])
+        0.8333333333333334
+        >>> share_of_points([(0.0, True)]) is None
+        True
+    """
+    both = [(abs(size), several) for size, several in points]
+    whole = sum(size for size, _ in both)
+    return sum(size for size, several in both if several) / whole if whole else None
+
+
+def share_of_criteria(criteria: Sequence[Criterion], values: Iterable[float | None]) -> float | None:
+    """The share of a reward's points that comes from criteria with several demands; None without points.
+
+    Example:
+        >>> rubric = [Criterion(weight=3, requirement="States the dose and warns about liver damage."),
+        ...           Criterion(weight=1, requirement="Names a doctor.")]
+        >>> share_of_criteria(rubric, [1.0, 1.0])
+        0.75
+    """
+    return share_of_points(
+        (one.weight * (value or 0.0), is_compound(one)) for one, value in zip(criteria, values, strict=True)
+    )
+
+
+class CompoundMeter:
+    """Measures the share of the points in windows of rewards.
+
+    Args:
+        notes: the recorded criteria by the rubric's digest.
+    """
+
+    def __init__(self, notes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        self._rubrics = {
+            rubric: [(one["weight"], bool(find_second_demand(one["requirement"]))) for one in criteria]
+            for rubric, criteria in notes.items()
+        }
+        several = [one for own in notes.values() for one in own if find_second_demand(one["requirement"])]
+        self._names = [one["name"] for one in sorted(several, key=lambda one: -abs(one["weight"]))]
+        self._weight = share_of_points(pair for own in self._rubrics.values() for pair in own) or 0.0
+        self._windows: list[float | None] = []
+
+    def add(self, records: Iterable[RewardRecord]) -> None:
+        """Take in a window."""
+        shares = [self._share(one) for one in records if one.reward is not None and one.rubric in self._rubrics]
+        known = [share for share in shares if share is not None]
+        self._windows.append(sum(known) / len(known) if known else None)
+
+    def found(self, graded: Compound) -> CompoundShare | None:
+        """What was measured; None where no criterion has several demands."""
+        if not self._names or not self._windows:
+            return None
+        count = sum(map(len, self._rubrics.values()))
+        return CompoundShare(self._names, count, self._weight, self._windows[0], self._windows[-1], graded)
+
+    def _share(self, record: RewardRecord) -> float | None:
+        pairs = zip(record.values, self._rubrics[record.rubric], strict=False)
+        return share_of_points((weight * (value or 0.0), several) for value, (weight, several) in pairs)

@@ -1,0 +1,51 @@
+"""The records of a run, and the blocks of them that a worker of a cluster is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+from autorubric.runs.blocks import BLOCK, Feed, fed, feed, note_ended
+
+GROUPS = [[2 * n, 2 * n + 1] if n < 3 else [n + 3] for n in range(BLOCK + 2)]
+"""Three pairs of equal records, and single ones: 69 records in 66 groups, so two blocks."""
+
+
+async def taken(blocks: Sequence[int | None], ended: Sequence[int]) -> tuple[list[int], list[dict[str, Any]]]:
+    """The records of a worker that is given some blocks, and its words; those in `ended` end."""
+    words: list[dict[str, Any]] = []
+    own = Feed(lambda **word: words.append(word))
+    own.whole = "digest"
+    feed.set(own)
+    for block in blocks:
+        own.give(block)
+    async with aclosing(fed(range(69), int, lambda: GROUPS)) as records:
+        found = [record async for record in records]
+    for record in ended:
+        note_ended(record, f"line {record}")
+    assert own.take_lines() == [f"line {record}".encode() for record in ended]
+    assert own.take_lines() == []
+    return found, words
+
+
+async def test_a_run_elsewhere_takes_every_record_in_order() -> None:
+    async with aclosing(fed(range(69), int, lambda: GROUPS)) as records:
+        assert [record async for record in records] == list(range(69))
+    note_ended(5)  # tells nobody
+
+
+async def test_a_worker_takes_the_blocks_it_is_given_equal_records_together() -> None:
+    """Block 0 has groups 0 to 63: three pairs and 61 single records, 0 to 66. Block 1 has records 67 and 68."""
+    want: dict[str, Any] = {"want": True}
+    found, words = await asyncio.create_task(taken([1, 0, 2, None], [68, 67, *range(67)]))
+    assert found == [67, 68, *range(67)]
+    assert words[:6] == [{"ready": "digest"}, want, want, want, {"beyond": 2}, {"done": 2}]
+    assert words[6:] == [want, {"done": 1}, {"done": 0}]
+
+
+async def test_a_block_is_done_when_its_last_record_has_ended() -> None:
+    found, words = await asyncio.create_task(taken([1, None], [67]))
+    assert found == [67, 68]
+    assert not any("done" in word for word in words)

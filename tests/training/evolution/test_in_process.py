@@ -1,0 +1,78 @@
+"""Evolution in the trainer's own process: versions by step, resumed without a call, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import ConfigError, InputError, Rubric, evolve
+from autorubric.errors import RunLockedError
+from autorubric.llm.records.view import ledger_view
+from autorubric.testing import LoopbackEndpoint
+from autorubric.training import EvolutionPlan, EvolutionRule, Rewarder, RewardRule, Sample, make_rewarder
+from autorubric.training.rewarder import judge_config
+from tests.training.evolution.scripted import QUERY, ROLLOUTS, RUBRIC, models, scripted
+
+VERSION_0 = Rubric.from_dict(RUBRIC)
+BOTH = Rubric.from_dict([{"name": "Dose", "requirement": "States the dose and warns about liver damage."}])
+
+
+def rewarder(endpoint: LoopbackEndpoint, folder: Path, rule: RewardRule | None = None, **more: Any) -> Rewarder:
+    judge, writer = (judge_config(f"{name}@{endpoint.base_url}") for name in ("judge", "writer"))
+    plan = EvolutionPlan(writer, EvolutionRule(most_added=4, **more))
+    return make_rewarder(judge, rule or RewardRule(), run_dir=folder, evolution=plan)
+
+
+def samples(step: int | None, rubric: Rubric = VERSION_0) -> list[Sample]:
+    return [Sample(text, rubric, QUERY, step=step) for text in ROLLOUTS]
+
+
+async def test_a_new_step_is_graded_by_a_new_version_and_a_restarted_trainer_by_the_same(tmp_path: Path) -> None:
+    with scripted().in_thread() as endpoint:
+        source = rewarder(endpoint, tmp_path / "run")
+        first = await source.rewards(samples(1))
+        again = await source.rewards(samples(2))
+        with pytest.raises(RunLockedError):
+            await rewarder(endpoint, tmp_path / "run").rewards(samples(2))
+        await source.finish()
+        after = await source.rewards(samples(3))
+        await source.finish()
+        assert [{one.version for one in some} for some in (first, again, after)] == [{0}, {0}, {1}]
+        assert [*after[0].criteria] == ["Limit", "Doctor", "Ulcers", "Doubling"]
+        assert after[2].value == pytest.approx(12 / 17.6)  # see test_serve_evolve
+        paid = endpoint.counts.requests
+        restarted = rewarder(endpoint, tmp_path / "run")
+        assert await restarted.rewards(samples(2)) == again
+        assert await restarted.rewards(samples(3)) == after
+        await restarted.finish()
+        assert endpoint.counts.requests == paid
+        [lineage] = evolve(tmp_path / "run", **models(endpoint), out=tmp_path / "offline").lineages
+        assert [one.name for one in lineage.versions[0].rubric][2:] == ["Ulcers", "Doubling"]
+    with ledger_view(tmp_path / "run") as view:
+        rows = [value for _, value in view.observations("reward")]
+    assert {(row["step"], row["version"]) for row in rows} == {(1, 0), (2, 0), (3, 1)}
+
+
+async def test_what_would_mix_versions_or_lose_them_is_refused(tmp_path: Path) -> None:
+    with scripted().in_thread() as endpoint:
+        source = rewarder(endpoint, tmp_path)
+        with pytest.raises(InputError, match="give each submission its 'step'"):
+            await source.rewards(samples(None))
+        await source.finish()
+        assert endpoint.counts.requests == 0
+    with pytest.raises(ConfigError, match="run_dir"):
+        make_rewarder("builtin/offline", evolution=EvolutionPlan("builtin/offline"))
+
+
+async def test_a_gate_of_the_reward_is_never_split(tmp_path: Path) -> None:
+    for name, rule, left in (("free", RewardRule(), 2), ("gate", RewardRule(gates=("Dose",)), 1)):
+        plan = EvolutionPlan("builtin/offline", EvolutionRule(split=True))
+        source = make_rewarder("builtin/offline", rule, run_dir=tmp_path / name, evolution=plan)
+        for step in (1, 2):
+            await source.rewards(samples(step, BOTH))
+        await source.finish()
+        [found] = await source.rewards(samples(3, BOTH)[:1])
+        await source.finish()
+        assert len(found.criteria) == left, name
