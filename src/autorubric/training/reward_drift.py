@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from autorubric.graders.demands import Compound
 from autorubric.metrics.intervals import t_quantile
 from autorubric.training.audit_log import AuditLog, AuditRecord
 from autorubric.training.audit_summary import AuditSummary, audit_warnings, summarise_audits
@@ -145,19 +144,17 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     *,
     tolerance: float = 0.0,
     repeats: Sequence[Repeat] = (),
-    graded: Compound = "as_is",
 ) -> Drift:
     """How rewards changed, in at most `windows` windows. Memory is four bytes per verdict, and one window of rewards.
 
     Args:
         rewards: oldest first.
         count: how many there are.
-        rubrics: what `describe_rubric` recorded of their rubrics.
+        rubrics: what `Observer` recorded of their rubrics.
         audits: time and record of each audit, oldest first.
         windows: the number of windows.
         tolerance: growth of the gap between the judges that raises no alarm.
         repeats: submissions that the training judge graded twice.
-        graded: how the training judge graded criteria with several demands.
 
     Example:
         >>> rewards = ((n, RewardRecord("r", "g", str(n), 100 + n, n % 2, None, [1.0, n % 2])) for n in range(32))
@@ -171,8 +168,9 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
     remaining = _take_audits(log, audits)
-    notes = {note["rubric"]: note["criteria"] for note in rubrics}
-    compound = CompoundMeter(notes)
+    described = {note["rubric"]: note for note in rubrics}
+    notes = {digest: note["criteria"] for digest, note in described.items()}
+    compound = CompoundMeter(described)
     measured: list[Window] = []
     last: list[RewardRecord] = []
     rewards = iter(rewards)
@@ -192,7 +190,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     noise = measure_noise(repeats)
     signals = measure_signals(last, notes, measured[-1].variance, noise) if measured else None
     summary = summarise_audits(log, notes)
-    return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found(graded))
+    return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found())
 
 
 def _take_audits(log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]]) -> list[tuple[float, AuditRecord]]:
@@ -247,10 +245,11 @@ def find_recommendations(drift: Drift) -> Iterator[str]:
     yield from recommend(saturated, drift.audit, drift.signals)
     found = drift.compound
     if found is not None and found.graded == "as_is" and (found.last or 0.0) >= _MUCH_COMPOUND:
-        names = ", ".join(map(repr, found.criteria[:_EXAMPLES])) + (", …" if len(found.criteria) > _EXAMPLES else "")
+        names = [*dict.fromkeys(map(repr, found.criteria))]  # in many rubrics, or many versions of one
+        shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
         yield (
             "split criteria with several demands (--compound split), or judge each demand (--compound all): "
-            f"{names} give {found.last:.0%} of the points"
+            f"{found.last:.0%} of the points come from {shown}"
         )
 
 
