@@ -167,7 +167,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     size = max(1, math.ceil(count / max(1, windows)))
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
-    remaining = _take_audits(log, audits)
+    dated, made = _take_audits(log, audits)
     described = {note["rubric"]: note for note in rubrics}
     notes = {digest: note["criteria"] for digest, note in described.items()}
     compound = CompoundMeter(described)
@@ -181,8 +181,9 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
                     verdicts.setdefault((one.rubric, index), array("f")).append(value)
         is_last = len(measured) + 1 == math.ceil(count / size)
         end = math.inf if is_last else stretch[-1][0]
-        compared = [value for at, value in remaining if at <= end]
-        remaining = remaining[len(compared) :]
+        compared = [value for at, value in dated if at <= end]
+        dated = dated[len(compared) :]
+        compared += [audit for _, one in stretch for audit in made.pop((one.group, one.answer, one.step), ())]
         measured.append(measure_window(stretch, compared))
         last = [one for _, one in stretch]
         compound.add(last)
@@ -193,14 +194,23 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found())
 
 
-def _take_audits(log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]]) -> list[tuple[float, AuditRecord]]:
-    """Take audits in; returns them by time, without their texts."""
-    taken = []
+_ByReward: TypeAlias = dict[tuple[str, str, int | None], list[AuditRecord]]
+
+
+def _take_audits(
+    log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]]
+) -> tuple[list[tuple[float, AuditRecord]], _ByReward]:
+    """Take audits in; returns them without their texts: those of earlier versions by time, all others by reward."""
+    dated, made = list[tuple[float, AuditRecord]](), _ByReward()
     for at, recorded in audits:
         audit = AuditRecord(**recorded)
         log.add(at, audit)
-        taken.append((at, replace(audit, query="", submission="", reasons={})))
-    return sorted(taken, key=lambda pair: pair[0])
+        short = replace(audit, query="", submission="", reasons={})
+        if audit.answer:
+            made.setdefault(audit.key, []).append(short)
+        else:
+            dated.append((at, short))
+    return sorted(dated, key=lambda pair: pair[0]), made
 
 
 def _saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
@@ -210,7 +220,7 @@ def _saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
 
 
 def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = ()) -> Window:
-    """Statistics of at least one reward, oldest first, and of the audits made meanwhile."""
+    """Statistics of at least one reward, oldest first, and of the audits of these rewards."""
     records = [record for _, record in stretch]
     steps = [record.step for record in records if record.step is not None]
     groups: dict[tuple[str, str, int | None], list[tuple[float, float]]] = {}
