@@ -14,6 +14,7 @@ from autorubric.charts.svg import (
     Frame,
     document,
     escaped,
+    numbers,
     rows_of,
     text,
     ticks_between,
@@ -78,17 +79,17 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
     points = [point for one in series for point in one.points]
     x_low, x_high = axes.x_range or _span([point.x for point in points])
     ends = [end for point in points for end in (point.y, point.low, point.high) if end is not None]
-    y_low, y_high = axes.y_range or _span(ends)
+    y_low, y_high = axes.y_range or _span(ends, 0.06)
     parts = rows_of(_FRAME, ticks_between(y_low, y_high), y_low, y_high)
 
     def place(x: float, y: float) -> tuple[float, float]:
         return _FRAME.x((x - x_low) / (x_high - x_low)), _FRAME.y((y - y_low) / (y_high - y_low))
 
-    whole = all(point.x % 1 == 0 for point in points)
-    for tick in ticks_between(x_low, x_high, 8):
-        if whole and tick % 1 and x_high - x_low > 1:
-            continue  # ticks of half a candidate or window are left out
-        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 16, f"{tick:,.6g}"))
+    ticks = ticks_between(x_low, x_high, 8)
+    if all(point.x % 1 == 0 for point in points) and x_high - x_low > 1:
+        ticks = [tick for tick in ticks if tick % 1 == 0]  # no half candidates or windows
+    for tick, words in zip(ticks, numbers(ticks), strict=True):
+        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 16, words))
     if axes.diagonal:
         low, high = max(x_low, y_low), min(x_high, y_high)
         (x1, y1), (x2, y2) = place(low, low), place(high, high)
@@ -139,6 +140,7 @@ def _legend(name: str, number: int) -> str:
     )
 
 
-def _span(values: Sequence[float]) -> tuple[float, float]:
+def _span(values: Sequence[float], room: float = 0.0) -> tuple[float, float]:
+    """The range of values, with `room` on either side as a share of it."""
     low, high = min(values, default=0.0), max(values, default=1.0)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    return (low - room * (high - low), high + room * (high - low)) if high > low else (low - 0.5, high + 0.5)
