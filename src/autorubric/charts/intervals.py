@@ -64,4 +64,4 @@ def interval_chart(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple
             f"<title>{escaped(told)}</title></circle>"
         )
     parts.append(text((frame.left + frame.right) / 2, height - 10, x_title))
-    return document(title, parts, (WIDTH, height), "chart intervals")
+    return document(title, parts, (WIDTH, height))

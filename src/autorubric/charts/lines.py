@@ -20,7 +20,7 @@ from autorubric.charts.svg import (
     ticks_between,
 )
 
-_FRAME = Frame(60, WIDTH - 16, 56, HEIGHT - 56)
+_FRAME = Frame(84, WIDTH - 16, 66, HEIGHT - 56)
 _COLOURS = (FILL, SECOND, INK)
 
 
@@ -89,7 +89,7 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
     if all(point.x % 1 == 0 for point in points) and x_high - x_low > 1:
         ticks = [tick for tick in ticks if tick % 1 == 0]  # no half candidates or windows
     for tick, words in zip(ticks, numbers(ticks), strict=True):
-        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 16, words))
+        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 20, words))
     if axes.diagonal:
         low, high = max(x_low, y_low), min(x_high, y_high)
         (x1, y1), (x2, y2) = place(low, low), place(high, high)
@@ -106,7 +106,7 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
         if len(series) > 1:
             parts.append(_legend(one.name, number))
     parts.append(text((_FRAME.left + _FRAME.right) / 2, HEIGHT - 12, axes.x_title))
-    parts.append(text(14, (_FRAME.top + _FRAME.bottom) / 2, axes.y_title, turn=-90))
+    parts.append(text(22, (_FRAME.top + _FRAME.bottom) / 2, axes.y_title, turn=-90))
     return document(title, parts)
 
 
@@ -133,7 +133,7 @@ def _drawn(
 
 
 def _legend(name: str, number: int) -> str:
-    x, colour = 70 + 190 * number, _COLOURS[number % len(_COLOURS)]
+    x, colour = _FRAME.left + 4 + 190 * number, _COLOURS[number % len(_COLOURS)]
     kind = f"series{number % len(_COLOURS)}"
     return f'<circle class="{kind}" cx="{x}" cy="42" r="4" fill="{colour}" stroke="{colour}"/>' + text(
         x + 9, 46, name, anchor="start"

@@ -1,4 +1,7 @@
-"""What every chart is drawn with: a document, texts, and axes."""
+"""What every chart is drawn with: a document, texts, and axes.
+
+There is room for text of twice the size: a page that is 320 pixels wide shows charts at half their size.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,13 @@ class Frame:
         return self.bottom - (self.bottom - self.top) * share
 
 
-def document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, HEIGHT), kind: str = "chart") -> str:
+def document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
     """An SVG document.
 
     Args:
         title: read out by screen readers, and written at the top.
         parts: its elements.
         size: width and height in pixels.
-        kind: its classes, for the style sheet of a page.
 
     Example:
         >>> document("Weights", []).count("Weights")
@@ -48,7 +50,7 @@ def document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, H
     width, height = size
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" width="{width}" height="{height}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" role="img" font-family="sans-serif" font-size="12" fill="{INK}">',
             f"<title>{escaped(title)}</title>",
             f'<rect class="paper" width="{width}" height="{height}" fill="#ffffff"/>',
@@ -79,7 +81,7 @@ def rows_of(frame: Frame, ticks: Sequence[float], low: float, high: float) -> li
         lines.append(
             f'<line class="grid" x1="{frame.left:g}" y1="{y:.1f}" x2="{frame.right:g}" y2="{y:.1f}" stroke="{LINE}"/>'
         )
-        lines.append(text(frame.left - 6, y + 4, words, anchor="end"))
+        lines.append(text(frame.left - 6, y + 5, words, anchor="end"))
     return lines
 
 

@@ -49,7 +49,7 @@ def drift_page(source: Source, query: Query) -> Page:
         )
     gaps = [_gap_point(row) for row in rows if row["gap"] is not None]
     if gaps:
-        axes = Axes("window", "reward above the audit’s judge")
+        axes = Axes("window", "gap in reward")
         charts["gap"] = line_chart("Gap to the audit’s judge, with its 95 % interval", [Series("gap", gaps)], axes)
     return Page("drift", f"Drift in {source.name}", data, rows, charts)
 
