@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
+from tests.cli.test_serve import serving
+from tests.training.evolution.scripted import ROLLOUTS, scripted
+from tests.training.evolution.test_serve_evolve import flags_of, rewards
 from tests.view.viewing import RUBRIC, STORED, Viewer, item, judged, line, viewing, vote, write_run
 
 FLAGS = (
@@ -140,6 +143,18 @@ def big_run(folder: Path) -> Path:
     )
 
 
+def evolved_run(folder: Path) -> Path:
+    """A run of `serve` with an audit and a second version of its rubric."""
+    with scripted().in_thread() as endpoint:
+        audit = ["--audit", f"qwen-max@{endpoint.base_url}", "--audit-share", "1"]
+        with serving(*flags_of(endpoint, folder, *audit)) as (process, url):
+            for step in range(1, 5):
+                rewards(url, step, [f"{text} {'Rest. ' * step}" for text in ROLLOUTS])
+            process.terminate()
+            process.communicate(timeout=600)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("runs")
@@ -150,7 +165,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for path, number in hashes.items():
         manifest = json.loads((path / "manifest.json").read_text())
         (path / "manifest.json").write_text(json.dumps({**manifest, "dataset_hash": f"hash {number}"}))
-    return [*made, *(folder / name for name in ("grade", "grade_panel", "select", "serve", "synthesize_full"))]
+    stored = [folder / name for name in ("grade", "grade_panel", "select", "serve", "synthesize_full")]
+    return [*made, *stored, evolved_run(folder / "evolved")]
 
 
 PAGES = (
@@ -175,6 +191,9 @@ PAGES = (
     "/r/6/drift",
     "/r/7/rubrics",
     "/r/7/rubrics/0",
+    "/r/8/",
+    "/r/8/drift",
+    "/r/8/versions",
     "/r/0/items?sort=odd",
     "/nowhere",
 )

@@ -7,8 +7,8 @@ from math import ceil
 
 from autorubric.charts.svg import FILL, HEIGHT, WIDTH, Frame, document, escaped, rows_of, text, ticks_between
 
-_LEFT, _RIGHT, _TOP, _BOTTOM, _BOTTOM_SLANTED = 60, 16, 40, 56, 130
-_LETTER = 7
+_LEFT, _RIGHT, _TOP, _BOTTOM, _BOTTOM_SLANTED = 84, 16, 40, 56, 130
+_LETTER, _LARGE_LETTER = 7, 13  # narrow pages show text twice as large
 
 
 def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_title: str, top: float = 0) -> str:
@@ -29,9 +29,9 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
     highest = top or max((height for _, height in bars), default=0) or 1
     step = (WIDTH - _LEFT - _RIGHT) / max(len(bars), 1)
     # Words do not fit under their bars and are slanted; of too many numbers every n-th is written.
-    longest = _LETTER * max((len(label) for label, _ in bars), default=0) + _LETTER
-    slanted = longest > 6 * _LETTER and longest > step
-    every = 1 if slanted else max(1, ceil(longest / step))
+    letters = max((len(label) for label, _ in bars), default=0) + 1
+    slanted = letters > 6 and _LETTER * letters > step
+    every = 1 if slanted else max(1, ceil(_LARGE_LETTER * letters / step))
     frame = Frame(_LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - (_BOTTOM_SLANTED if slanted else _BOTTOM))
     parts = rows_of(frame, _marks(bars, highest), 0.0, highest)
     for number, (label, height) in enumerate(bars):
@@ -42,9 +42,9 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
         if number % every == 0 and slanted:
             parts.append(text(left + step / 2 + 4, frame.bottom + 14, label, anchor="end", turn=-35))
         elif number % every == 0:
-            parts.append(text(left + step / 2, frame.bottom + 16, label))
+            parts.append(text(left + step / 2, frame.bottom + 20, label))
     parts.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 12, x_title))
-    parts.append(text(14, (_TOP + frame.bottom) / 2, y_title, turn=-90))
+    parts.append(text(22, (_TOP + frame.bottom) / 2, y_title, turn=-90))
     return document(title, parts)
 
 

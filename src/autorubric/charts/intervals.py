@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from autorubric.charts.svg import FILL, LINE, WIDTH, Frame, clipped, document, escaped, text, ticks_between
+from autorubric.charts.svg import FILL, LINE, WIDTH, Frame, clipped, document, escaped, numbers, text, ticks_between
 
-_LABEL, _ROW = 210, 24
+# A name stands above its interval, so that both fit where the text is twice as large, on a narrow page.
+_SIDE, _ROW, _LONGEST = 24, 46, 44
 
 
 class Ranged(NamedTuple):
@@ -34,22 +35,23 @@ def interval_chart(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple
         (2, True)
     """
     low, high = ends
-    height = 84 + _ROW * max(len(rows), 1)
-    frame = Frame(_LABEL, WIDTH - 24, 40, height - 48)
+    height = 96 + _ROW * max(len(rows), 1)
+    frame = Frame(_SIDE, WIDTH - _SIDE, 36, height - 60)
 
     def x(value: float) -> float:
         return frame.x((min(max(value, low), high) - low) / (high - low))
 
     parts = []
-    for tick in ticks_between(low, high):
+    ticks = ticks_between(low, high)
+    for tick, words in zip(ticks, numbers(ticks), strict=True):
         parts.append(
             f'<line class="grid" x1="{x(tick):.1f}" y1="{frame.top:g}" x2="{x(tick):.1f}" y2="{frame.bottom:g}" '
             f'stroke="{LINE}"/>'
         )
-        parts.append(text(x(tick), frame.bottom + 16, f"{tick:,.6g}"))
+        parts.append(text(x(tick), frame.bottom + 20, words))
     for number, row in enumerate(rows):
-        y = frame.top + _ROW * (number + 0.5)
-        parts.append(text(_LABEL - 10, y + 4, clipped(row.name, 28), anchor="end"))
+        y = frame.top + _ROW * (number + 0.78)
+        parts.append(text(frame.left + 6, y - 14, clipped(row.name, _LONGEST), anchor="start"))
         told = f"{row.name}: {row.value:.3f}"
         if row.low is not None and row.high is not None:
             told += f" ({row.low:.3f} to {row.high:.3f})"

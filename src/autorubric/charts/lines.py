@@ -14,12 +14,13 @@ from autorubric.charts.svg import (
     Frame,
     document,
     escaped,
+    numbers,
     rows_of,
     text,
     ticks_between,
 )
 
-_FRAME = Frame(60, WIDTH - 16, 56, HEIGHT - 56)
+_FRAME = Frame(84, WIDTH - 16, 66, HEIGHT - 56)
 _COLOURS = (FILL, SECOND, INK)
 
 
@@ -78,17 +79,17 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
     points = [point for one in series for point in one.points]
     x_low, x_high = axes.x_range or _span([point.x for point in points])
     ends = [end for point in points for end in (point.y, point.low, point.high) if end is not None]
-    y_low, y_high = axes.y_range or _span(ends)
+    y_low, y_high = axes.y_range or _span(ends, 0.06)
     parts = rows_of(_FRAME, ticks_between(y_low, y_high), y_low, y_high)
 
     def place(x: float, y: float) -> tuple[float, float]:
         return _FRAME.x((x - x_low) / (x_high - x_low)), _FRAME.y((y - y_low) / (y_high - y_low))
 
-    whole = all(point.x % 1 == 0 for point in points)
-    for tick in ticks_between(x_low, x_high, 8):
-        if whole and tick % 1 and x_high - x_low > 1:
-            continue  # ticks of half a candidate or window are left out
-        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 16, f"{tick:,.6g}"))
+    ticks = ticks_between(x_low, x_high, 8)
+    if all(point.x % 1 == 0 for point in points) and x_high - x_low > 1:
+        ticks = [tick for tick in ticks if tick % 1 == 0]  # no half candidates or windows
+    for tick, words in zip(ticks, numbers(ticks), strict=True):
+        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 20, words))
     if axes.diagonal:
         low, high = max(x_low, y_low), min(x_high, y_high)
         (x1, y1), (x2, y2) = place(low, low), place(high, high)
@@ -105,7 +106,7 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
         if len(series) > 1:
             parts.append(_legend(one.name, number))
     parts.append(text((_FRAME.left + _FRAME.right) / 2, HEIGHT - 12, axes.x_title))
-    parts.append(text(14, (_FRAME.top + _FRAME.bottom) / 2, axes.y_title, turn=-90))
+    parts.append(text(22, (_FRAME.top + _FRAME.bottom) / 2, axes.y_title, turn=-90))
     return document(title, parts)
 
 
@@ -132,13 +133,14 @@ def _drawn(
 
 
 def _legend(name: str, number: int) -> str:
-    x, colour = 70 + 190 * number, _COLOURS[number % len(_COLOURS)]
+    x, colour = _FRAME.left + 4 + 190 * number, _COLOURS[number % len(_COLOURS)]
     kind = f"series{number % len(_COLOURS)}"
     return f'<circle class="{kind}" cx="{x}" cy="42" r="4" fill="{colour}" stroke="{colour}"/>' + text(
         x + 9, 46, name, anchor="start"
     )
 
 
-def _span(values: Sequence[float]) -> tuple[float, float]:
+def _span(values: Sequence[float], room: float = 0.0) -> tuple[float, float]:
+    """The range of values, with `room` on either side as a share of it."""
     low, high = min(values, default=0.0), max(values, default=1.0)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    return (low - room * (high - low), high + room * (high - low)) if high > low else (low - 0.5, high + 0.5)

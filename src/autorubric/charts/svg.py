@@ -1,4 +1,7 @@
-"""What every chart is drawn with: a document, texts, and axes."""
+"""What every chart is drawn with: a document, texts, and axes.
+
+There is room for text of twice the size: a page that is 320 pixels wide shows charts at half their size.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, H
             f'viewBox="0 0 {width} {height}" role="img" font-family="sans-serif" font-size="12" fill="{INK}">',
             f"<title>{escaped(title)}</title>",
             f'<rect class="paper" width="{width}" height="{height}" fill="#ffffff"/>',
-            text(width / 2, 22, title, size=15),
+            text(16, 22, title, size=15, anchor="start"),
             *parts,
             "</svg>",
             "",
@@ -73,13 +76,24 @@ def text(x: float, y: float, words: str, *, size: int = 12, anchor: str = "middl
 def rows_of(frame: Frame, ticks: Sequence[float], low: float, high: float) -> list[str]:
     """The horizontal lines of a vertical axis, each with its number."""
     lines = []
-    for tick in ticks:
+    for tick, words in zip(ticks, numbers(ticks), strict=True):
         y = frame.y((tick - low) / (high - low))
         lines.append(
             f'<line class="grid" x1="{frame.left:g}" y1="{y:.1f}" x2="{frame.right:g}" y2="{y:.1f}" stroke="{LINE}"/>'
         )
-        lines.append(text(frame.left - 6, y + 4, f"{tick:,.6g}", anchor="end"))
+        lines.append(text(frame.left - 6, y + 5, words, anchor="end"))
     return lines
+
+
+def numbers(ticks: Sequence[float]) -> list[str]:
+    """The ticks of an axis as text, all with the same number of decimals.
+
+    Example:
+        >>> numbers([0.5, 0.52]), numbers([0.0, 5000.0])
+        (['0.50', '0.52'], ['0', '5,000'])
+    """
+    places = next(places for places in range(13) if all(round(tick, places) == tick for tick in ticks))
+    return [f"{tick:,.{places}f}" for tick in ticks]
 
 
 def ticks_between(low: float, high: float, most: int = 5) -> list[float]:

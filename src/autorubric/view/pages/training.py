@@ -8,6 +8,7 @@ from typing import Any
 
 from autorubric.charts.bars import bar_chart
 from autorubric.charts.lines import Axes, Point, Series, line_chart
+from autorubric.errors import InputError
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
 
@@ -24,7 +25,8 @@ def drift_page(source: Source, query: Query) -> Page:
     rows = [
         {"window": number, **_flat(asdict(one)), "failed": one.failed} for number, one in enumerate(found.windows, 1)
     ]
-    criteria = [asdict(one) for one in list(found.criteria)[:50]]
+    numbers = _version_numbers(source)
+    criteria = [{**asdict(one), "version": numbers.get(one.rubric)} for one in list(found.criteria)[:50]]
     data: dict[str, Any] = {
         "windows": rows,
         "criteria": criteria,
@@ -45,6 +47,10 @@ def drift_page(source: Source, query: Query) -> Page:
         charts["length"] = line_chart(
             "Length of submissions", [Series("characters", lengths)], Axes("window", "characters")
         )
+    gaps = [_gap_point(row) for row in rows if row["gap"] is not None]
+    if gaps:
+        axes = Axes("window", "gap in reward")
+        charts["gap"] = line_chart("Gap to the audit’s judge, with its 95 % interval", [Series("gap", gaps)], axes)
     return Page("drift", f"Drift in {source.name}", data, rows, charts)
 
 
@@ -78,6 +84,23 @@ def best_page(source: Source, query: Query) -> Page:
         "by_model": summary.get("by_model") or {},
     }
     return Page("best", f"Best of k in {source.name}", data, curve, charts)
+
+
+def _gap_point(row: dict[str, Any]) -> Point:
+    mean, half = row["gap"], row["gap_half"]
+    ends = (None, None) if half is None else (mean - half, mean + half)
+    return Point(row["window"], mean, "", *ends)
+
+
+def _version_numbers(source: Source) -> dict[str, int]:
+    """The numbers of evolved rubrics by digest; empty where none evolved or the file is damaged."""
+    from autorubric.training.evolution.versions import VERSIONS_FILE, read_versions
+
+    try:
+        lineages = read_versions(source.directory / VERSIONS_FILE).values()
+    except InputError:
+        return {}  # the page of the versions says so
+    return {version.digest: version.number for one in lineages for version in one.versions}
 
 
 def _flat(window: dict[str, Any]) -> dict[str, Any]:

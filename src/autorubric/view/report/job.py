@@ -178,7 +178,7 @@ def _exists(target: Path) -> bool:
 def _made(run: Path, against: Path | None, chosen: dict[str, Any], form: str) -> tuple[str, dict[str, Any]]:
     """The text of a report in a form, and its numbers."""
     most = None if chosen["items"] == "all" else int(chosen["items"].partition(":")[2])
-    wanted = Wanted(most, bool(chosen.get("text", True)), form == "json")
+    wanted = Wanted(most, bool(chosen.get("text", True)), form != "html")
     contents = _contents(run, against, wanted)
     own = version("autorubric-hub")
     settings = {"items": chosen["items"], "text": wanted.has_text}

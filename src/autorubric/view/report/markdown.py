@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autorubric.view.rendering import dollars, figure, interval
+from autorubric.view.rendering import dollars, figure, interval, percent, percents
 from autorubric.view.visible import spelled
 
 _MOST_MOVED = 5
+_MOST_CRITERIA = 20
 
 
 def markdown(figures: Mapping[str, Any]) -> str:
@@ -24,8 +25,12 @@ def _lines(figures: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"### {_name(figures['run'])}", "", "| | |", "|---|---|")
     rows = _rows(summary) if summary["scores"] is not None else _rubric_rows(figures)
     yield from (f"| {name} | {value} |" for name, value in rows)
-    if comparison is None:
-        return
+    if comparison is not None:
+        yield from _change(comparison)
+    yield from _criteria(figures.get("criteria") or (), figures.get("agreement"))
+
+
+def _change(comparison: Mapping[str, Any]) -> Iterator[str]:
     step = comparison["difference"]
     change = "–" if step["value"] is None else f"{step['value']:+.3f}{_around(step['interval'])}"
     yield f"| Change against {_name(comparison['names'][0])} | {change}, {step['n']:,} common items |"
@@ -35,6 +40,27 @@ def _lines(figures: Mapping[str, Any]) -> Iterator[str]:
     for one in moved:
         cells = (figure(one["first"], 3), figure(one["second"], 3), f"{one['difference']:+.3f}")
         yield f"| {_name(one['name'])} | {' | '.join(cells)} |"
+
+
+def _criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any] | None) -> Iterator[str]:
+    if not criteria:
+        return
+    labelled = {one["criterion"]: one for one in agreement["criteria"] if one["labelled"]} if agreement else {}
+    own, rule = (" agrees with labels |", "---:|") if labelled else ("", "")
+    yield from ("", f"| Criterion | weight | mean value | failed |{own}", f"|---|---:|---:|---:|{rule}")
+    for one in criteria[:_MOST_CRITERIA]:
+        mean = figure(one["mean"], 3) + (f" ({interval(one['interval'], 3)})" if one["interval"] else "")
+        cells = [_name(one["name"]), f"{one['weight']:g}", mean, f"{one['failed']:,}"]
+        if labelled:
+            label = labelled.get(one["criterion"])
+            cells.append("–" if label is None else percent(label["agreement"]) + _of(label["interval"]))
+        yield f"| {' | '.join(cells)} |"
+    if len(criteria) > _MOST_CRITERIA:
+        yield from ("", f"The first {_MOST_CRITERIA} of {len(criteria):,} criteria.")
+
+
+def _of(ends: Sequence[float] | None) -> str:
+    return f" ({percents(ends)})" if ends else ""
 
 
 def _rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

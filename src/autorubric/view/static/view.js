@@ -76,6 +76,7 @@ if (live) {
     show("cost", state.cost === null ? "unknown" : `$${state.cost.toFixed(2)}`);
     $("#progress").value = state.done;
     const list = live.querySelector('[data-live="failures"]');
+    list.parentElement.hidden = !state.failures.length;
     list.replaceChildren(...state.failures.map((line) => { const one = document.createElement("li"); one.textContent = line; return one; }));
   };
   source.onerror = () => show("problem", "The server does not answer; the figures are of the last moment it did.");
