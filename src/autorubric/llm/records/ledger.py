@@ -180,7 +180,7 @@ class Ledger:
         return unpack_reply(value, fresh=self._keys.is_fresh(found.call))
 
     def begin_session(self) -> None:
-        """Count all replies as those of an earlier session, so that unreadable ones are asked for again."""
+        """Count all replies as those of an earlier session, so that unreadable ones are requested again."""
         self._keys.forget_fresh()
 
     def _caught_up(self) -> bool:
