@@ -250,7 +250,7 @@ WRONG_ARGUMENTS: list[tuple[list[str], str]] = [
     (["--against", "none", "--rollouts", "4"], "--rollouts has no effect with --against"),
     (
         ["--corrected", "--replicates", "50", "--seed", "0"],
-        "--replicates, --seed have no effect with --corrected; leave them out, or use --against or --by",
+        "--replicates has no effect with --corrected; leave it out, or use --against or --by",
     ),
     (["--dataset", "none.json"], "none.json"),
     (["--cannot-assess", "drop"], "--cannot-assess 'drop' is unknown"),
@@ -383,9 +383,9 @@ def test_a_figure_without_an_interval_has_a_note_that_says_why() -> None:
     shown = show_corrected(corrected_scores(reports, dataset), 0.95)
     assert shown.below == [
         "",
-        "note: PPI++ has the published normal interval, which with 30 labels covers a true rate in 76 to 93 % of "
-        "simulated runs; prefer the post-stratified estimate",
         "note: no estimate 'Rogan-Gladen' for Lies: no label is MET",
+        "note: no interval 'PPI++' for mean score, Lies: the estimated variance is 0: the labels, or their "
+        "differences from the verdicts, do not vary",
     ]
 
 

@@ -120,7 +120,7 @@ def test_sarif_has_the_structure_that_its_standard_requires(
     assert [rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]] == [rule.id for rule in RULES]
     results = log["runs"][0]["results"]
     assert results[0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
-    assert "region" not in results[-1]["locations"][0]["physicalLocation"]
+    assert results[-1]["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
 
 
 def test_the_structure_test_of_sarif_can_fail() -> None:

@@ -188,3 +188,22 @@ def test_a_directory_is_taken_as_long_as_a_process_of_a_killed_service_works_in_
         with serving(*flags) as (_, url):
             assert asked(url, "open")[1]["reward"] == 1.0
         assert judge.stats()["requests"] == 1
+
+
+def test_a_process_whose_first_one_was_killed_refuses_what_needs_more_budget(tmp_path: Path) -> None:
+    """The second criterion follows the first and has to borrow; nobody lends any more, so it must not wait."""
+    flags = ["--max-tokens", "100", "--budget-tokens", "20000", "--processes", "2", "-o", str(tmp_path / "run")]
+    with NearEndpoint("--latency", "fixed:2") as judge:
+        with serving("--judge", f"j@{judge.base_url}", *flags) as (first, url):
+            answers: list[Any] = []
+            calling = threading.Thread(target=lambda: answers.append(posted(url, rollout(0))))
+            calling.start()
+            wait_until(lambda: judge.stats()["requests"] == 1, "the judge was not asked")
+            left = children(first.pid)
+            first.kill()
+            first.wait()
+            calling.join()
+        wait_until(lambda: not any(Path(f"/proc/{one}").exists() for one in left), "a process was left behind")
+    [(_, answer)] = answers  # without one, the connection was closed at the end of the grace period
+    assert answer["reward"] is None
+    assert "budget of 20,000 tokens" in answer["failure"]

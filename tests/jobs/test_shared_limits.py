@@ -118,3 +118,34 @@ def test_a_process_keeps_to_the_rate_that_it_was_given() -> None:
         return sent
 
     assert 10 + 50 <= on_jumping_clock(main) <= 10 + 52  # the first and the last one fall on the edges
+
+
+def test_a_process_that_others_left_no_room_keeps_to_the_shared_rate_and_not_to_its_own() -> None:
+    """The others use up the first second; alone, this process would go on at the one request a second it measured."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        found: list[Process] = []
+        process = Process("one", loop, found)
+        passed: list[float] = []
+
+        async def calling() -> None:
+            while loop.time() < 12:
+                place = await process.limiter.acquire()
+                await asyncio.sleep(0.05)
+                if passed and loop.time() < 1:
+                    process.limiter.refused(place, None, Failure("rate_limit", "slow down"))
+                else:
+                    process.limiter.passed(place)
+                    passed.append(loop.time())
+                process.limiter.release()
+
+        async def leasing() -> None:
+            await asyncio.sleep(0.1)
+            assert process.shared is not None
+            process.shared.renew({"": 10.0})
+
+        await asyncio.gather(leasing(), *(calling() for _ in range(30)))
+        return passed
+
+    passed = on_jumping_clock(main)
+    assert 98 <= sum(2 <= at < 12 for at in passed) <= 102

@@ -109,6 +109,9 @@ def steady(line: str) -> str:
 
 
 def without_times(value: Any) -> Any:
+    """Without times, and without the last digits of numbers, which differ between ways to compute a quantile."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
     if isinstance(value, dict):
         return {key: without_times(one) for key, one in value.items() if key not in VOLATILE}
     return [without_times(one) for one in value] if isinstance(value, list) else value

@@ -135,6 +135,18 @@ def test_the_gap_between_the_judges_has_its_interval_and_a_warning_when_it_grows
     assert any("lead over the audit's judge grew" in words for words in find_warnings(drift))
 
 
+def test_a_late_audit_belongs_to_the_window_of_its_reward() -> None:
+    rewards = [one(n) for n in range(4)]
+    audited = [(99.0, {**pair(n, 0.8, 0.6)[1], **_key(rewards[n][1])}) for n in (0, 1, 2)]
+    again = (4.0, rewards[0][1])  # a reward that is given again was audited the first time
+    gaps = [window.gap for window in seen([*rewards, again], 3, audited).windows]
+    assert [None if gap is None else gap.pairs for gap in gaps] == [2, 1, None]
+
+
+def _key(record: RewardRecord) -> dict[str, Any]:
+    return {"group": record.group, "answer": record.answer, "step": record.step}
+
+
 def test_a_second_judge_that_failed_is_no_gap() -> None:
     drift = seen([one(n) for n in range(4)], 1, [pair(0.5, 0.8, None), pair(1.5, 0.8, 0.6)])
     gap = drift.windows[0].gap

@@ -25,6 +25,7 @@ from autorubric.metrics.statistic_results import ConfidenceInterval
 
 _TRUST = 0.61
 _DISTRUST = 0.41
+_LEAST_SCORES = 30
 """Scores below which Student's interval of the bias covers too little for a conclusion."""
 _WITH_INTERVALS = ("kappa", "accuracy")
 
@@ -192,7 +193,7 @@ def sentences(found: MetricsResult) -> Iterator[str]:
         elif interval.lower >= _TRUST:
             yield f"{name[0].upper()}{name[1:]} can be relied on: {its} kappa is {interval.lower:.2f} or more."
     bias = found.bias
-    if bias.ci is None:
+    if bias.ci is None or found.n_scores < _LEAST_SCORES:
         return
     if bias.ci.lower > 0:
         yield f"Scores are too high, by {bias.ci.lower:.3f} or more on average."

@@ -18,6 +18,7 @@ from autorubric.jobs.status import drift as drift_in_run
 from autorubric.jobs.status import status as status_of_run
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.runs.status import RunStatus
+from autorubric.training.audit_log import DROPPED
 from autorubric.training.audit_summary import AuditSummary
 from autorubric.training.compound import CompoundShare
 from autorubric.training.group_signals import GroupSignals
@@ -235,8 +236,9 @@ def compound_line(found: CompoundShare) -> str:
 
 def audit_lines(audit: AuditSummary) -> Iterator[str]:
     """What audits found, for people."""
-    failed = sum(audit.failures.values())
-    yield f"audit: {audit.audits:,} audits, {failed:,} failed"
+    dropped = audit.failures.get(DROPPED, 0)
+    failed = sum(audit.failures.values()) - dropped
+    yield f"audit: {audit.audits:,} audits, {failed:,} failed" + (f", {dropped:,} dropped" if dropped else "")
     if audit.gap is not None and audit.interval is not None:
         low, high, confidence = audit.interval
         yield f"  gap     {audit.gap:+.3f} ({confidence:.1%} interval for the whole run {low:+.3f} to {high:+.3f})"

@@ -103,7 +103,6 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
         raise InputError(f"{run} is not a run directory: it has no ledger")
     manifest = read_manifest(Path(run)) or {}
     tolerance = (manifest.get("audit") or {}).get("tolerance", 0.0)
-    per_demand = (manifest.get("grader") or {}).get("compound")
     with ledger_view(folder) as view:
         count = view.count_observations(REWARD)
         if not count:
@@ -119,7 +118,6 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
             settings.windows,
             tolerance=tolerance,
             repeats=repeats,
-            graded="all" if per_demand else "as_is",
         )
 
 

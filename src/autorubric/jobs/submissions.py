@@ -321,9 +321,19 @@ def rubric_in(path: Path) -> Rubric:
         if found.is_table:
             value = [{name: _cell(name, cell) for name, cell in row.items() if cell != ""} for row in rows]
     try:
-        return Rubric.from_dict(value)
+        return Rubric.from_dict(_only_rubric(value))
     except InputError as error:
         raise InputError(f"{found.name}: {problem}" for problem in error.problems) from None
+
+
+def _only_rubric(value: Any) -> Any:
+    """The rubric of a dataset whose items share one, such as `evolved.json` of a single query; else the value."""
+    if not isinstance(value, Mapping) or value.get("rubric") is not None or not isinstance(value.get("items"), list):
+        return value
+    own = [one.get("rubric") for one in value["items"] if isinstance(one, Mapping)]
+    if not own or any(one != own[0] for one in own):
+        raise InputError("it is a dataset whose items have rubrics of their own; give the file of one rubric")
+    return own[0]
 
 
 def _cell(name: str, cell: Any) -> Any:

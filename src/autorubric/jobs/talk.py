@@ -14,6 +14,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ class Talk:
         self._send = send
         self._answer: asyncio.Future[Sum | None] | None = None
         self._shared: Sharing | None = None
+        self._alone = False
 
     def say(self, **word: Any) -> None:
         """Send a word to the parent; one who has gone hears nothing."""
@@ -81,8 +83,11 @@ class Talk:
             heard(word)
 
         def read() -> None:
-            for line in _stdin:
-                loop.call_soon_threadsafe(hear, json.loads(line))
+            with suppress(ValueError):  # torn by a kill
+                for line in _stdin:
+                    loop.call_soon_threadsafe(hear, json.loads(line))
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._end_borrowing)
             ended()
             time.sleep(most)
             os._exit(1)
@@ -90,10 +95,18 @@ class Talk:
         threading.Thread(target=read, daemon=True).start()
 
     async def _borrow(self, held: Sum, missing: Sum) -> Sum | None:
-        """Ask the parent for more budget."""
+        """Ask the parent for more budget; None once it has gone."""
+        if self._alone:
+            return None
         self._answer = asyncio.get_running_loop().create_future()
         self.say(borrow=[held, missing])
         return await self._answer
+
+    def _end_borrowing(self) -> None:
+        """The parent has gone, so nobody answers: what waits for more budget is refused."""
+        self._alone = True
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(None)
 
     async def _renew(self) -> None:
         """Ask once a second how fast endpoints may be called."""

@@ -235,8 +235,9 @@ class Executor:
             self._desk.leave(reason)
 
     def readmit(self) -> None:
-        """Call models again that failed for good (a key, an address), for services that run for days."""
+        """Ask again, as a new session does, what failed for good (a key, an address) or was unreadable."""
         self._ended.clear()
+        self.ledger.begin_session()
 
     def abandon(self, reason: str) -> None:
         """Stop, and cancel the calls in flight: their callers get a failure with `reason`."""

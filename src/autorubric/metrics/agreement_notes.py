@@ -12,6 +12,8 @@ from autorubric.metrics.criterion_results import CriterionMetrics, CriterionMetr
 from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.table import FAILED
 
+_NAMED = {"kappa": "micro_kappa", "bias": "the mean bias", "rmse": "score_rmse", "mae": "score_mae"}
+
 
 def notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     """What a reader must know of the numbers."""
@@ -54,7 +56,7 @@ def name_missing(
             "interval covers too little; see the intervals of the criteria"
         )
     if missing:
-        named = ", ".join({"kappa": "micro_kappa"}.get(name, name) for name in missing)
+        named = ", ".join(_NAMED.get(name, name) for name in missing)
         yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
 
 

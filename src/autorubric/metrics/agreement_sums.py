@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike
 
 from autorubric.metrics.arrays import Flags, Floats, ratio
 from autorubric.metrics.confusion import agreement_weights, kappas
+from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
 from autorubric.metrics.jackknife import Draws, Scale, bounded_mean_intervals, jackknife_intervals, kappa_posterior
 from autorubric.metrics.labelled_run import Modes
-from autorubric.metrics.scores import ScorePairs, bias_interval
+from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.table import Column, Points, Table
 
 SCORE_SUMS = 6
@@ -31,7 +32,7 @@ _SCALES: tuple[Scale, ...] = ("share", "correlation")
 
 
 class Found(NamedTuple):
-    """An interval, None where there is none, and how: `wilson`, `jackknife`, `jeffreys` or `bayesian-bootstrap`."""
+    """An interval, None where there is none, and its method, as `ConfidenceInterval.method` names it."""
 
     interval: Interval | None
     method: str
@@ -159,13 +160,15 @@ def _score_intervals(scored: Floats, span: float, draws: Draws) -> list[Found]:
     """The intervals of score RMSE, bias and MAE, given the score sums of the items that have some."""
     method = "bayesian-bootstrap"
     if not len(scored):
-        return [Found(None, method)] * 3
+        return [Found(None, method), Found(None, "t"), Found(None, method)]
     shift, squares, sizes = (scored[:, 1:4] / scored[:, :1]).T
     most = max(span, float(sizes.max()))
     ends = np.array([[0.0, 0.0], [most**2, most]])
     square, mae = bounded_mean_intervals(np.column_stack([squares, sizes]), ends, draws)
     rmse = Interval(math.sqrt(square.low), math.sqrt(square.high), square.confidence)
-    return [Found(one, method) for one in (rmse, bias_interval(shift, span, draws), mae)]
+    bias = systematic_bias(shift, np.zeros_like(shift), confidence=draws.confidence).ci
+    of_bias = None if bias is None else Interval(bias.lower, bias.upper, bias.confidence)
+    return [Found(rmse, method), Found(of_bias, "t"), Found(mae, method)]
 
 
 def _kappa_interval(tables: Floats, weights: Floats, draws: Draws) -> Found:

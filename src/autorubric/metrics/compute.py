@@ -93,9 +93,10 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
     kinds = [column.kind for column in table.columns]
     accuracy_ci = whole.intervals.get("accuracy") or _wilson(points, whole.values["accuracy"], confidence)
+    shift = {"bias": 0.0 if len(run.scores.rows) else None}  # defined where an item has both scores
     return MetricsResult(
         **MetricsResult.measured(whole.values),
-        **compare_scores(run.scores, confidence, whole.intervals.get("bias")),
+        **compare_scores(run.scores, confidence),
         n_kappa_criteria=sum(criterion.kappa is not None for criterion in each),
         macro_accuracy=_mean([criterion.accuracy for criterion in each]),
         mean_krippendorff_alpha=_mean([criterion.krippendorff_alpha for criterion in each]),
@@ -121,7 +122,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         n_scores=len(run.scores.rows),
         score_rule=describe_rule(run.scores.rule),
         self_consistency=[_read_consistency(judge, confidence) for judge in table.consistency],
-        warnings=[*run.warnings, *notes_on(run, each), *name_missing(*whole, each)],
+        warnings=[*run.warnings, *notes_on(run, each), *name_missing(whole.values | shift, whole.intervals, each)],
     )
 
 
@@ -267,7 +268,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
             judge_id=judge,
             mean_kappa=measured.values["mean_kappa"],
             **JudgeMetrics.measured(measured.values),
-            **compare_scores(scores, confidence, measured.intervals.get("bias")),
+            **compare_scores(scores, confidence),
             confusion_matrix=_count_verdicts(own),
             coverage="full" if len(asked) == len(table.points) or not table.escalated else "escalated",
             n_pairs=len(pairs),

@@ -29,11 +29,11 @@ class BootstrapResults(MetricModel):
         accuracy_ci: of `criterion_accuracy`: Wilson's with the effective sample size; with items for n where all
             items are alike.
         kappa_ci: of `mean_kappa`. Where this and the others are None, `warnings` of the metrics say why.
-        rmse_ci: of `score_rmse`.
+        rmse_ci: of `score_rmse`; like `mae_ci` from a Bayesian bootstrap with the ends of the scale.
         n_bootstrap: draws of the posteriors.
         confidence_level: of the intervals.
         micro_kappa_ci: of `micro_kappa`: from its posterior.
-        bias_ci: of the mean bias; like `rmse_ci` and `mae_ci` from a Bayesian bootstrap with the ends of the scale.
+        bias_ci: of the mean bias, by Student's t.
         mae_ci: of `score_mae`.
         method: `jackknife`, for mean κ.
     """

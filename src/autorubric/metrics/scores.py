@@ -12,9 +12,6 @@ from autorubric.core.report import worst_value
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.correlation import correlation, mae, rmse
 from autorubric.metrics.distribution import systematic_bias
-from autorubric.metrics.intervals import Interval
-from autorubric.metrics.jackknife import Draws, bounded_mean_intervals
-from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import ABSTAINED, FAILED, Table, value_table
 
 _CLOSE = 1e-9
@@ -160,14 +157,9 @@ def _find_rule(
     return default, made
 
 
-def compare_scores(
-    pairs: ScorePairs, confidence: float = 0.95, bias_ci: ConfidenceInterval | None = None
-) -> dict[str, Any]:
-    """The fields of a result that are about scores, by name; `bias_ci` is that of the bias where it is known."""
+def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:
+    """The fields of a result that are about scores, by name."""
     judged, true = pairs.judged, pairs.true
-    if bias_ci is None and len(judged):
-        interval = bias_interval(judged - true, pairs.span, Draws(confidence=confidence, seed=0))
-        bias_ci = ConfidenceInterval.of(interval, "bayesian-bootstrap")
     # Sums in another order differ in their last digits: scores that are equal on paper are ties.
     ranked = np.round(judged, _PLACES), np.round(true, _PLACES)
     return {
@@ -176,11 +168,5 @@ def compare_scores(
         "score_spearman": correlation(*ranked, "spearman", confidence),
         "score_kendall": correlation(*ranked, "kendall", confidence),
         "score_pearson": correlation(judged, true, "pearson", confidence),
-        "bias": systematic_bias(judged, true, confidence=confidence).model_copy(update={"ci": bias_ci}),
+        "bias": systematic_bias(judged, true, confidence=confidence),
     }
-
-
-def bias_interval(differences: Floats, span: float, draws: Draws) -> Interval:
-    """The interval of the mean difference of scores that can differ by `span`, or by more where some do."""
-    most = max(span, float(np.abs(differences).max()))
-    return bounded_mean_intervals(differences[:, None], np.array([[-most], [most]]), draws)[0]

@@ -314,6 +314,8 @@ def _session(state: RunState, elapsed: float) -> list[str]:
             limits = f", {state.rate_limited:,} of them rate limits (429)" if state.rate_limited else ""
             parts.append(f"{state.retries:,} {'retry' if state.retries == 1 else 'retries'}{limits}")
         parts += [f"{format_count(state.tokens)} tokens", format_cost(state.cost)]
+    elif 0 < state.rows <= state.finished:
+        parts.append("this session: 0 calls")
     if 0 < state.finished < state.rows:
         parts.append(f"{format_duration(elapsed / state.finished * (state.rows - state.finished))} left")
     return parts

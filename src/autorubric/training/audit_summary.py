@@ -123,7 +123,10 @@ def audit_warnings(found: AuditSummary) -> Iterator[str]:
     if found.blind_since is not None:
         since = datetime.fromtimestamp(found.blind_since, UTC).strftime("%Y-%m-%d %H:%M:%S")
         kinds = ", ".join(f"{kind} {count}" for kind, count in found.failures.items())
-        yield f"the audit is blind since {since} UTC: none has succeeded since ({kinds}); the reward is not watched"
+        yield (
+            f"the audit is blind since {since} UTC: none has succeeded since; the reward is not "
+            f"watched (failures of the whole run: {kinds})"
+        )
     elif dropped := found.failures.get(DROPPED):
         yield f"{dropped:,} audits were dropped: the audit's judge is too slow for its share"
 

@@ -1,4 +1,4 @@
-"""How much of a reward comes from criteria with several demands under one verdict."""
+"""How much of a reward comes from criteria with several demands."""
 
 from __future__ import annotations
 
@@ -70,16 +70,18 @@ class CompoundMeter:
     """Measures the share of the points in windows of rewards.
 
     Args:
-        notes: the recorded criteria by the rubric's digest.
+        notes: what `Observer` recorded of rubrics, by the rubric's digest.
     """
 
-    def __init__(self, notes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    def __init__(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
+        places = {rubric: _several(note) for rubric, note in notes.items()}
         self._rubrics = {
-            rubric: [(one["weight"], bool(find_second_demand(one["requirement"]))) for one in criteria]
-            for rubric, criteria in notes.items()
+            rubric: [(one["weight"], index in places[rubric]) for index, one in enumerate(note["criteria"])]
+            for rubric, note in notes.items()
         }
-        several = [one for own in notes.values() for one in own if find_second_demand(one["requirement"])]
+        several = [note["criteria"][index] for rubric, note in notes.items() for index in places[rubric]]
         self._names = [one["name"] for one in sorted(several, key=lambda one: -abs(one["weight"]))]
+        self._graded: Compound = "all" if any(note.get("graded") == "all" for note in notes.values()) else "as_is"
         self._weight = share_of_points(pair for own in self._rubrics.values() for pair in own) or 0.0
         self._windows: list[float | None] = []
 
@@ -89,13 +91,20 @@ class CompoundMeter:
         known = [share for share in shares if share is not None]
         self._windows.append(sum(known) / len(known) if known else None)
 
-    def found(self, graded: Compound) -> CompoundShare | None:
+    def found(self) -> CompoundShare | None:
         """What was measured; None where no criterion has several demands."""
         if not self._names or not self._windows:
             return None
         count = sum(map(len, self._rubrics.values()))
-        return CompoundShare(self._names, count, self._weight, self._windows[0], self._windows[-1], graded)
+        return CompoundShare(self._names, count, self._weight, self._windows[0], self._windows[-1], self._graded)
 
     def _share(self, record: RewardRecord) -> float | None:
         pairs = zip(record.values, self._rubrics[record.rubric], strict=False)
         return share_of_points((weight * (value or 0.0), several) for value, (weight, several) in pairs)
+
+
+def _several(note: Mapping[str, Any]) -> set[int]:
+    """The indices of criteria with several demands; earlier versions did not record them."""
+    if "several" in note:
+        return set(note["several"])
+    return {index for index, one in enumerate(note["criteria"]) if find_second_demand(one["requirement"])}

@@ -17,6 +17,7 @@ from autorubric.core.report import (
 )
 from autorubric.core.rubric import Rubric
 from autorubric.files.strict_json import json_bytes
+from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.reward import Reward
 
@@ -66,10 +67,10 @@ def describe_rubric(rubric: Rubric) -> dict[str, Any]:
 
 
 class Observer:
-    """Records rewards in a ledger."""
+    """Records rewards in a ledger; `graded` says how criteria with several demands were."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, graded: Compound = "as_is") -> None:
+        self._ledger, self._graded = ledger, graded
         self._digests: OrderedDict[int, tuple[Rubric, str]] = OrderedDict()
         self._noted: set[str] = set()
 
@@ -87,7 +88,8 @@ class Observer:
             self._digests.popitem(last=False)
         if digest not in self._noted:
             self._noted.add(digest)
-            self._ledger.observe(RUBRIC, note)
+            several = [index for index, criterion in enumerate(rubric) if is_compound(criterion)]
+            self._ledger.observe(RUBRIC, {**note, "several": several, "graded": self._graded})
         return digest
 
     def reward(

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from autorubric.graders.demands import Compound
 from autorubric.metrics.intervals import t_quantile
 from autorubric.training.audit_log import AuditLog, AuditRecord
 from autorubric.training.audit_summary import AuditSummary, audit_warnings, summarise_audits
@@ -145,19 +144,17 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     *,
     tolerance: float = 0.0,
     repeats: Sequence[Repeat] = (),
-    graded: Compound = "as_is",
 ) -> Drift:
     """How rewards changed, in at most `windows` windows. Memory is four bytes per verdict, and one window of rewards.
 
     Args:
         rewards: oldest first.
         count: how many there are.
-        rubrics: what `describe_rubric` recorded of their rubrics.
+        rubrics: what `Observer` recorded of their rubrics.
         audits: time and record of each audit, oldest first.
         windows: the number of windows.
         tolerance: growth of the gap between the judges that raises no alarm.
         repeats: submissions that the training judge graded twice.
-        graded: how the training judge graded criteria with several demands.
 
     Example:
         >>> rewards = ((n, RewardRecord("r", "g", str(n), 100 + n, n % 2, None, [1.0, n % 2])) for n in range(32))
@@ -170,9 +167,10 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     size = max(1, math.ceil(count / max(1, windows)))
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
-    remaining = _take_audits(log, audits)
-    notes = {note["rubric"]: note["criteria"] for note in rubrics}
-    compound = CompoundMeter(notes)
+    dated, made = _take_audits(log, audits)
+    described = {note["rubric"]: note for note in rubrics}
+    notes = {digest: note["criteria"] for digest, note in described.items()}
+    compound = CompoundMeter(described)
     measured: list[Window] = []
     last: list[RewardRecord] = []
     rewards = iter(rewards)
@@ -183,8 +181,9 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
                     verdicts.setdefault((one.rubric, index), array("f")).append(value)
         is_last = len(measured) + 1 == math.ceil(count / size)
         end = math.inf if is_last else stretch[-1][0]
-        compared = [value for at, value in remaining if at <= end]
-        remaining = remaining[len(compared) :]
+        compared = [value for at, value in dated if at <= end]
+        dated = dated[len(compared) :]
+        compared += [audit for _, one in stretch for audit in made.pop((one.group, one.answer, one.step), ())]
         measured.append(measure_window(stretch, compared))
         last = [one for _, one in stretch]
         compound.add(last)
@@ -192,17 +191,26 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     noise = measure_noise(repeats)
     signals = measure_signals(last, notes, measured[-1].variance, noise) if measured else None
     summary = summarise_audits(log, notes)
-    return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found(graded))
+    return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found())
 
 
-def _take_audits(log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]]) -> list[tuple[float, AuditRecord]]:
-    """Take audits in; returns them by time, without their texts."""
-    taken = []
+_ByReward: TypeAlias = dict[tuple[str, str, int | None], list[AuditRecord]]
+
+
+def _take_audits(
+    log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]]
+) -> tuple[list[tuple[float, AuditRecord]], _ByReward]:
+    """Take audits in; returns them without their texts: those of earlier versions by time, all others by reward."""
+    dated, made = list[tuple[float, AuditRecord]](), _ByReward()
     for at, recorded in audits:
         audit = AuditRecord(**recorded)
         log.add(at, audit)
-        taken.append((at, replace(audit, query="", submission="", reasons={})))
-    return sorted(taken, key=lambda pair: pair[0])
+        short = replace(audit, query="", submission="", reasons={})
+        if audit.answer:
+            made.setdefault(audit.key, []).append(short)
+        else:
+            dated.append((at, short))
+    return sorted(dated, key=lambda pair: pair[0]), made
 
 
 def _saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
@@ -212,7 +220,7 @@ def _saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
 
 
 def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = ()) -> Window:
-    """Statistics of at least one reward, oldest first, and of the audits made meanwhile."""
+    """Statistics of at least one reward, oldest first, and of the audits of these rewards."""
     records = [record for _, record in stretch]
     steps = [record.step for record in records if record.step is not None]
     groups: dict[tuple[str, str, int | None], list[tuple[float, float]]] = {}
@@ -247,10 +255,11 @@ def find_recommendations(drift: Drift) -> Iterator[str]:
     yield from recommend(saturated, drift.audit, drift.signals)
     found = drift.compound
     if found is not None and found.graded == "as_is" and (found.last or 0.0) >= _MUCH_COMPOUND:
-        names = ", ".join(map(repr, found.criteria[:_EXAMPLES])) + (", …" if len(found.criteria) > _EXAMPLES else "")
+        names = [*dict.fromkeys(map(repr, found.criteria))]  # in many rubrics, or many versions of one
+        shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
         yield (
             "split criteria with several demands (--compound split), or judge each demand (--compound all): "
-            f"{names} give {found.last:.0%} of the points"
+            f"{found.last:.0%} of the points come from {shown}"
         )
 
 

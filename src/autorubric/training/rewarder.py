@@ -246,11 +246,10 @@ class Rewarder:
 
     def _observer(self) -> Observer | None:
         """Records rewards in the grader's ledger, if it has one."""
-        ledger = self.grader.ledger() if isinstance(self.grader, CriterionGrader) else None
-        if ledger is None:
+        if not isinstance(self.grader, CriterionGrader) or (ledger := self.grader.ledger()) is None:
             return None
         if self._observing is None or self._observing[0] is not ledger:
-            self._observing = (ledger, Observer(ledger))
+            self._observing = (ledger, Observer(ledger, self.grader.recipe.compound))
         return self._observing[1]
 
 

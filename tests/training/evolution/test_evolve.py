@@ -143,6 +143,23 @@ def test_a_writer_that_returns_nothing_usable_leaves_the_rubric_and_is_said_once
     assert not result.lineages[0].changes  # the same command asks again
 
 
+def test_a_proposal_in_another_language_is_rejected_before_it_is_graded(tmp_path: Path) -> None:
+    foreign = {"title": "胃溃疡", "description": "提醒胃溃疡患者谨慎用药。", "weight": 9, "pitfall": False}
+    with scripted([foreign]).in_thread() as endpoint:
+        run = graded(endpoint, tmp_path / "run", ROLLOUTS)
+        made = endpoint.counts.requests
+        result = evolve(run, **models(endpoint), out=tmp_path / "out")
+    [change] = result.lineages[0].changes
+    assert (change["added"], endpoint.counts.requests - made) == ([], 1)
+    assert change["rejected"] == [
+        {
+            "description": foreign["description"],
+            "gate": "language",
+            "reason": "it is in 'zh', query and rubric in 'en'",
+        }
+    ]
+
+
 def test_an_empty_list_is_an_answer(tmp_path: Path) -> None:
     with scripted([]).in_thread() as endpoint:
         run = graded(endpoint, tmp_path / "run", ROLLOUTS)

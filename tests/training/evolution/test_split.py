@@ -108,8 +108,7 @@ def test_a_split_whose_parts_pass_the_gates_shares_the_weight_and_the_others_sta
     assert endpoint.counts.requests == made
     assert (out / "rubric_versions.jsonl").read_bytes() == versions
     # What `improve` takes back of its own splits, it takes back of these.
-    lineage.newest.rubric.to_file(tmp_path / "rubric.json")
-    back = improve(tmp_path / "rubric.json", undo=["Dose", "Panic"], out=tmp_path / "undone").rubric
+    back = improve(out / "evolved.json", undo=["Dose", "Panic"], out=tmp_path / "undone").rubric
     assert [one.requirement for one in back] == [one["requirement"] for one in RUBRIC]
     assert [one.weight for one in back] == [6, 2, 3, 1, -2]
 

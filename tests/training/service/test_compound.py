@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autorubric import drift
+from autorubric import CriterionGrader, LLMConfig, drift
+from autorubric.core.entries import rubric_from
 from autorubric.llm.request import Message, Request
 from autorubric.testing import LoopbackEndpoint, PromptSections
+from autorubric.training.compound import CompoundMeter
+from autorubric.training.observations import RewardRecord
 from autorubric.training.reward_drift import find_recommendations
+from autorubric.training.rewarder import Rewarder, Sample
 from tests.training.service.conftest import Serve
 
 RUBRIC = [
@@ -69,4 +74,45 @@ async def test_the_share_is_in_each_reward_in_the_metrics_and_in_drift(
     assert (found.of, found.weight, found.first) == (3, 8 / 10, found.last)
     assert found.last == pytest.approx(sum(known) / len(known))
     advice = list(find_recommendations(drift(tmp_path, windows=1)))
-    assert any("'Dose', 'Panic' give" in one for one in advice)
+    # Nothing to recommend where each demand is judged already.
+    assert found.graded == compound
+    assert any("of the points come from 'Dose', 'Panic'" in one for one in advice) == (compound == "as_is")
+
+
+def test_drift_counts_the_criteria_that_rewards_count() -> None:
+    """A check decides a criterion whatever its words; runs of earlier versions recorded the words alone."""
+    checked = {"name": "Dose", "requirement": "States the dose and warns about liver damage.", "weight": 1.0}
+    record = RewardRecord("r", "g", "a", 9, 1.0, None, [1.0])
+    shares = []
+    for note in ({"several": [], "graded": "as_is"}, {"several": [0], "graded": "all"}, {}):
+        meter = CompoundMeter({"r": {"rubric": "r", "criteria": [checked], **note}})
+        meter.add([record])
+        found = meter.found()
+        shares.append(None if found is None else (found.last, found.graded))
+    assert shares == [None, (1.0, "all"), (1.0, "as_is")]
+
+
+@pytest.mark.parametrize(("ask_again", "expected"), [(0.0, 1.0), (3600.0, None)])
+def test_a_list_of_demands_that_could_not_be_read_is_asked_for_again_in_time(
+    tmp_path: Path, ask_again: float, expected: float | None
+) -> None:
+    lists = [*["no list"] * 3, '{"demands": ["States the dose.", "Warns about liver damage."]}']
+
+    def reply(body: dict[str, Any]) -> str:
+        if "demands" in str(body["response_format"]):
+            return lists.pop(0)
+        return json.dumps({"explanation": "So.", "criterion_status": "MET"})
+
+    with LoopbackEndpoint(replier=reply).in_thread() as endpoint:
+        judge = CriterionGrader(
+            judge_model_config=LLMConfig("judge", api_base=endpoint.url), run_dir=tmp_path, compound="all"
+        )
+        source = Rewarder(judge, ask_again=ask_again)
+        rubric = rubric_from([{"requirement": "States the dose and warns about liver damage."}], "here")
+
+        async def ask() -> list[float | None]:
+            found = [(await source.rewards([Sample(text, rubric)]))[0].value for text in ("2 g.", "4 g.", "4 g.")]
+            await source.finish()
+            return found
+
+        assert asyncio.run(ask()) == [None, expected, expected]

@@ -36,6 +36,11 @@ class Lease:
         """How many processes share a limit that a user has set."""
         return 1 if self._shared is None else self._shared.processes
 
+    @property
+    def is_rated(self) -> bool:
+        """Whether all processes together have found a limit of the endpoint."""
+        return self._rate < math.inf
+
     def delay(self, now: float) -> float:
         """Seconds until the next request may be sent; not positive if it may be sent now."""
         return self._next - now

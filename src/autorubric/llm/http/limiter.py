@@ -321,7 +321,10 @@ class Limiter:
         self.in_flight = 0
 
     def _delay(self, tokens: int, now: float) -> float:
-        delay = max(self.pace.delay(now), self._lease.delay(now))
+        delay = self._lease.delay(now)
+        # What passed here, next to other processes, tells little of the rate: with a lease, that rate counts.
+        if self.pace.is_closed or not self._lease.is_rated:
+            delay = max(delay, self.pace.delay(now))
         if self._requests is not None:
             delay = max(delay, self._requests.delay(1, now))
         if self._tokens is not None:

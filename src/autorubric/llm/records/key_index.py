@@ -108,6 +108,11 @@ class KeyIndex:
             place = bisect_right(self._fresh, call, key=lambda calls: calls[0]) - 1
             return place >= 0 and call <= self._fresh[place][1]
 
+    def forget_fresh(self) -> None:
+        """Count what was recorded so far as recorded by an earlier session."""
+        with self._lock:
+            self._fresh.clear()
+
     def add(self, connection: sqlite3.Connection, calls: Sequence[Inserted]) -> None:
         """Add committed calls; on the writer thread, while it holds the write lock."""
         if not calls:

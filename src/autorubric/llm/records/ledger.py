@@ -179,6 +179,10 @@ class Ledger:
             return None
         return unpack_reply(value, fresh=self._keys.is_fresh(found.call))
 
+    def begin_session(self) -> None:
+        """Count all replies as those of an earlier session, so that unreadable ones are asked for again."""
+        self._keys.forget_fresh()
+
     def _caught_up(self) -> bool:
         """Whether other processes have recorded replies since the last call."""
         return self.changes.has_new_rows() and self._keys.catch_up(self._reading)
@@ -265,10 +269,7 @@ class Ledger:
             return read_totals(self._reading)
 
     def spent(self, role: str | None = None) -> Spent:
-        """What all sessions have spent, worst cases included: where a budget starts.
-
-        Of one role, if it is given; calls whose records are lost belong to no role.
-        """
+        """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
         with self._reads:
             return read_spent(self._reading) if role is None else read_spent_since(self._reading, 0, role)[1]
 

@@ -31,6 +31,9 @@ class NoRecords:
         """None: no reply is stored."""
         return None
 
+    def begin_session(self) -> None:
+        """Nothing: no reply is from an earlier session."""
+
     async def record(self, row: CallRow) -> None:
         """Store nothing."""
 

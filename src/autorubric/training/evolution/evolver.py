@@ -17,8 +17,10 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import demands_request, read_demands
 from autorubric.graders.judge import Query
 from autorubric.improvement.wording import IMPROVED
+from autorubric.linting.wording import detect_language
 from autorubric.llm.request import Failure, FailureKind, Model, Request
 from autorubric.prompts.library import package_gate_prompts
+from autorubric.rows.record import as_text
 from autorubric.synthesis.accounting import sameness_key
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gates import GateContext, decide, find_final_decisions
@@ -109,10 +111,13 @@ class Evolver:
         proposed = await self._propose(version, shown, item)
         known = {sameness_key(one.requirement) for one in (*version.rubric, *version.inactive)}
         fresh = [one for one in _distinct(proposed) if sameness_key(one.description) not in known]
-        new = _criteria(fresh, version, first)
+        foreign = find_foreign(fresh, version)
+        change = replace(change, rejected=(*change.rejected, *foreign.values()))
+        new = _criteria([one for one in fresh if one not in foreign], version, first)
         candidates = [*version.inactive, *new]
         if not candidates:
-            return _next(version, retired, [], [], replace(change, note="no new criterion was proposed"))
+            note = "" if foreign else "no new criterion was proposed"
+            return _next(version, retired, [], [], replace(change, note=note))
         passed, change = await self._decide(version, candidates, shown, item, change)
         kept = {id(one) for one in passed}
         added = [one for one in new if id(one) in kept]
@@ -352,6 +357,22 @@ def _criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubr
             )
         )
     return made
+
+
+def find_foreign(proposals: Sequence[Proposal], version: RubricVersion) -> dict[Proposal, dict[str, str]]:
+    """The proposals in another language than query and rubric, with the reason, where both languages are certain."""
+    texts = [as_text(version.query or ""), *(one.requirement for one in version.rubric)]
+    here = detect_language("\n".join(texts))
+    found = {one: detect_language(one.description) for one in proposals}
+    return {
+        one: {
+            "description": one.description,
+            "gate": "language",
+            "reason": f"it is in {code!r}, query and rubric in {here!r}",
+        }
+        for one, code in found.items()
+        if code and here and code != here
+    }
 
 
 def _distinct(proposals: Sequence[Proposal]) -> list[Proposal]:

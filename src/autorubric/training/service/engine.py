@@ -67,7 +67,7 @@ class RewardEngine:
         self.evolution: LiveEvolution | None = None
         self._rule = replace(rule, on_failure="none", neutral=None)
         self._prefix_first = prefix_first
-        self._observer = Observer(ledger)
+        self._observer = Observer(ledger, grader.recipe.compound)
         self._checked: OrderedDict[int, Rubric] = OrderedDict()
         self._failed: Counter[str] = Counter()
         self._readmitted = time.monotonic()
