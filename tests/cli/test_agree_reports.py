@@ -67,12 +67,13 @@ def rows_of(shown: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(shown.text("csv"))))
 
 
-def test_a_bias_that_is_the_same_on_two_items_has_a_wide_interval_and_no_sentence() -> None:
+def test_a_bias_that_is_the_same_on_every_item_has_no_interval_and_no_sentence() -> None:
     # The judge finds both criteria met, the labels the second alone: 1 and 0.5, twice.
     dataset, reports = run_of(["a", "b"], [("11", "01"), ("11", "01")])
     shown = agreement(reports, dataset, "criterion")
-    assert shown.above[2].startswith("score error (MAE) 0.500, bias 0.500 [-")
+    assert shown.above[2] == "score error (MAE) 0.500, bias 0.500 over 2 items"
     assert not [line for line in shown.below if "too high" in line]
+    assert any(line.startswith("note: no interval for the mean bias: the items do not vary") for line in shown.below)
 
 
 def test_names_that_meet_lose_no_row() -> None:
