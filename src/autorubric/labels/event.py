@@ -226,7 +226,7 @@ def choices_of(criterion: Criterion) -> tuple[str, ...]:
     """The verdicts that a person can give: options, and CANNOT_ASSESS where none of them says "not applicable".
 
     Example:
-        >>> choices_of(Criterion(requirement="How?", options=[{"label": "a", "value": 0}, {"label": "b"}]))
+        >>> choices_of(Criterion(requirement="How?", options=[{"label": "a", "value": 0}, {"label": "b", "value": 1}]))
         ('a', 'b', 'CANNOT_ASSESS')
     """
     if criterion.options is None:
