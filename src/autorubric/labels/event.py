@@ -226,7 +226,8 @@ def choices_of(criterion: Criterion) -> tuple[str, ...]:
     """The verdicts that a person can give: options, and CANNOT_ASSESS where none of them says "not applicable".
 
     Example:
-        >>> choices_of(Criterion(requirement="How?", options=[{"label": "a", "value": 0}, {"label": "b", "value": 1}]))
+        >>> options = [{"label": "a", "value": 0}, {"label": "b", "value": 1}]
+        >>> choices_of(Criterion(requirement="How?", options=options))
         ('a', 'b', 'CANNOT_ASSESS')
     """
     if criterion.options is None:
