@@ -22,6 +22,7 @@ print(autorubric.__version__, autorubric.__file__)
 print(sorted(package_prompts().fingerprints()), len(price_table()) > 0)
 status = run(["synthesize", sys.argv[1], "--out", sys.argv[2], "--models", "builtin/offline"])
 print("status", status)
+print("misspelt", run(["grade", sys.argv[1], "--judge", "builtin/offline", "--aggregation", "majorty"]))
 """
 
 
@@ -75,6 +76,7 @@ def test_the_wheel_runs_the_main_job_in_a_clean_environment(wheel: Path, tmp_pat
     assert str(home) in done.stdout.splitlines()[0]
     assert "['augment', 'merge', 'merge_sets', 'pitfalls', 'reask', 'reference', 'rubric'] True" in done.stdout
     assert "status 0" in done.stdout
+    assert "misspelt 2" in done.stdout and "did you mean 'majority'?" in done.stderr
     packages = subprocess.run([*pip, "freeze"], capture_output=True, text=True, check=True).stdout.splitlines()
     assert any(line.startswith("autorubric-hub") for line in packages)
     assert len(packages) <= MOST_PACKAGES, packages

@@ -50,17 +50,36 @@ def unknown_key(key: str, known: Collection[str], where: str) -> str:
 def _nearest(key: str, known: tuple[str, ...]) -> str | None:
     if key in known:
         return None
-    from rapidfuzz.distance import OSA
-
     folded = _folded(key)
     best: tuple[int, str] | None = None
     for candidate in known:
         target = _folded(candidate)
         slips = 2 if min(len(folded), len(target)) >= 7 else 1 if min(len(folded), len(target)) >= 3 else 0
-        distance = OSA.distance(folded, target, score_cutoff=slips)
+        distance = count_slips(folded, target)
         if distance <= slips and (best is None or distance < best[0]):
             best = (distance, candidate)
     return best[1] if best else None
+
+
+def count_slips(one: str, other: str) -> int:
+    """The optimal string alignment distance: letters to add, leave out, replace, or swap with their neighbour.
+
+    Written here because `rapidfuzz`, which has it, is not part of a base install, and every error message needs it.
+
+    Example:
+        >>> count_slips("wieght", "weight"), count_slips("option", "options"), count_slips("ca", "abc")
+        (1, 1, 3)
+    """
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, start=1):
+        row = [i]
+        for j, target in enumerate(other, start=1):
+            row.append(min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != target)))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == target:
+                row[j] = min(row[j], before[j - 2] + 1)
+        before, last = last, row
+    return last[-1]
 
 
 def _folded(key: str) -> str:
