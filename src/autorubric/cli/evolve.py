@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import KeyboardStop, command, run
-from autorubric.cli.spending import estimate_lines, print_early_end, spending_lines
+from autorubric.cli.spending import print_early_end, print_unsent, spending_lines
 from autorubric.core.display import counted
 from autorubric.jobs.evolve import EvolveResult, EvolveSettings, evolve_async
 from autorubric.runs.progress import ProgressDisplay
@@ -25,9 +25,7 @@ def evolve(settings: EvolveSettings) -> int:
     with ProgressDisplay(announce=print) as display:
         result = run(evolve_async(settings, progress=display, stop=KeyboardStop()))
     if result.estimate is not None:
-        print("nothing has been sent")
-        for line in estimate_lines(result.estimate):
-            print(f"  {line}")
+        print_unsent(result.estimate)
         return 0
     _print(result)
     ended = print_early_end(result.stopped, settings.again, interrupted=result.interrupted)

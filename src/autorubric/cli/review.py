@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
 from autorubric.cli.command import KeyboardStop, command, run
-from autorubric.cli.spending import estimate_lines, print_early_end, spending_lines
+from autorubric.cli.spending import print_early_end, print_unsent, spending_lines
 from autorubric.jobs.review import ReviewResult, ReviewSettings, review_async
 from autorubric.jobs.review_run import PAGE_FILE, PROPOSALS_FILE
 from autorubric.linting.finding import SEVERITIES
@@ -35,9 +35,7 @@ def review(settings: ReviewSettings) -> int:
     with ProgressDisplay(announce=announce) as display:
         result = run(review_async(settings, progress=display, stop=KeyboardStop()))
     if result.estimate is not None:
-        print("nothing has been sent")
-        for line in estimate_lines(result.estimate):
-            print(f"  {line}")
+        print_unsent(result.estimate)
         return 0
     _print(result, settings)
     return _status(result, settings)

@@ -73,6 +73,13 @@ def estimate_lines(rows: Iterable[ModelEstimate]) -> Iterable[str]:
     )
 
 
+def print_unsent(rows: Iterable[ModelEstimate]) -> None:
+    """The estimate of a dry run."""
+    print("nothing has been sent")
+    for line in estimate_lines(rows):
+        print(f"  {line}")
+
+
 def division_lines(calls: int, *, divided: bool) -> Iterator[str]:
     """When one process is enough for a run that is to be divided.
 

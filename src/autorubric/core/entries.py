@@ -239,7 +239,7 @@ def _is_foreign_entry(entry: Any) -> bool:
 
 def _rubric(key: str, entries: Any, around: Mapping[str, Any], where: str) -> Rubric:
     if not entries:
-        raise InputError(f"{where}: has no rubric")
+        raise InputError(f"{where}: the list of criteria is empty")
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise InputError(f"{where}: a rubric is a list of criteria, got {type(entries).__name__}")
     try:

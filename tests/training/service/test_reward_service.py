@@ -145,7 +145,7 @@ async def test_a_call_past_its_deadline_gets_504_and_what_was_asked_is_paid_once
         (b'{"reward": NaN}', 400, "JSON numbers are finite"),
         (b'{"query": "a", "query": "b"}', 400, "the key 'query' twice"),
         ({"submision": "x", "rubric": CRITERIA}, 400, "did you mean 'submission'?"),
-        (one(rubric=[]), 400, "rubric: has no rubric"),
+        (one(rubric=[]), 400, "rubric: the list of criteria is empty"),
         ({"query": "Why?", "submission": "x"}, 400, "rubric"),
         (one(rubric=[{"requirement": "x", "weight": 0}]), 400, "every criterion has weight 0"),
         (one(rubric=[{"requirement": "x", "check": {"name": "no_such_check"}}]), 400, "no_such_check"),
