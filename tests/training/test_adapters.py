@@ -139,7 +139,7 @@ def test_trl_rows_without_a_rubric_are_named() -> None:
     function = trl.reward_function(rewarder())
     with pytest.raises(InputError, match="no rubric column; expected one of rubrics, rubric"):
         function(prompts=["Why?"], completions=["x"], completion_ids=[[1]], answer=["y"])
-    with pytest.raises(InputError, match="row 1: has no rubric"):
+    with pytest.raises(InputError, match="row 1: the list of criteria is empty"):
         function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]] * 2, rubrics=[RUBRIC, []])
 
 
