@@ -193,7 +193,7 @@ def rubric_from(value: Any, where: str) -> Rubric:
         ('Names the cause.', 7.0)
         >>> rubric_from([], "row 1")
         Traceback (most recent call last):
-        autorubric.errors.InputError: row 1: has no rubric
+        autorubric.errors.InputError: row 1: the list of criteria is empty
     """
     if isinstance(value, Rubric):
         return value
