@@ -17,7 +17,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.graders.asking import failed
-from autorubric.graders.judge import Ask, Judge, JudgeInput
+from autorubric.graders.judge import Answered, Ask, Judge, JudgeInput, Read
 from autorubric.linting.demands import find_second_demand
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.limits import room_for
@@ -257,13 +257,7 @@ class DemandsOnce:
     def __init__(self, ask: Ask, kept: dict[Any, Answer[Any]]) -> None:
         self._ask, self._kept = ask, kept
 
-    async def __call__(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Answer[Any] | Unreadable],
-        follow_up: FollowUp,
-    ) -> Answer[Any] | Failure:
+    async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         """The answer to `request`; to an equal request for demands the earlier one."""
         if request.role != ROLE:
             return await self._ask(model, request, read, follow_up)
