@@ -102,7 +102,10 @@ class RunStatus:
                 "--start-over, which pays again for what the ledger held"
             )
         if self.open_batches or self.state == "completed":
-            collect = f"open batches are charged whether or not they are collected, so collect them: {again}"
+            collect = (
+                "open batches are charged whether or not they are collected, so collect them, or add --batch-cancel "
+                f"to cancel what has not been answered: {again}"
+            )
             return collect if self.open_batches else "nothing; it is complete"
         if self.state == "died":
             return f"its process has ended; saved replies are kept, so resume it: {again}"

@@ -108,6 +108,18 @@ class Carrier:
             await asyncio.sleep(wait * _RANDOM.uniform(0.9, 1.1))
             wait = min(wait * _SLOWER, self.how.poll * _SLOWEST)
 
+    async def cancel(self, model: BatchModel, record: BatchRecord) -> None:
+        """Ask the provider to cancel a batch, unless it has ended by itself."""
+        dialect = model.service.dialect
+        if (await dialect.find(model.link, record.remote)).ended:
+            return
+        try:
+            await dialect.cancel(model.link, record.remote)
+        except LinkFault:
+            # A batch may end in between, and one that has ended cannot be cancelled.
+            if not (await dialect.find(model.link, record.remote)).ended:
+                raise
+
     async def collect(
         self, model: BatchModel, record: BatchRecord, remote: RemoteBatch, awaited: Container[bytes]
     ) -> Collection | None:
@@ -171,7 +183,7 @@ class Carrier:
             return batch.batch == record.id
         if record.file or batch.file:
             return bool(batch.file) and batch.file == record.file
-        return batch.count == record.count
+        return batch.count in (None, record.count)
 
     def _sent(self, record: BatchRecord, remote: RemoteBatch) -> BatchRecord:
         guessed = not remote.batch and not remote.file
