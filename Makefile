@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo examples test test-browser test-trainers test-ray test-servers test-pythons lint check prices bench scale soak fuzz clean
+.PHONY: setup demo examples test test-browser test-trainers test-ray test-servers test-pythons lint check prices bench bench-ray scale soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -63,6 +63,11 @@ $(RAY)/.made: pyproject.toml constraints.txt
 
 test-ray: $(RAY)/.made
 	$(RAY)/bin/python -m pytest -c tests_ray/pytest.ini --rootdir . tests_ray
+
+# The figures of --engine ray, and what a hundred kills of its workers cost.
+bench-ray: $(RAY)/.made
+	$(RAY)/bin/python -m benchmarks ray_engine
+	$(RAY)/bin/python -m benchmarks.soak.cluster
 
 # Every supported Python that this machine has, and the lowest versions of all dependencies.
 test-pythons: $(VENV)/.dev

@@ -1,0 +1,262 @@
+"""`--engine ray` on a Ray cluster of this machine, against one process.
+
+On a shared machine a run of several processes gets a larger share of the processor, so wall times favour it. The
+processor time of all processes together does not depend on the load: where the processor limits, two idle cores can
+be no faster than twice the processor time of one process, divided by that of the driver, the workers and Ray.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from autorubric.testing import LoopbackProcess
+from benchmarks.grading_speed import dataset_file
+from benchmarks.local_ray import local_ray
+from benchmarks.processes_speed import SIZES, checked_file, took
+from benchmarks.record import Record
+from benchmarks.soak.cluster import many_essays
+
+REPEATS = 3
+LATENCY, LATENCY_SIZES = 0.2, (128, 640)
+STORM_LIMIT, STORM_ESSAYS = 60, 1500
+QUERIES = (500, 3000)
+MOST_START, LEAST_FASTER, MOST_OVERHEAD, MOST_REFUSED = 15.0, 1.8, 1.05, 0.03
+MOST_KILOBYTES = 1.0
+_INTERVAL = 0.2
+_ON_TWO = ("--engine", "ray", "--processes", "2")
+
+
+@dataclass
+class Watch:
+    """Processor seconds of processes with all that they started, and the most memory of one of them."""
+
+    roots: set[int]
+    seconds: dict[int, float] = field(default_factory=dict)
+    before: dict[int, float] = field(default_factory=dict)
+    watched: int = 0
+    most: int = 0
+
+    def look(self) -> None:
+        """Take what the processes have used up to now."""
+        found, parents = _processes()
+        for number, used in found.items():
+            above = number
+            while above in parents and above not in self.roots:
+                above = parents[above]
+            if above in self.roots:
+                self.seconds[number] = used
+        self.most = max(self.most, _anonymous(self.watched) if self.watched else 0)
+
+    @property
+    def used(self) -> float:
+        """Processor seconds since the watch began."""
+        return sum(self.seconds.values()) - sum(self.before.values())
+
+
+def _processes() -> tuple[dict[int, float], dict[int, int]]:
+    """The processor seconds and the parent of every process of this machine."""
+    ticks, used, parents = os.sysconf("SC_CLK_TCK"), dict[int, float](), dict[int, int]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        number = int(path.parent.name)
+        parents[number], used[number] = int(words[1]), (int(words[11]) + int(words[12])) / ticks
+    return used, parents
+
+
+def _anonymous(number: int) -> int:
+    """Bytes of memory that a process shares with no file and no other process."""
+    try:
+        lines = Path(f"/proc/{number}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0)
+
+
+def children() -> set[int]:
+    """The processes that this one has started: Ray's, where it has started nothing else."""
+    return {number for number, parent in _processes()[1].items() if parent == os.getpid()}
+
+
+def measured(words: Sequence[str], others: Collection[int]) -> tuple[float, float, int]:
+    """What a command took.
+
+    Args:
+        words: of the command.
+        others: processes whose use counts too.
+
+    Returns:
+        Seconds on the clock, processor seconds of all these processes, and the most memory of the command's own.
+    """
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
+        watch, over = Watch(set(others)), threading.Event()
+        watch.look()
+        watch.before = dict(watch.seconds)
+        command, began = [sys.executable, "-m", "autorubric", *words], time.perf_counter()
+        running = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT)
+        watch.roots.add(running.pid)
+        watch.watched = running.pid
+
+        def look() -> None:
+            while not over.wait(_INTERVAL):
+                watch.look()
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        status = running.wait()
+        wall = time.perf_counter() - began
+        over.set()
+        thread.join()
+        watch.look()
+        if status:
+            printed.seek(0)
+            raise SystemExit(f"{' '.join(words)} ended with status {status}:\n{printed.read()[-2000:]}")
+    return wall, watch.used, watch.most
+
+
+def start(record: Record, folder: Path) -> None:
+    """What Ray adds to a run of two essays, with a cluster that is started for it."""
+    words = ["grade", str(many_essays(folder, 2)), "--judge", "builtin/offline"]
+    walls, cpu = [], []
+    for n in range(REPEATS):
+        one = measured([*words, "-o", str(folder / f"one{n}")], ())
+        ray = measured([*words, "-o", str(folder / f"ray{n}"), *_ON_TWO], ())
+        walls.append(ray[0] - one[0])
+        cpu.append(ray[1] - one[1])
+    shown = ", ".join(f"{seconds:.1f}" for seconds in sorted(walls))
+    used = statistics.median(cpu)
+    record.figure(
+        "start", f"Ray and two workers add {shown} s to a run, and {used:.1f} s of CPU on two cores, {_load()}"
+    )
+    record.limit("seconds to start, least of three", min(walls), most=MOST_START)
+
+
+def faster(
+    record: Record, name: str, words: Sequence[Sequence[str]], folder: Path, cluster: tuple[str, set[int]]
+) -> None:
+    """How much faster two workers can be where the processor limits, from the rows that a large job has more."""
+    address, processes = cluster
+    rows = SIZES[1] - SIZES[0]
+    one = [took([*more, "-o", str(folder / f"{name}-one-{n}")]) for n, more in enumerate(words)]
+    ray = [
+        measured([*more, "-o", str(folder / f"{name}-ray-{n}"), *_ON_TWO, "--ray-address", address], processes)
+        for n, more in enumerate(words)
+    ]
+    alone, together = one[1].longest_path(1) - one[0].longest_path(1), ray[1][1] - ray[0][1]
+    walls = (one[1].wall - one[0].wall) / (ray[1][0] - ray[0][0])
+    record.figure(
+        name,
+        f"{1000 * alone / rows:.1f} ms of CPU a row in one process, {1000 * together / rows:.1f} ms on Ray, all "
+        f"processes together: at most {2 * alone / together:.2f} x on two cores; by wall {walls:.2f} x, {_load()}",
+    )
+    record.limit(f"times one process, {name}", 2 * alone / together, least=LEAST_FASTER)
+
+
+def overhead(record: Record, folder: Path, cluster: tuple[str, set[int]]) -> None:
+    """The wall time of rows that wait for an endpoint, as a multiple of that of one process."""
+    ratios = []
+    with LoopbackProcess("--latency", f"fixed:{LATENCY}") as endpoint:
+        for n in range(REPEATS):
+            more: dict[str, list[float]] = {"one": [], "ray": []}
+            for size in LATENCY_SIZES:
+                words = ["grade", str(many_essays(folder, size)), "--judge", f"a@{endpoint.base_url}", "-j", "32"]
+                for kind, own in (("one", []), ("ray", [*_ON_TWO, "--ray-address", cluster[0]])):
+                    out = ["-o", str(folder / f"late-{kind}-{size}-{n}")]
+                    more[kind].append(measured([*words, *out, *own], ())[0])
+            one, ray = (more[kind][1] - more[kind][0] for kind in ("one", "ray"))
+            ratios.append(ray / one)
+    shown = ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))
+    record.figure("overhead", f"{shown} x the wall time of one process at {LATENCY} s a request, {_load()}")
+    record.limit("overhead, median of three", statistics.median(ratios), most=MOST_OVERHEAD)
+
+
+def storm(record: Record, folder: Path, cluster: tuple[str, set[int]]) -> None:
+    """The share of requests that an endpoint with a limit refuses to four workers."""
+    options = ("--requests-per-second", str(STORM_LIMIT), "--latency", f"fixed:{LATENCY}")
+    with LoopbackProcess(*options) as endpoint:
+        words = ["grade", str(many_essays(folder, STORM_ESSAYS)), "--judge", f"a@{endpoint.base_url}"]
+        words += ["-o", str(folder / "storm"), "--engine", "ray", "--processes", "4", "--ray-address", cluster[0]]
+        wall, *_ = measured(words, ())
+        stats = endpoint.stats()
+    refused, asked = stats["by_status"].get("429", 0), stats["requests"]
+    record.figure(
+        "storm",
+        f"{refused} of {asked:,} requests refused ({refused / asked:.1%}) at {STORM_LIMIT} a second, four workers, "
+        f"{(asked - refused) / wall:.0f} answered a second, {_load()}",
+    )
+    record.limit("share refused", refused / asked, most=MOST_REFUSED)
+
+
+def memory(record: Record, folder: Path, cluster: tuple[str, set[int]]) -> None:
+    """What a further query adds to the memory of the driver."""
+    most = []
+    for count in QUERIES:
+        path = folder / f"queries{count}.jsonl"
+        path.write_text("".join(json.dumps({"question": f"Why is number {n} odd?"}) + "\n" for n in range(count)))
+        words = ["synthesize", str(path), "--models", "builtin/offline", "-o", str(folder / f"made{count}")]
+        most.append(measured([*words, *_ON_TWO, "--ray-address", cluster[0]], ())[2])
+    added = (most[1] - most[0]) / (QUERIES[1] - QUERIES[0]) / 1000
+    shown = " and ".join(f"{size / 1e6:.0f} MB for {count:,}" for size, count in zip(most, QUERIES, strict=True))
+    record.figure("memory", f"driver {shown} queries: {added:.2f} kB for each further one")
+    record.limit("kilobytes a further query", added, most=MOST_KILOBYTES)
+
+
+def _load() -> str:
+    return f"load {os.getloadavg()[0]:.0f}"
+
+
+def run(names: Collection[str] = ("start", "faster", "overhead", "storm", "memory")) -> Record | None:
+    """What was measured; None without Ray.
+
+    Args:
+        names: the parts to run.
+    """
+    if find_spec("ray") is None:
+        print("Ray is not installed; `make bench-ray` measures it in an environment of its own")
+        return None
+    record = Record(f"Ray on this machine, marginal figures of {SIZES[0]} and {SIZES[1]} essays")
+    with tempfile.TemporaryDirectory() as place:
+        folder, machine = Path(place), Path(place, "machine")
+        machine.mkdir()
+        if "start" in names:
+            start(record, folder)
+        with local_ray(4, machine) as address:
+            cluster = address, children()
+            if "faster" in names:
+                _all_faster(record, folder, cluster)
+            for part in (overhead, storm, memory):
+                if part.__name__ in names:
+                    part(record, folder, cluster)
+    return record
+
+
+def _all_faster(record: Record, folder: Path, cluster: tuple[str, set[int]]) -> None:
+    places = [folder / str(size) for size in SIZES]
+    for path in places:
+        path.mkdir()
+    checks = [["grade", str(checked_file(path, size))] for path, size in zip(places, SIZES, strict=True)]
+    faster(record, "checks", checks, folder, cluster)
+    with LoopbackProcess() as endpoint:
+        judge = ["--judge", f"judge@{endpoint.base_url}"]
+        calls = [["grade", str(dataset_file(p, size)), *judge] for p, size in zip(places, SIZES, strict=True)]
+        faster(record, "judge-calls", calls, folder, cluster)
+
+
+if __name__ == "__main__":
+    if (
+        found := run(sys.argv[1:] or ("start", "faster", "overhead", "storm", "memory"))
+    ) is not None and found.missed:
+        raise SystemExit("\n".join(found.missed))
