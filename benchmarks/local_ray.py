@@ -24,6 +24,8 @@ def local_ray(cpus: int, place: Path) -> Iterator[str]:
 
     tempfile.tempdir = os.environ["TMPDIR"] = str(place)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Ray gives workers a niceness of 15, with which they starve where other programs keep the cores busy.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_TMPDIR", "/tmp")  # the names of sockets must be short
     for left in reversed(range(_ATTEMPTS)):
         try:

@@ -103,8 +103,8 @@ class RunStatus:
             )
         if self.open_batches or self.state == "completed":
             collect = (
-                "open batches are charged whether or not they are collected, so collect them, or add --batch-cancel "
-                f"to cancel what has not been answered: {again}"
+                "open batches are charged whether or not they are collected; add --batch-cancel to cancel what has "
+                f"no answer yet, or collect them: {again}"
             )
             return collect if self.open_batches else "nothing; it is complete"
         if self.state == "died":
