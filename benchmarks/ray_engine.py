@@ -64,19 +64,19 @@ class Watch:
             while above in parents and above not in self.roots:
                 above = parents[above]
             if above in self.roots:
-                is_ours = number == self.watched or _is_worker(number)
-                (self.rays if is_ours else self.ours).pop(number, None)  # a process changes its name as it starts
-                (self.ours if is_ours else self.rays)[number] = used
+                self._take(number, used)
         self.most = max(self.most, _anonymous(self.watched) if self.watched else 0)
 
-
-def _is_worker(number: int) -> bool:
-    """Whether a process is one of Ray's that run what users wrote, or wait to."""
-    try:
-        name = Path(f"/proc/{number}/cmdline").read_bytes()
-    except OSError:
-        return False
-    return (name.startswith(b"ray::") and b"Agent" not in name) or b"default_worker.py" in name
+    def _take(self, number: int, used: float) -> None:
+        try:
+            name = Path(f"/proc/{number}/cmdline").read_bytes()
+        except OSError:  # it has ended
+            return
+        if number == self.watched or name.startswith(b"ray::_Actor"):
+            self.ours[number] = used
+        elif b"default_worker.py" not in name and not name.startswith(b"ray::IDLE"):
+            # Ray starts workers in advance, which wait for work; how far they get depends on how long a run takes.
+            self.rays[number] = used
 
 
 class Took(NamedTuple):

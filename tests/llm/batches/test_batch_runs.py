@@ -198,6 +198,9 @@ def test_a_batch_of_somebody_else_is_not_taken_for_ours(tmp_path: Path, monkeypa
         # The provider never got ours, and has one of the same size.
         [ours] = endpoint.books.jobs.values()
         ours.lines = [(f"{number}", body) for number, (_, body) in enumerate(ours.lines)]
+        # It is not cancelled either.
+        assert graded(tmp_path, "anthropic", batch_cancel=True).stopped is not None
+        assert not ours.is_cancelled
         assert graded(tmp_path, "anthropic").get_scores() == [1.0] * ITEMS
         assert endpoint.books.summary()["batches"] == 2
         assert endpoint.books.deleted == [list(endpoint.books.jobs)[1]]  # ours alone
