@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +29,9 @@ from benchmarks.record import Record
 from benchmarks.soak.cluster import many_essays
 
 REPEATS = 3
+CALL_SIZES = (300, 2700)
+"""Essays with ten judge calls each: enough that the start of three processes does not show in the difference."""
+
 LATENCY, LATENCY_SIZES = 0.2, (128, 640)
 STORM_LIMIT, STORM_ESSAYS = 60, 1500
 QUERIES = (500, 3000)
@@ -165,13 +168,21 @@ def start(record: Record, folder: Path) -> None:
 
 
 def faster(
-    record: Record, name: str, words: Sequence[Sequence[str]], folder: Path, cluster: tuple[str, set[int]]
+    record: Record, name: str, words: Mapping[int, Sequence[str]], folder: Path, cluster: tuple[str, set[int]]
 ) -> None:
-    """How much faster two workers are where the processor limits, from the rows that a large job has more."""
+    """How much faster two workers are where the processor limits, from the rows that a large job has more.
+
+    Args:
+        record: takes the figures.
+        name: of the job.
+        words: of a small and a large one, by their rows.
+        folder: for the runs.
+        cluster: the address of a cluster, and its processes.
+    """
     address, processes = cluster
-    rows = SIZES[1] - SIZES[0]
+    rows = max(words) - min(words)
     one, ray = [], []
-    for n, more in enumerate(words):
+    for n, more in words.items():
         one.append(measured([*more, "-o", str(folder / f"{name}-one-{n}")], ()))
         out = ["-o", str(folder / f"{name}-ray-{n}"), "--ray-address", address]
         ray.append(measured([*more, *out, *_ON_TWO], processes))
@@ -267,15 +278,18 @@ def run(names: Collection[str] = ("start", "faster", "overhead", "storm", "memor
 
 
 def _all_faster(record: Record, folder: Path, cluster: tuple[str, set[int]]) -> None:
-    places = [folder / str(size) for size in SIZES]
-    for path in places:
-        path.mkdir()
-    checks = [["grade", str(checked_file(path, size))] for path, size in zip(places, SIZES, strict=True)]
+    checks = {size: ["grade", str(checked_file(_inside(folder, size), size))] for size in SIZES}
     faster(record, "checks", checks, folder, cluster)
     with LoopbackProcess() as endpoint:
         judge = ["--judge", f"judge@{endpoint.base_url}"]
-        calls = [["grade", str(dataset_file(p, size)), *judge] for p, size in zip(places, SIZES, strict=True)]
+        calls = {size: ["grade", str(dataset_file(_inside(folder, size), size)), *judge] for size in CALL_SIZES}
         faster(record, "judge-calls", calls, folder, cluster)
+
+
+def _inside(folder: Path, size: int) -> Path:
+    place = folder / str(size)
+    place.mkdir(exist_ok=True)
+    return place
 
 
 if __name__ == "__main__":
