@@ -25,7 +25,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from autorubric.background import rare_collections
 from autorubric.testing import LoopbackProcess
+from benchmarks.callers import callers_of
+from benchmarks.command import on_our_loop
 from benchmarks.record import Record
 from benchmarks.service_load import CONTROL, Outcome, Service, full_load, steady_load, straight
 
@@ -88,7 +91,7 @@ def run() -> Record:
     """Measure both, and fail where the service adds too much, or a second process gains too little."""
     seconds = f"{SECONDS:.0f} s of full and {SECONDS:.0f} s of half load"
     record = Record(f"{CALLERS:,} callers, a judge of {_LATENCY * 1e3:.0f} ms on loopback, {seconds}")
-    found = {processes: asyncio.run(_measured(processes, record)) for processes in (1, 2)}
+    found = {processes: on_our_loop(_measured(processes, record)) for processes in (1, 2)}
     rows = []
     for processes, (full, half, control) in found.items():
         added = half.seen.overhead(0.99) - control.overhead(0.99)
@@ -106,17 +109,14 @@ def run() -> Record:
 
 
 async def _measured(processes: int, record: Record) -> tuple[Part, Part, Outcome]:
-    import aiohttp
-
     with tempfile.TemporaryDirectory() as folder, LoopbackProcess("--latency", f"fixed:{_LATENCY}") as judge:
         service = Service(Path(folder), judge.base_url, "--processes", str(processes))
         service.start()
-        connector = aiohttp.TCPConnector(limit=0)
-        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
-            full = await _part(judge, service, full_load(session, service.url, "full", SECONDS, CALLERS))
-            steady = steady_load(session, service.url, full.rate / 2, SECONDS)
+        with rare_collections(), callers_of(service.url, CALLERS) as callers:
+            full = await _part(judge, service, full_load(callers, "full", SECONDS))
+            steady = steady_load(callers, full.rate / 2, SECONDS)
             with floor_before(judge.base_url) as floor:
-                control = asyncio.create_task(straight(session, floor, CONTROL, SECONDS))
+                control = asyncio.create_task(straight(floor, CONTROL, SECONDS))
                 half = await _part(judge, service, steady, control)
         service.end()
     for name, part in (("full", full), ("half", half)):

@@ -230,9 +230,8 @@ class Ledger:
 
     def observe(self, kind: str, value: Any) -> None:
         """Queue a JSON value seen during the run, after those of its kind, without waiting."""
-        self._commits.submit(partial(insert_observation, kind, value, time.time())).add_done_callback(
-            lambda done: done.exception()
-        )
+        write = partial(insert_observation, kind, value, time.time())
+        self._commits.submit(write, awaited=False).add_done_callback(lambda done: done.exception())
 
     def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
         """The committed observations of a kind since the run was last replaced, with their times."""
