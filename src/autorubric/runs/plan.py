@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -160,7 +160,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             models = session.models
             run.executor = session.executor if ledger is None else grader.executor_on(ledger, detached=False)
             run.totals = grader.totals if ledger is None else ledger.totals
-        stack.enter_context(_ended(manifest, plan.directory, run, models, ledger))
+        stack.enter_context(_ended(manifest, plan, run, models, ledger))
         yield run, manifest
 
 
@@ -207,13 +207,13 @@ def _before(plan: ExperimentPlan, items: Path) -> Mapping[int, tuple[float, byte
 @contextmanager
 def _ended(
     manifest: ExperimentManifest,
-    directory: Path,
+    plan: ExperimentPlan,
     run: EvaluationRun,
     models: Mapping[str, Model],
     ledger: Ledger | None,
 ) -> Iterator[None]:
     """Write the manifest's end, however the run ends."""
-    started = time.monotonic()
+    started = time.monotonic() - _seconds_of_parts(plan)
     try:
         yield
     except BaseException as error:
@@ -227,7 +227,12 @@ def _ended(
         manifest.status = "completed" if len(run.completed) == manifest.total_items else "failed"
         manifest.completed_at = datetime.now(UTC)
         manifest.total_duration_seconds = (manifest.total_duration_seconds or 0.0) + time.monotonic() - started
-        manifest.save(directory)
+        manifest.save(plan.directory)
+
+
+def _seconds_of_parts(plan: ExperimentPlan) -> float:
+    """How long the processes of this run have worked on its shards."""
+    return 0.0 if plan.parts is None else plan.parts.seconds
 
 
 def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
@@ -241,7 +246,7 @@ def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
         total_items=len(plan.dataset),
         status="running",
         completed_indices=set(),
-        started_at=now,
+        started_at=now - timedelta(seconds=_seconds_of_parts(plan)),
         total_duration_seconds=before.get("total_duration_seconds"),
         dataset_path=DATASET_FILE,
         grader_config=describe_grader(plan.grader),

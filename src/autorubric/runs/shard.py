@@ -172,6 +172,7 @@ class Parts:
         by_prompt: whether prompts alone decide which shard an item belongs to.
         is_partial: whether shards may be missing or unfinished.
         workers: run the shards, if this run starts them itself.
+        seconds: for which they ran.
     """
 
     folders: Mapping[Shard, Path]
@@ -180,6 +181,7 @@ class Parts:
     by_prompt: bool = False
     is_partial: bool = False
     workers: Workers | None = None
+    seconds: float = 0.0
 
     def places(self, dataset: RubricDataset) -> Iterator[tuple[Shard, list[int]]]:
         """Each shard, with the places of its items in the dataset of all shards."""
