@@ -185,8 +185,8 @@ class WorkerProcesses:
         if self.stopped is not None and self.stopped.startswith("budget of "):
             head = self.stopped.partition(" reached")[0]
             self.stopped = (
-                f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in this "
-                "session; a higher budget goes on from here"
+                f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in "
+                "this session; a higher budget goes on from here"
             )
 
     def _spent_now(self) -> Spent:

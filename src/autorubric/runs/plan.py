@@ -33,7 +33,7 @@ from autorubric.runs.merging import take_in
 from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run import EvaluationRun, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.runs.shard import Parts
+from autorubric.runs.shard import Parts, seconds_of
 
 WINDOW = 64
 """Items open at a time where neither the caller nor the grader says."""
@@ -158,8 +158,10 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         if isinstance(grader, CriterionGrader):
             session = await grader.open_session()
             models = session.models
-            run.executor = session.executor if ledger is None else grader.executor_on(ledger, detached=False)
-            run.totals = grader.totals if ledger is None else ledger.totals
+            run.executor, run.totals = session.executor, grader.totals
+            if ledger is not None:
+                ledger.price(models.values())
+                run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
         stack.enter_context(_ended(manifest, plan, run, models, ledger))
         yield run, manifest
 
@@ -213,7 +215,7 @@ def _ended(
     ledger: Ledger | None,
 ) -> Iterator[None]:
     """Write the manifest's end, however the run ends."""
-    started = time.monotonic() - _seconds_of_parts(plan)
+    started = time.monotonic() - seconds_of(plan.parts)
     try:
         yield
     except BaseException as error:
@@ -230,11 +232,6 @@ def _ended(
         manifest.save(plan.directory)
 
 
-def _seconds_of_parts(plan: ExperimentPlan) -> float:
-    """How long the processes of this run have worked on its shards."""
-    return 0.0 if plan.parts is None else plan.parts.seconds
-
-
 def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
     now = datetime.now(UTC)
     before = read_manifest(plan.directory) or {}
@@ -246,7 +243,7 @@ def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
         total_items=len(plan.dataset),
         status="running",
         completed_indices=set(),
-        started_at=now - timedelta(seconds=_seconds_of_parts(plan)),
+        started_at=now - timedelta(seconds=seconds_of(plan.parts)),
         total_duration_seconds=before.get("total_duration_seconds"),
         dataset_path=DATASET_FILE,
         grader_config=describe_grader(plan.grader),

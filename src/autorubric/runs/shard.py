@@ -214,6 +214,11 @@ class Parts:
         return dict(sorted(found.items()))
 
 
+def seconds_of(parts: Parts | None) -> float:
+    """How long the processes of a run have worked on its shards."""
+    return 0.0 if parts is None else parts.seconds
+
+
 def _digest(whole: Callable[[], bytes]) -> str:
     return blake2b(whole(), digest_size=8).hexdigest()
 

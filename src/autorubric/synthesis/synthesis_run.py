@@ -26,7 +26,7 @@ from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifes
 from autorubric.runs.progress import Progress, RunState, StageState, reported
 from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.runs.shard import PART, Division
+from autorubric.runs.shard import PART, Division, seconds_of
 from autorubric.runs.stopping import Stop, StoppableRun
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, export_final, publish
 from autorubric.synthesis.prepared_run import Prepared, build_plans, find_other_queries, prepare
@@ -272,12 +272,13 @@ class Session:
                 workers.clear()
             elif parts is not None and parts.is_partial:
                 keep_steps(settings.folder, parts.folders.values())
+            ledger.price(models.values())
             budget = Limits(settings.budget_usd, settings.budget_tokens).budget(ledger)
             executor = Executor(ledger, budget, detached=False)
             run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
             if workers is not None:
                 run.ended_early, run.interrupted = workers.stopped or "", workers.interrupted
-            run.seconds_before = 0.0 if parts is None else parts.seconds
+            run.seconds_before = seconds_of(parts)
             if export_only or parts is not None:
                 run.executor.stop("export only")
             # Workers have been stopped already; what they have recorded becomes files.
