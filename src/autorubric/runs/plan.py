@@ -197,10 +197,10 @@ def _keep_finished(finished: FinishedRun | None, run: EvaluationRun, manifest: E
 def _before(plan: ExperimentPlan, items: Path) -> Mapping[int, tuple[float, bytes]]:
     """The duration and the line of each item that has ended, here or in the shards."""
     if plan.parts is not None and plan.parts.workers is not None:
-        here = StoredLines(items) if keeps_places(plan.directory, plan.dataset.to_json().encode()) else {}
-        found = dict(here) | plan.parts.lines(plan.dataset)
+        here = StoredLines(items) if keeps_places(plan.directory, plan.dataset.to_json().encode()) else None
+        found = plan.parts.lines(plan.dataset, here)
         plan.parts.workers.clear()
-        return dict(sorted(found.items()))
+        return found
     if plan.parts is not None:
         return plan.parts.lines(plan.dataset)
     return StoredLines(items) if plan.resume else {}

@@ -33,6 +33,6 @@ async def test_calls_get_the_price_of_their_model_that_was_unknown_before(tmp_pa
             await ledger.record(one)
         assert (ledger.spent().cost, ledger.spent().unpriced) == (0.25, 5)
         for _ in range(2):  # the second time, nothing is left to be priced
-            ledger.price([Priced([], name="local/priced")])
+            ledger.price([Priced({}, name="local/priced")])
             assert ledger.spent().cost == pytest.approx(0.25 + 0.005 + 0.04)
             assert ledger.spent().unpriced == 3
