@@ -1,9 +1,9 @@
 """The reward service with one process and with two: what two thousand callers get, and what a call costs.
 
 Against a loopback judge of 200 ms: two thousand callers, each with its next call as soon as the last was answered;
-then calls that come at half of that rate, whatever is answered. In the same seconds the judge is asked through a bare
-aiohttp server that passes requests on and does nothing else: what it takes is the floor, and what the service takes
-beyond that is what the service adds.
+then calls that come at half of that rate, whatever is answered, from the same callers in turn. In the same seconds
+the judge is asked through a bare aiohttp server that passes requests on and does nothing else: what it takes is the
+floor, and what the service takes beyond that is what the service adds.
 
 The load, the judge and the service share the machine, so calls a second say little of the service alone. The
 processor time on its longest path does not depend on the load: that of the first process, and that of the busiest of
@@ -90,7 +90,8 @@ class Part:
 def run() -> Record:
     """Measure both, and fail where the service adds too much, or a second process gains too little."""
     seconds = f"{SECONDS:.0f} s of full and {SECONDS:.0f} s of half load"
-    record = Record(f"{CALLERS:,} callers, a judge of {_LATENCY * 1e3:.0f} ms on loopback, {seconds}")
+    load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+    record = Record(f"{CALLERS:,} callers, a judge of {_LATENCY * 1e3:.0f} ms on loopback, {seconds}, {load}")
     found = {processes: on_our_loop(_measured(processes, record)) for processes in (1, 2)}
     rows = []
     for processes, (full, half, control) in found.items():
