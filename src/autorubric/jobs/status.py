@@ -12,8 +12,8 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.jobs.job import RunSource, blocking, job
 from autorubric.llm.http.secrets import VariableName, split_address
 from autorubric.llm.records.view import ledger_view
-from autorubric.runs.manifest import read_manifest
-from autorubric.runs.status import RunStatus, count_graded, ledger_folder, run_status
+from autorubric.runs.manifest import ledger_folder, read_manifest
+from autorubric.runs.status import RunStatus, count_graded, run_status
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, setting
 
 if TYPE_CHECKING:

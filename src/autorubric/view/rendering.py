@@ -114,10 +114,10 @@ def figure(value: float | None, places: int = 2) -> str:
     """A number as a table shows it.
 
     Example:
-        >>> figure(0.8371), figure(None)
-        ('0.84', '–')
+        >>> figure(0.8371), figure(-0.0), figure(None)
+        ('0.84', '0.00', '–')
     """
-    return "–" if value is None else f"{value:.{places}f}"
+    return "–" if value is None else f"{value:z.{places}f}"
 
 
 def percent(value: float | None) -> str:

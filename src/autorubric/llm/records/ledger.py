@@ -42,7 +42,7 @@ from autorubric.llm.records.database import (
 )
 from autorubric.llm.records.imports import ImportRow, insert_imports, read_import
 from autorubric.llm.records.key_index import Inserted, KeyIndex, has_intact_replies
-from autorubric.llm.records.lock import Claims, WriteLock, private_file
+from autorubric.llm.records.lock import LEDGER_FILE, Claims, WriteLock, private_file
 from autorubric.llm.records.observations import insert_observation, read_observations
 from autorubric.llm.records.pricing import price_calls
 from autorubric.llm.records.recovery import take_in_logs
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 Write: TypeAlias = Callable[[sqlite3.Connection], None]
 
-FILE_NAME = "ledger.sqlite"
+FILE_NAME = LEDGER_FILE
 OBSERVED_BEFORE = "observed_before"
 """The note that holds the number of the last observation of a run that was replaced."""
 _LOG = logging.getLogger("autorubric.ledger")

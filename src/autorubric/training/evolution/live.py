@@ -20,7 +20,7 @@ from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.view import ledger_view
 from autorubric.llm.request import Model
-from autorubric.runs.status import ledger_folder
+from autorubric.runs.manifest import ledger_folder
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, verdicts_of
 from autorubric.training.evolution.rule import EvolutionRule
