@@ -114,8 +114,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             another run; nothing was asked.
         RunLockedError: another process works in the directory.
     """
-    folder, items_path = plan.directory / LEDGER_FOLDER, plan.directory / ITEMS_FILE
-    grader = plan.grader
+    folder, items_path, grader = plan.directory / LEDGER_FOLDER, plan.directory / ITEMS_FILE, plan.grader
     own = isinstance(grader, CriterionGrader) and not grader.has_records
     await _check_rubrics(plan)
     with ExitStack() as stack:
@@ -156,14 +155,19 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         ended.callback(_keep_finished, finished, run, manifest)
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
-            session = await grader.open_session()
-            models = session.models
-            run.executor, run.totals = session.executor, grader.totals
-            if ledger is not None:
-                ledger.price(models.values())
-                run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
+            models = (await grader.open_session()).models
+            await _let_ask(run, grader, ledger)
         stack.enter_context(_ended(manifest, plan, run, models, ledger))
         yield run, manifest
+
+
+async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
+    """Give a run the executor of its grader, which records in the run's own ledger if there is one."""
+    session = await grader.open_session()
+    run.executor, run.totals = session.executor, grader.totals
+    if ledger is not None:
+        ledger.price(session.models.values())
+        run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
 
 
 async def _finished_run(

@@ -43,6 +43,6 @@ def price_calls(prices: Mapping[str, Price], connection: sqlite3.Connection) -> 
 
 
 def _most(price: Price, tokens: int) -> float | None:
-    """Dollars of so many tokens, whichever they are."""
+    """The most dollars that a number of tokens can cost."""
     both = [price(Usage(tokens, 0)), price(Usage(0, tokens))]
     return None if None in both else max(cost for cost in both if cost is not None)
