@@ -22,6 +22,9 @@ $(VENV)/.dev: $(VENV)/.runtime
 
 demo: $(VENV)/.runtime
 	$(BIN)/autorubric synthesize examples/queries.jsonl --out demo-out --id-column id --models builtin/offline --show 1
+	@$(PIP) -e '.[ui]'
+	@echo
+	@echo "Browse the result: $(BIN)/autorubric view demo-out"
 
 # The examples on public data, with the offline model and without a key.
 examples: $(VENV)/.runtime

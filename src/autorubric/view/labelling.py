@@ -14,10 +14,10 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from autorubric.charts.visible import spelled
 from autorubric.errors import InputError
 from autorubric.view.page import Refusal
 from autorubric.view.sources import Source
-from autorubric.view.visible import spelled
 
 if TYPE_CHECKING:
     from autorubric.core.rubric import Rubric
