@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 REWARD, RUBRIC, AUDIT, REPEAT = "reward", "rubric", "second", "repeat"
 """Kinds of observations: a reward, a rubric when it is first used, an audit, and a repeated judgment."""
 
+UNANSWERED = "unanswered"
+"""The kind that holds the time since which the audit's judge has not answered."""
+
 _MOST_RUBRICS = 4096
 
 

@@ -144,6 +144,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     *,
     tolerance: float = 0.0,
     repeats: Sequence[Repeat] = (),
+    unanswered: Iterable[float] = (),
 ) -> Drift:
     """How rewards changed, in at most `windows` windows. Memory is four bytes per verdict, and one window of rewards.
 
@@ -155,6 +156,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
         windows: the number of windows.
         tolerance: growth of the gap between the judges that raises no alarm.
         repeats: submissions that the training judge graded twice.
+        unanswered: times since which the audit's judge did not answer.
 
     Example:
         >>> rewards = ((n, RewardRecord("r", "g", str(n), 100 + n, n % 2, None, [1.0, n % 2])) for n in range(32))
@@ -168,6 +170,8 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
     dated, made = _take_audits(log, audits)
+    for since in unanswered:
+        log.wait_since(since)
     described = {note["rubric"]: note for note in rubrics}
     notes = {digest: note["criteria"] for digest, note in described.items()}
     compound = CompoundMeter(described)
