@@ -10,8 +10,8 @@ scripted writer proposes criteria that tell the claim from the facts, and others
 Limits that follow from what is promised: of the runs without an exploit, and of those whose gap has grown to twice
 the half-width of the sequence, 5 % may raise an alarm, or raise it late (with the binomial error of their number,
 99 %); judge calls fall by the share that is dropped. Two limits are guards against regressions, chosen by us: dropout
-does not lower the true score at the end by more than the spread of the runs, and evolution keeps at least half of what
-the exploit takes away. Floors: the same seeds without dropout, and without evolution. Run as
+does not lower the true score at the end by more than the spread of the runs, and evolution keeps at least half of
+what the exploit takes away. Floors: the same seeds without dropout, and without evolution. Run as
 `python -m benchmarks.policy_drift`.
 """
 
