@@ -7,7 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|(?:(?![\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])\w)+")
 _NEGATIONS = frozenset(
-    "no not never none neither nor without cannot nicht kein keine ohne pas jamais sans sin nunca 不 没 無 无 未 非".split()
+    """
+    no not never none neither nor without cannot
+    nicht kein keine ohne pas jamais sans sin nunca 不 没 無 无 未 非
+    """.split()  # noqa: SIM905 - a list of words reads best as words
 )
 _JOINERS = frozenset(
     """
@@ -15,7 +18,7 @@ _JOINERS = frozenset(
     response answer submission essay text assistant output reply
     sowie auch oder dass antwort ainsi aussi elle mais réponse además también pero respuesta
     并 且 和 与 及 以 同 时 还 也 的 地 得 了 是 在 其 该 应 需 要 而 又 既 回 答 它
-    """.split()
+    """.split()  # noqa: SIM905
 )
 _SHORT = 4
 """Letters from which a word counts, and from which two words with the same beginning are forms of one."""
@@ -69,7 +72,7 @@ def _is_fixed(word: str) -> bool:
 def _counts(word: str) -> bool:
     if word in _JOINERS:
         return False
-    return len(word) >= _SHORT or _is_fixed(word) or not word.isascii() and len(word) == 1
+    return len(word) >= _SHORT or _is_fixed(word) or (not word.isascii() and len(word) == 1)
 
 
 def _occurs(word: str, words: Collection[str]) -> bool:

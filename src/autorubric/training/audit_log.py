@@ -150,7 +150,7 @@ class AuditLog:
         return waiting if self.blind_since is None else min(waiting, self.blind_since)
 
     def wait_since(self, since: float) -> None:
-        """Count the audit as blind from the beginning of an audit that was not answered, unless one succeeded later."""
+        """Count the audit as blind since an audit began that was not answered, unless one has succeeded later."""
         if since > self._succeeded:
             self.blind_since = since if self.blind_since is None else min(since, self.blind_since)
 

@@ -11,9 +11,9 @@ _MOST_IN_PASS = 65_536
 class Replays:
     """Counts each rollout once, however often a restarted service or trainer asks for it.
 
-    Rollouts of one step may be equal and count each. A restart begins a new *pass*: an equal rollout counts in it only
-    if the pass has more of them than any earlier one. A trainer that resumes shows itself where a rollout that is
-    known comes again after a later step.
+    Rollouts of one step may be equal and count each. A restart begins a new *pass*: an equal rollout counts in it
+    only if the pass has more of them than any earlier one. A trainer that resumes shows itself where a rollout that
+    is known comes again after a later step.
 
     Args:
         earlier: the rollouts that earlier sessions have counted; each may hold its step.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import evolve
+from autorubric import RubricDataset, evolve
 from autorubric.llm.records.view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.test_serve import posted, serving
@@ -69,6 +69,9 @@ def test_all_rollouts_of_a_step_have_one_version_and_a_killed_service_resumes_wi
             process.communicate(timeout=600)
         assert [event for event in events(out) if event["event"] == "version"] == before
         assert endpoint.counts.requests == paid
+        final = RubricDataset.from_file(out / "evolved.json")
+        assert [one.name for one in final.get_item_rubric(0)] == ["Limit", "Doctor", "Ulcers", "Doubling"]
+        assert final.items[0].metadata["history"] == [event["change"] | {"version": 1} for event in before]
         offline = {"judge": [flags[1]], "writer": flags[3], "out": tmp_path / "offline"}
         [lineage] = evolve(out, **offline).lineages
         assert [one.name for one in lineage.versions[0].rubric] == ["Limit", "Doctor", "Ulcers", "Doubling"]

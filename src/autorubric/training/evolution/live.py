@@ -21,6 +21,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.view import ledger_view
 from autorubric.llm.request import Model
 from autorubric.runs.status import ledger_folder
+from autorubric.training.evolution.evolved_file import write_evolved
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, verdicts_of
 from autorubric.training.evolution.rule import EvolutionRule
@@ -208,6 +209,8 @@ async def open_evolution(
 ) -> AsyncIterator[LiveEvolution]:
     """Evolution in a run directory, whose lock the caller holds, with the versions and rollouts of earlier sessions.
 
+    At its end, the newest rubrics and their history are in `evolved.json`.
+
     Args:
         out: the run directory.
         plan: who proposes, and what may change; gates of the reward never do.
@@ -222,7 +225,11 @@ async def open_evolution(
             live = LiveEvolution(log, ledger, Evolver(fixed, writer, grader, executor, assessor=plan.assessor))
             if log.lineages:
                 live.recall(value for _, value in ledger.observations(ROLLOUT))
-            yield live
+            try:
+                yield live
+            finally:
+                if log.lineages:
+                    write_evolved(out, log.lineages.values())
 
 
 def read_service_rollouts(out: Path) -> list[RolloutGroup]:
