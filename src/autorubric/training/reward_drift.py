@@ -169,9 +169,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     size = max(1, math.ceil(count / max(1, windows)))
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
-    dated, made = _take_audits(log, audits)
-    for since in unanswered:
-        log.wait_since(since)
+    dated, made = _take_audits(log, audits, unanswered)
     described = {note["rubric"]: note for note in rubrics}
     notes = {digest: note["criteria"] for digest, note in described.items()}
     compound = CompoundMeter(described)
@@ -202,7 +200,7 @@ _ByReward: TypeAlias = dict[tuple[str, str, int | None], list[AuditRecord]]
 
 
 def _take_audits(
-    log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]]
+    log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]], unanswered: Iterable[float]
 ) -> tuple[list[tuple[float, AuditRecord]], _ByReward]:
     """Take audits in; returns them without their texts: those of earlier versions by time, all others by reward."""
     dated, made = list[tuple[float, AuditRecord]](), _ByReward()
@@ -214,6 +212,8 @@ def _take_audits(
             made.setdefault(audit.key, []).append(short)
         else:
             dated.append((at, short))
+    for since in unanswered:
+        log.wait_since(since)
     return sorted(dated, key=lambda pair: pair[0]), made
 
 
