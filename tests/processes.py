@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tests.warm_commands import SOURCE as SOURCE
-from tests.warm_commands import WarmProcess
+from tests.warm_commands import SOURCE, WarmProcess
 
 LONG = 600
 """Seconds after which a process counts as hung, also on a machine that does ten other things."""
