@@ -1,12 +1,10 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy import stats
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.errors import InputError
 from autorubric.metrics.jackknife import Draws, bounded_mean_intervals, jackknife_intervals, kappa_posterior
+from tests.oracles import cohen_kappa_score, proportion_confint, stats
 
 Array = npt.NDArray[np.float64]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
+from autorubric.core.late_pattern import late_pattern
 from autorubric.core.wording import any_of, asserted
 
 Meaning: TypeAlias = Literal["good", "fault", "negated", "plain"]
@@ -19,7 +20,7 @@ class Said(NamedTuple):
 
 
 # "Pitfall Criteria: " and the like precede the wording in RaR.
-_LABEL = re.compile(r"^\s*(?:[\w-]+\s+)?(?:criteria|criterion|pitfalls?|陷阱|扣分项)\s*[::]\s*")
+_LABEL = late_pattern(r"^\s*(?:[\w-]+\s+)?(?:criteria|criterion|pitfalls?|陷阱|扣分项)\s*[::]\s*")
 _SPEAKER = any_of(
     """response, answer, reply, submission, essay, text, model, assistant, output, report, code, author, writer, it
     summary, explanation, letter, email, story, plan"""
@@ -80,7 +81,7 @@ _NOT_MISSED = (
     r"introduct|greeting|pleasantr|disclaimer|personal|sensitive|private|jargon|letters?\b|words?\b|phrases?\b|"
     r"names?\b|references? to|mentions? of|distract|noise|profan|slang|\W|$))"
 )
-_GOOD = re.compile(
+_GOOD = late_pattern(
     rf"{_SUBJECT}(?:"
     r"(?:should|must|shall|has to|needs to) (?!have (?:been|\w+ed|\w+en)\b)\w+"
     r"|(?:successfully |carefully |properly |explicitly |clearly |\w+ly )?"
@@ -105,7 +106,7 @@ _GOOD = re.compile(
     r"| (?:of|for|about|on|to|and)\b)"
     rf"|answers? (?:the |all )?(?:user's )?(?:{_WHAT_IS_ASKED})s?(?: (?:directly|fully|correctly|completely))?\W*$)"
 )
-_GOOD_ZH = re.compile(
+_GOOD_ZH = late_pattern(
     rf"{_SUBJECT_ZH}(?:{_MODALS_ZH}{{0,2}}(?:避免|杜绝|防止|切忌|力避|免于)"
     r"|(?:没有|并?未|无)(?:任何)?遗漏|(?:礼貌|委婉|诚实|耐心|温和|客观|如实|谨慎|细致|尊重|得体|妥善|恰当)地"
     rf"|没有(?:出现|包含|存在|使用|含有)?(?:任何)?(?:{_BAD_KIND_ZH}(?:性|上)?的?(?:错误|问题)|编造|虚构|错误|捏造"
@@ -115,7 +116,7 @@ _GOOD_ZH = re.compile(
     r"|(?:提醒|警告|告诫)(?:了)?(?:用户|患者|读者|对方)|(?:从不|从未|从来不|绝不|决不)|(?:正确|准确|恰当"
     r"|妥善)地?(?:使用|运用|[指说解回列描识给提计分理引判建总概翻]))"
 )
-_FAULT = re.compile(
+_FAULT = late_pattern(
     rf"{_SUBJECT}(?:\w+ly )?(?:"
     rf"fail(?:s|ed)? (?:to|the|all|any)\b|leaves [^.;]{{1,60}}? (?:without|incomplete|un(?!changed|touched|altered"
     rf"|modified|edited)\w+ed)\b|"
@@ -147,7 +148,7 @@ _FAULT = re.compile(
     r"(?:\w+ly )?(?:dangerous|harmful|unsafe|too high|too low|incorrect|dangerously \w+))"
     rf"|{_SUBJECT}{_WRONGLY} \w+s\b"
 )
-_FAULT_ZH = re.compile(
+_FAULT_ZH = late_pattern(
     rf"{_SUBJECT_ZH}(?:未能|没能|没有(?:提醒|警告|提示|回答|回应|考虑)(?!任何|多余|无关|不)"
     r"|(?:并?未|没有?)(?:提及|提到|说明|指出|给出|列出|解释|提醒|警告|回答|回应|考虑|注明|标注)(?!任何|多余|无关|不"
     r"|其他|品牌|个人)"
@@ -162,21 +163,21 @@ _FAULT_ZH = re.compile(
     rf"|误导|虚构|有害|冒犯|偏见|矛盾|歧义|错别字|遗漏)"
     r"|(?:若|如果?|凡).{1,40}则?扣|扣分|予以惩罚)"
 )
-_NEGATED = re.compile(
+_NEGATED = late_pattern(
     rf"{_SUBJECT}(?:(?:does|do|did|is|are|was|has|have|should|must|can|will|would)(?: not\b|n't\b)"
     r"|cannot\b|no\b|not\b|without\b)"
 )
-_NEGATED_ZH = re.compile(
+_NEGATED_ZH = late_pattern(
     rf"{_SUBJECT_ZH}{_MODALS_ZH}{{0,2}}(?:没有|沒有|未(?!能|来|來|必|婚|成年|知)|不(?!同|仅|僅|但|断|斷|良|适"
     rf"|適)|无(?!论|论)|勿)"
 )
 # What follows may turn a strength or a fault about: "avoids X but fails to Y".
-_TURNED = re.compile(
+_TURNED = late_pattern(
     r"\b(?:fails? to|(?<!that )(?<!which )(?<!and )does not|without|but|instead of|rather than|when|despite"
     r"|even though|not the|and (?:then )?does)\b"
 )
-_TURNED_ZH = re.compile("但|却|而没有|而未|反而")
-_HAN = re.compile("[\u4e00-\u9fff]")
+_TURNED_ZH = late_pattern("但|却|而没有|而未|反而")
+_HAN = late_pattern("[\u4e00-\u9fff]")
 _REACH = 200  # characters: what comes later is detail, not what the criterion is about
 
 

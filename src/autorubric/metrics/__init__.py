@@ -149,7 +149,7 @@ _NAMES = {name: home for home, names in _HOMES.items() for name in names.split()
 
 
 def __getattr__(name: str) -> Any:
-    """The public name, loaded on first use: a mean needs no arrays."""
+    """The public name, loaded on first use: a run needs the mean of its scores, not every statistic."""
     if name not in _NAMES:
         raise AttributeError(f"module 'autorubric.metrics' has no attribute {name!r}")
     return getattr(import_module(f"autorubric.metrics.{_NAMES[name]}"), name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from autorubric.core.late_pattern import late_pattern
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
 
-_SCALE = re.compile(
+_SCALE = late_pattern(
     r"^\W*(?:please )?(?:give|evaluate|assess|judge|add|(?:rate|score|grade|assign|award"
     r"|deduct)s?)\b[^.;]{0,80}?(?:"
     r"\b(?:from|between) \d+(?: \([^)]*\))? (?:to|and|-) \d+\b|\bup to (?:\d+|\w+) (?:points?|marks?)\b"
@@ -53,7 +53,7 @@ _SCALE_HINTS = (
     *("how ", "(", "from ", "between ", "scale", "credit", "mark", "grade", "point", "score"),
     *("rate ", "分", "=", "＝"),
 )
-_AMOUNT = re.compile(r"\d|scale|a to f|points?\b|marks?\b|credit|分")
+_AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|分")
 
 
 def _scale(rubric: RawRubric) -> Iterator[Hit]:

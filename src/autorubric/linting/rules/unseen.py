@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from autorubric.core.late_pattern import late_pattern
 from autorubric.core.wording import any_of
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
@@ -38,7 +39,7 @@ class _Kind(NamedTuple):
 
 
 _REFERENCE = _Kind(
-    re.compile(
+    late_pattern(
         rf"\b(?:(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}"
         r"|expected (?:answers?|responses?|solutions?)|model (?:solution|essay)s?|the model answer(?! \w+s\b)"
         r"|(?:answer|solution) (?:key|sheet)|(?:with|to|in|as|from|matches) the key(?=\s*(?:[.,;]|$))"
@@ -94,7 +95,7 @@ _REFERENCE = _Kind(
     "Put the reference's content into the criterion",
 )
 _OTHER_RESPONSE = _Kind(
-    re.compile(
+    late_pattern(
         rf"\b(?:(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))"
         rf"|(?:response|answer|model|assistant|candidate|system|submission) (?:[ab12]|one|two)\b(?! (?:or|of"
         rf"|questions?)\b)|(?:both|either) {_TEXT}\b"
@@ -121,7 +122,7 @@ _OTHER_RESPONSE = _Kind(
     "Describe what this submission alone must show",
 )
 _PICTURE = _Kind(
-    re.compile(
+    late_pattern(
         r"\b(?:in|shown in|from|on|visible in|depicted in|based on) the "
         rf"(?:attached |provided |accompanying |given |above )?{_MEDIUM}(?=\s*(?:[.,;:?]|$|and\b|is\b|are\b"
         rf"|as\b|that\b))"
@@ -155,7 +156,7 @@ _PICTURE = _Kind(
     "Describe in words what it shows",
 )
 _OTHER_CRITERION = _Kind(
-    re.compile(
+    late_pattern(
         r"\b(?:same as above|as above|see above|ditto|above[- ]mentioned"
         r"|(?:mentioned|given|listed|described|stated|noted|defined|specified|shown|pictured|drawn|depicted) above"
         r"|the (?:above|previous|preceding|earlier|former|other|next|following) (?:criteri(?:on|a)|rubrics?"
@@ -178,7 +179,7 @@ _OTHER_CRITERION = _Kind(
 
 _SECONDS = r"(?:\d[\d.]*|an?|one|two|three|five|ten|thirty) ?(?:milli)?(?:seconds?|secs?|ms|s|minutes?)\b"
 _SPEED = _Kind(
-    re.compile(
+    late_pattern(
         rf"^\W*(?:the )?(?:{_TEXT} |model |assistant |it )?(?:is |was |must be |should be |must |should "
         rf")?(?:responds?|repl(?:y|ies)"
         r"|answers?|generated|produced|returned|delivered|given|sent|arrives?|comes back|finishes|"
@@ -205,7 +206,7 @@ _SPEED = _Kind(
 )
 
 
-_SHOWN = re.compile(rf"\b(?:{_MEDIUM}|{_FIGURE})s?\b|图|照片|附件")
+_SHOWN = late_pattern(rf"\b(?:{_MEDIUM}|{_FIGURE})s?\b|图|照片|附件")
 
 
 def _unseen(rubric: RawRubric) -> Iterator[Hit]:

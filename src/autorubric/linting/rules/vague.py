@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from autorubric.core.late_pattern import late_pattern
 from autorubric.core.wording import any_of
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
@@ -69,14 +70,14 @@ _HEDGED = any_of(
 _SPEAKER = any_of("submission, essay, text, model, assistant, code")
 _COUNTED = any_of("examples?, sources?, details?, aspects?, points, arguments?, citations?, ideas, facts, references")
 _STATE = any_of("is, are, be, sounds?, seems?, feels?, looks?, stays?, remains?")
-_MANNER = re.compile(
+_MANNER = late_pattern(
     rf"\b(?<!without )(?:(?P<adjective>{_ADJECTIVES})(?:,? (?:(?:and"
     rf"|or) )?(?!than\b)[a-z\-]+)?? {_OF_ANSWERS}"
     rf"|(?P<before>{_ADVERBS}) {_ACTS}"
     rf"|{_ACTS}(?: [\w\-']+){{1,6}}? (?P<after>{_ADVERBS}|{_LAST_ADVERBS})(?=\s*(?:[.;,]|$)))\b"
 )
 # Of the answer, not of what it speaks about: "the tone is appropriate".
-_STATED = re.compile(
+_STATED = late_pattern(
     rf"\b(?:(?:^(?:(?:the |its )?\w+(?: \w+)? )??|(?:{_OF_ANSWERS}|{_SPEAKER}) )(?:should |must )?"
     rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?"
     rf"(?P<judged>{_JUDGED})"
@@ -85,7 +86,7 @@ _STATED = re.compile(
     rf"|(?P<phrase>{_PHRASES})|(?P<hedge>{_HEDGES}) {_HEDGED})\b"
 )
 # Behind these stands what the answer says, not how it says it.
-_SAYING = re.compile(
+_SAYING = late_pattern(
     r"^\W*(?:the \w+ )?(?:\w+ly )?(?:not )?(?:stat|mention|not|suggest|recommend|advis|emphasi[sz]|highlight|point|"
     r"warn|instruct|encourag|indicat|inform|tell|stress|specif|conclud|claim|argu|ask|"
     r"explains? (?:that|how|why|when|what))"
@@ -99,7 +100,7 @@ _JUDGED_ZH = any_of(
     完整"""
 )
 _SUBJECT_ZH = any_of("语言, 文笔, 表达, 表述, 行文, 内容, 结构, 条理, 逻辑, 层次, 思路, 回答")
-_CHINESE = re.compile(
+_CHINESE = late_pattern(
     r"高质量|(?<!证据)(?<!空气)(?<!产品)(?<!睡眠)质量(?:较|很)?[好高]|引人入胜|差不多|基本上|一定程度上?|尽可能"
     r"|尽量|适当地?(?:说明|解释|介绍|提供"
     r"|给出|举例|使用|运用)|适当的(?:语气|语言|例子|专业术语|术语|细节|格式|解释|说明|篇幅|长度)"
@@ -114,7 +115,7 @@ _CHINESE = re.compile(
     rf"|{_SUBJECT_ZH}(?:应当?|应该|需要?|必须|要)?(?:准确[、，])?{_JUDGED_ZH}"
 )
 # What stands behind the word may say what it means: "an appropriate tone (no slang)".
-_EXPLAINED = re.compile(
+_EXPLAINED = late_pattern(
     r"[^.;。；]{0,160}?(?:[(:：（]|\bi\.e\b|\be\.g\b|\bsuch as\b|\bfor example\b|\bnamely\b|\bthat is\b"
     r"|\bby \w+ing\b|例如|比如|即)"
 )
@@ -127,8 +128,8 @@ _CONCRETE = "Name what the submission must contain instead"
 
 
 # "Explains that ...": what follows is what the answer says.
-_PURPOSE = re.compile(r"\bto \w+ (?:an? |the )?$")
-_TOLD = re.compile(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that ")
+_PURPOSE = late_pattern(r"\bto \w+ (?:an? |the )?$")
+_TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that ")
 
 
 def _vague(rubric: RawRubric) -> Iterator[Hit]:
@@ -197,7 +198,7 @@ _OWN = (
     rf"|shows?|"
     r"presents?|contains?|includes?|uses?|writes?|organi[sz]es? [\w ]{1,30} into)) (?:a |an |the )?"
 )
-_COMPARED = re.compile(
+_COMPARED = late_pattern(
     rf"{_OWN}(?:(?:more|less)(?: and more)? (?:\w+ly )?{_QUALITIES}(?: {_ANSWERS}\b|(?= than\b|\W*$))"
     rf"|(?:most|least) {_QUALITIES}(?: of\b|(?=\W*$))|{_BETTER} {_ANSWERS}\b)"
     rf"|\bthe (?:best|most \w+) possible (?:answer|response|explanation|solution)\b"
@@ -222,7 +223,7 @@ _QUALITIES_ZH = any_of(
     专业, 好"""
 )
 # "更" also means "moreover", and a purpose ("以更全面地") is not a comparison: the comparison has to end the clause.
-_COMPARED_ZH = re.compile(
+_COMPARED_ZH = late_pattern(
     rf"(?<![以便为使让能了于而])更(?:加|为)?{_QUALITIES_ZH}(?:的(?:分析|解释|说明|回答|描述|结构|论述|论证"
     rf"|内容))?(?=\W|$)"
     rf"|(?:优于|胜过|好于|超越|超出|超过)(?:其他|其它|一般|普通|预期|平均|大多数|多数|大部分|绝大多数|所有)(?:模型"
@@ -236,9 +237,9 @@ _COMPARED_ZH = re.compile(
     rf"|同类)[^，。；]{{0,4}}"
     rf"(?:回答|答案|水平|水准|作品|模型|文章|方案|实现|译文)"
 )
-_NOT_ONLY_ZH = re.compile("不仅|不但|不只|帮助|有助|以便|从而|为了|使得|能否")
+_NOT_ONLY_ZH = late_pattern("不仅|不但|不只|帮助|有助|以便|从而|为了|使得|能否")
 # A bound makes a comparison decidable: "more detailed than 3 sentences".
-_BOUND = re.compile(r".{0,24}?\d")
+_BOUND = late_pattern(r".{0,24}?\d")
 
 
 _COMPARED_HINTS = (

@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from autorubric.core.late_pattern import late_pattern
 from autorubric.core.wording import QUOTED, any_of
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
 from autorubric.linting.wording import Wording
 
 # Capitals tell "TODO" from a to-do list.
-_MARKS = re.compile(
+_MARKS = late_pattern(
     r"(?<!no )(?<!any )(?<!an )(?<!a )\b(?:TODO|TBD|TBC|FIXME)\b(?! (?:list|item|comment|app|marker))|\bX{3,}\b"
     r"|\bXX(?= (?:hours?|days?|weeks?|months?|years?|minutes?|mg|kg|km|percent|times|people|points?|words?"
     r"|degrees)\b| ?%)"
     r"|\[[A-Z][A-Z_ ]{2,}\]|(?<=\w )<[A-Z][A-Z_ ]{3,}>(?= \w|\W*$)(?! tags?)"
 )
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = late_pattern(
     r"\blorem ipsum\b|\b(?:(?:text|criterion|description|requirement) goes|(?:criterion"
     r"|requirement)(?: text)?) here\b|[\[<](?:insert|add|fill in|your"
     r"|enter|placeholder)\b[^\]>\n]{0,60}[\]>]|\{\{\s*\w+\s*\}\}"
@@ -39,7 +40,7 @@ _PLACEHOLDER = re.compile(
     r"|^\W*待办|[:：]\s*[（(]略[)）]\W*$",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(
+_NOTHING = late_pattern(
     r"\W*(?:n/?a|x{2,}|insert (?:\w+ )?(?:requirement|criterion|text|description)(?: here)?|none|null"
     r"|to be (?:determined|written|defined|added|confirmed|completed|decided|announced|filled in)"
     r"|asdf\w*|qwerty|blah(?: blah)*|暂无|无|略|空|placeholder|untitled|test|(?:new )?(?:criteri(?:on|a)"
@@ -73,7 +74,7 @@ _HINTS = (
     ),
     *("在此", "这里", "略", "占位", "填写", "插入", "输入"),
 )
-_ABOUT_PLACEHOLDERS = re.compile(r"placeholder|template|such as|e\.g\.|for example|模板|例如|如\W")
+_ABOUT_PLACEHOLDERS = late_pattern(r"placeholder|template|such as|e\.g\.|for example|模板|例如|如\W")
 
 
 def _unfinished(rubric: RawRubric) -> Iterator[Hit]:
@@ -96,7 +97,7 @@ _OUTCOME = (
 )
 _OUTCOME += r"(?:marks|points|credit|scores?|rating))"
 _SUBMISSIONS = any_of("submissions?, responses?, answers?, essays?, outputs?")
-_FORCED = re.compile(
+_FORCED = late_pattern(
     rf"\b(?:always (?:be )?(?:mark|grade|rate|score|judge|count|treat|consider|return|answer|give"
     rf"|award)\w*\b[^.;]{{0,40}}\b{_OUTCOME}\b"
     rf"|(?:should|must|is|are) (?:to )?always (?:be )?(?:marked|graded|rated|scored|judged|counted|considered)\b"
@@ -270,7 +271,7 @@ _OF_TASK = (
     r"(?: (?:of|in|for|set by|listed in|given in) (?:the |this )?(?:rubric|task|question|prompt|assignment|query))?"
 )
 _SUBJECT = any_of("response, answer, submission, essay, text, output, solution, work, it")
-_CIRCULAR = re.compile(
+_CIRCULAR = late_pattern(
     rf"^\W*(?:the |this )?(?:{_SUBJECT} )?(?:is (?:correct|complete|good) and )?(?:should |must )?"
     r"(?:fully |completely |successfully )?"
     rf"(?:meets?|satisf(?:y|ies)|fulfill?s?|complies with|conforms to|follows|passes|adheres to) "
