@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.record import Record, keep
+from benchmarks.record import Record, keep, less_error
 from tests.offenders import offenders
 from tools.bench_tables import LAST, ROOT, filled, guides, stale
 
@@ -72,6 +72,10 @@ def test_a_value_outside_its_limits_is_missed(capsys: pytest.CaptureFixture[str]
         "seconds: 2.1; expected at most 2",
     ]
     assert capsys.readouterr().out.count("MISSED") == 5
+    record.limit("coverage", 88.0, least=less_error(95, 400), known=True)
+    # 95 - 3 * sqrt(95 * 5 / 400) = 95 - 3.269
+    assert record.known == ["coverage: 88; expected at least 91.7308"]
+    assert len(record.missed) == 5
 
 
 def test_benchmarks_that_did_not_run_keep_their_figures(tmp_path: Path) -> None:
