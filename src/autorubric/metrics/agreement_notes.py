@@ -36,9 +36,7 @@ def notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     return sentences
 
 
-def name_missing(
-    values: Mapping[str, float | None], intervals: Mapping[str, object]
-) -> Iterator[str]:
+def name_missing(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> Iterator[str]:
     """Sentences on the statistics that have no interval although one was computed and they are defined.
 
     Example:
@@ -49,4 +47,3 @@ def name_missing(
     if missing:
         named = ", ".join(_NAMED.get(name, name) for name in missing)
         yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
-

@@ -192,7 +192,8 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
     flat = np.concatenate([table.reshape(len(table), -1) for table in tables], axis=1)
     units = [table.sum() / np.count_nonzero(table.any(axis=(1, 2))) for table in tables]
     if len(flat) > _GROUPS:
-        flat = np.array([rows.sum(axis=0) for rows in np.array_split(rng.permutation(flat), _GROUPS)])
+        groups = np.array_split(rng.permutation(len(flat)), _GROUPS)
+        flat = np.array([flat[rows].sum(axis=0) for rows in groups])
     points, counts = np.unique(np.round(flat, 12), axis=0, return_counts=True)
     sums = rng.standard_gamma(counts, (draws.replicates, len(counts))) @ points
     lows, highs = [], []
