@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from autorubric.metrics.corrected_rate import rogan_gladen, split_rate_interval
 from autorubric.metrics.intervals import Interval, LabelledCells, wilson_interval
@@ -49,6 +48,8 @@ def rogan(cells: LabelledCells, rest_met: int, rest: int) -> Interval | None:
 
 def at_random(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[LabelledCells, float]]:
     """Each table of labels drawn at random, with its probability."""
+    from scipy import stats
+
     sensitivity, specificity = judge
     chances = [rate * sensitivity, (1 - rate) * (1 - specificity), rate * (1 - sensitivity), (1 - rate) * specificity]
     met = range(labels + 1)
@@ -60,6 +61,8 @@ def at_random(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple
 
 def by_class(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[LabelledCells, float]]:
     """Each table where half of the labels were chosen for being MET and half for being UNMET."""
+    from scipy import stats
+
     half = labels // 2
     sensitivity, specificity = judge
     for i, j in itertools.product(range(half + 1), repeat=2):
@@ -70,6 +73,8 @@ def by_class(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[
 
 def verdicts_of_the_rest(rate: float, judge: Judge, rest: int, quantiles: int) -> list[int]:
     """How often the judge says MET of the rest: quantiles that each stand for as much of the probability."""
+    from scipy import stats
+
     sensitivity, specificity = judge
     middles = (np.arange(quantiles) + 0.5) / quantiles
     said = rate * sensitivity + (1 - rate) * (1 - specificity)
@@ -100,13 +105,19 @@ def covered(
 
 def labels_alone(rate: float, labels: int) -> float:
     """How often, in percent, Wilson's interval of so many labels holds the rate."""
+    from scipy import stats
+
     intervals = [wilson_interval(met, labels) for met in range(labels + 1)]
     held = [met for met, interval in enumerate(intervals) if interval is not None and interval.holds(rate)]
     return 100 * float(stats.binom.pmf(held, labels, rate).sum())
 
 
-LEAST = 94.0
-"""Percent below which the benchmark fails, for ppi."""
+CLAIMED, LEAST = 95.0, 94.0
+"""What `ppi` must cover on average over the settings, in percent; and a guard for each of them.
+
+The coverage of intervals of counts oscillates around the nominal one, so the mean is the claim (Brown, Cai and
+DasGupta, Statistical Science 16 (2001)). One percent below is where Wilson's interval of the same labels lies.
+"""
 
 
 def run() -> Record:
@@ -124,6 +135,11 @@ def run() -> Record:
         print(f"exact: {LABELS:4}/{rest:<5} rate {rate:<5} {name:8}{shown}", flush=True)
         for method, share in shares.items():
             found.setdefault((method, rate), []).append(share.held)
+    every = [held for rate in RATES for held in found["`ppi`", rate]]
+    mean = float(np.mean(every))
+    record.figure("ppi_mean", f"{mean:.1f}")
+    record.figure("ppi_range", f"{min(every):.1f} to {max(every):.1f}")
+    record.limit("ppi, mean of all settings", mean, least=CLAIMED)
     rows = [
         [method, *(f"{min(found[method, rate]):.1f} – {max(found[method, rate]):.1f}" for rate in RATES)]
         for method in ("`ppi`", "`rogan_gladen`", "`rogan_gladen` by class")

@@ -35,7 +35,8 @@ class BatchSettings(Settings):
 
     batch: Annotated[Any, PlainValidator(_read_size)] = setting(
         None,
-        "Send requests in batches, at about half the price, within a day; SIZE is the most in one batch.",
+        "Send requests in batches, at about half the price, within a day; SIZE is the most in one batch, 0 (the "
+        "default) the provider's limit.",
         metavar="[SIZE]",
         group="Endpoint",
     )

@@ -28,7 +28,8 @@ from autorubric.runs.summary import EvaluationSummary
 from autorubric.testing import BatchFaults, LoopbackEndpoint
 from autorubric.testing.offline import OfflineModel
 from tests.offenders import each
-from tests.processes import SOURCE, environment
+from tests.processes import environment
+from tests.warm_commands import SOURCE
 
 # Where each dialect is found on the loopback endpoint.
 DIALECTS = {

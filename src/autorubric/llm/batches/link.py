@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
-from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, TransportError, guarded, proxy_for
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, TransportError, proxy_for
+from autorubric.llm.http.with_aiohttp import guarded
 
 if TYPE_CHECKING:
     import aiohttp
