@@ -18,6 +18,7 @@ from autorubric.runs.manifest import write_manifest
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES
 from autorubric.synthesis.run_summary import UNFINISHED_FILE
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
+from autorubric.training.evolution.evolved_file import EVOLVED_FILE
 from autorubric.training.evolution.versions import VERSIONS_FILE
 from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE
 from autorubric.training.trainer_files import training_files
@@ -216,7 +217,7 @@ def test_the_files_of_each_kind_of_run_are_those_that_it_writes() -> None:
     assert set(RUN_FILES["synthesis"]) == synthesis
     selection = {name.partition("/")[0] for name in (*training_files(), DECISIONS_FILE, SUMMARY_FILE)}
     assert set(RUN_FILES["selection"]) == selection
-    assert RUN_FILES["service"] == (VERSIONS_FILE,)
+    assert RUN_FILES["service"] == (VERSIONS_FILE, EVOLVED_FILE)
     assert set(RUN_FILES["evaluation"]) - selection == {
         "dataset.json",
         "items.jsonl",
