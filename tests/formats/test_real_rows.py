@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from autorubric.formats import FORMATS, Record, convert, read_records
 DATA = Path(__file__).parents[1] / "data"
 HEALTHBENCH = DATA / "healthbench.jsonl.gz"
 LINES = gzip.decompress(HEALTHBENCH.read_bytes()).decode().splitlines()
+ROWS = [json.loads(line) for line in LINES]
 
 TARGETS = [(name, kind) for name, form in FORMATS.items() for kind in form.containers]
 ONE_RUBRIC = {
@@ -30,6 +32,9 @@ ONE_RUBRIC = {
 
 def records(path: Path) -> list[Record]:
     return [record for _, record in read_records(path)]
+
+
+published = cache(lambda: records(HEALTHBENCH))
 
 
 def verdicts_for(rows: list[dict[str, Any]]) -> list[list[bool]]:
@@ -62,15 +67,14 @@ def test_all_rows_go_to_every_format_and_back_with_the_same_scores(name: str, ki
     there, back = tmp_path / f"there{kind}", tmp_path / "back.jsonl"
     done = convert(HEALTHBENCH, there, name)
     convert(there, back, "healthbench")
-    before, after = records(HEALTHBENCH), records(back)
+    before, after = published(), records(back)
     assert [[c.requirement for c in one.criteria] for one in after] == [
         [c.requirement for c in one.criteria] for one in before
     ]
     if not done.lost:
         assert after == before
-    rows = [json.loads(line) for line in LINES]
-    verdicts = verdicts_for(rows)
-    assert our_score(after, verdicts) == pytest.approx(healthbench_score(rows, verdicts), abs=1e-12)
+    verdicts = verdicts_for(ROWS)
+    assert our_score(after, verdicts) == pytest.approx(healthbench_score(ROWS, verdicts), abs=1e-12)
 
 
 @pytest.mark.parametrize(("name", "kind"), sorted(ONE_RUBRIC))

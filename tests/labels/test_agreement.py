@@ -146,10 +146,11 @@ def test_batches_of_one_criterion_between_those_of_all_pairs_leave_it_unbiased()
         drawn.measured(
             drawn.history("criterion uncertain criterion", 5, 24, 1000 * seed, last=9), FEW
         ).judge.accuracy.value
-        for seed in range(50)
+        for seed in range(20)
     ]
     values = np.array(found, float)
-    assert abs(values.mean() - drawn.accuracy) < 3 * values.std() / np.sqrt(50)
+    # Without weights the mean of these 20 is 18 standard errors too low.
+    assert abs(values.mean() - drawn.accuracy) < 3 * values.std() / np.sqrt(20)
 
 
 def test_two_runs_and_corrected_means_are_unbiased_on_drawn_labels() -> None:

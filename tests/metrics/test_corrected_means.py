@@ -76,17 +76,18 @@ def test_a_mean_of_nothing_is_none_and_says_why() -> None:
 
 @each("judge", JUDGES)
 def test_intervals_of_the_corrected_score_hold_the_truth_as_often_as_they_say(judge: str) -> None:
-    """A rubric of five criteria with a pitfall of 5 %, 30 labels beside 300 verdicts, 2,000 repetitions."""
-    found = simulate_score(JUDGES[judge], 30, 300, 2000)
+    """A rubric of five criteria with a pitfall of 5 %, 30 labels beside 300 verdicts, 700 repetitions."""
+    found = simulate_score(JUDGES[judge], 30, 300, 700)
     for method in ("labels_only", "ppi"):
-        assert 0.935 <= found[method].covered <= 0.965, method
+        # 95 % of 700 has a standard error of 0.8 %: three of them, and an interval that covers 90 % fails.
+        assert 0.925 <= found[method].covered <= 0.975, method
     assert found["ppi"].width < found["labels_only"].width
 
 
 @each("judge", JUDGES)
 def test_intervals_of_a_score_hold_where_every_criterion_is_rare(judge: str) -> None:
     """All five criteria of 5 %, so that most labels score 0."""
-    found = simulate_score(JUDGES[judge], 30, 300, 2000, RARE)
+    found = simulate_score(JUDGES[judge], 30, 300, 700, RARE)
     for method in ("labels_only", "ppi"):
-        assert 0.935 <= found[method].covered <= 0.975, method
+        assert 0.925 <= found[method].covered <= 0.98, method
     assert found["ppi"].width < 0.15
