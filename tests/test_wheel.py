@@ -57,9 +57,9 @@ SIZES: dict[str, tuple[int, tuple[str, ...]]] = {
         9_000,
         ("view/pages/agreement", "view/pages/comparison", "view/templates/agreement", "view/templates/comparison"),
     ),
-    "view": (84_000, ("view/", "cli/view")),  # the limit of 80 kB is missed by 1 kB
+    "view": (80_000, ("view/", "cli/view")),
     "labels": (55_000, ("labels/", "cli/labels", "jobs/labels", "jobs/label_next", "jobs/drawn_labels")),
-    "charts": (10_000, ("charts/",)),
+    "charts": (14_000, ("charts/",)),
 }
 
 
