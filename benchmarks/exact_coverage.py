@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from autorubric.metrics.corrected_rate import rogan_gladen, split_rate_interval
 from autorubric.metrics.intervals import Interval, LabelledCells, wilson_interval
@@ -49,6 +48,8 @@ def rogan(cells: LabelledCells, rest_met: int, rest: int) -> Interval | None:
 
 def at_random(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[LabelledCells, float]]:
     """Each table of labels drawn at random, with its probability."""
+    from scipy import stats
+
     sensitivity, specificity = judge
     chances = [rate * sensitivity, (1 - rate) * (1 - specificity), rate * (1 - sensitivity), (1 - rate) * specificity]
     met = range(labels + 1)
@@ -60,6 +61,8 @@ def at_random(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple
 
 def by_class(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[LabelledCells, float]]:
     """Each table where half of the labels were chosen for being MET and half for being UNMET."""
+    from scipy import stats
+
     half = labels // 2
     sensitivity, specificity = judge
     for i, j in itertools.product(range(half + 1), repeat=2):
@@ -70,6 +73,8 @@ def by_class(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[
 
 def verdicts_of_the_rest(rate: float, judge: Judge, rest: int, quantiles: int) -> list[int]:
     """How often the judge says MET of the rest: quantiles that each stand for as much of the probability."""
+    from scipy import stats
+
     sensitivity, specificity = judge
     middles = (np.arange(quantiles) + 0.5) / quantiles
     said = rate * sensitivity + (1 - rate) * (1 - specificity)
@@ -100,6 +105,8 @@ def covered(
 
 def labels_alone(rate: float, labels: int) -> float:
     """How often, in percent, Wilson's interval of so many labels holds the rate."""
+    from scipy import stats
+
     intervals = [wilson_interval(met, labels) for met in range(labels + 1)]
     held = [met for met, interval in enumerate(intervals) if interval is not None and interval.holds(rate)]
     return 100 * float(stats.binom.pmf(held, labels, rate).sum())

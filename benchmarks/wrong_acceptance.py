@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import typer
-from scipy import stats
 from typer import Option
 
 from autorubric import Criterion, Rubric, RubricDataset
@@ -124,11 +123,15 @@ def main(
 
 def _upper(hits: int, runs: int) -> float:
     """The one-sided 95 % Clopper-Pearson bound."""
+    from scipy import stats
+
     return float(stats.beta.ppf(0.95, hits + 1, runs - hits)) if hits < runs else 1.0
 
 
 def _lower(hits: int, runs: int) -> float:
     """Likewise from below."""
+    from scipy import stats
+
     return float(stats.beta.ppf(0.05, hits, runs - hits + 1)) if hits else 0.0
 
 

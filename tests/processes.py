@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src"
+from tests.warm_commands import SOURCE, WarmProcess
+
 LONG = 600
 """Seconds after which a process counts as hung, also on a machine that does ten other things."""
 
@@ -22,8 +21,8 @@ def environment(**more: str) -> dict[str, str]:
 
 def start(words: Sequence[str], **variables: str) -> subprocess.Popen[str]:
     """The process of `autorubric` with these words."""
-    command, pipe = [sys.executable, "-m", "autorubric", *words], subprocess.PIPE
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment(**variables))
+    pipe = subprocess.PIPE
+    return WarmProcess(list(words), stdout=pipe, stderr=pipe, env=environment(**variables))
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

@@ -18,7 +18,7 @@ import autorubric
 from autorubric.checks.check import CHECKS
 from autorubric.cli.app import COMMANDS, load_command
 from autorubric.formats.registry import FORMATS
-from autorubric.linting.rules import RULES
+from autorubric.linting.rule_table import RULES
 from autorubric.llm.http.providers import PROVIDERS
 from autorubric.metrics.agreement_statistics import statistics
 from autorubric.training.trainer_files import find_adapter, trainer_names

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from autorubric.training import Sample, make_rewarder, rewards_now
 from autorubric.training.adapters.http import HttpRewards
 from autorubric.training.adapters.verl import compute_score
 from tests.offenders import each
+from tests.warm_commands import WarmProcess
 
 KEY = "key-of-the-test-8d1f"
 RUBRICS = [{"criterion": "Is right.", "points": 6}]
@@ -140,8 +140,8 @@ def test_a_key_of_a_role_wins_over_that_of_all_roles(
 
 def test_serve_reaches_both_judges_at_one_address(endpoint: LoopbackEndpoint) -> None:
     words = ["--judge", "m", "--audit", "n", "--audit-share", "1", "--base-url", endpoint.base_url, *KEYED]
-    command = [sys.executable, "-m", "autorubric", "serve", *words, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    pipe = subprocess.PIPE
+    with WarmProcess(["serve", *words, "--port", "0"], stdout=pipe, stderr=subprocess.STDOUT) as process:
         try:
             assert process.stdout is not None
             told = process.stdout.readline()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.in_process import NearEndpoint, finish
+from tests.warm_commands import WarmProcess
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -331,10 +331,9 @@ def test_a_killed_selection_goes_on_and_pays_twice_for_nothing_recorded(tmp_path
         at = f"@{endpoint.base_url}"
         command = [sys.executable, "-m", "autorubric", "select", str(made), "--sample", f"writer{at}", "-k", "2"]
         command += ["--judge", f"judge{at}", "-j", "8", "-o", str(out)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         chance = random.Random(7)
         for calls in (10, 35):
-            running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+            running = WarmProcess(command[3:], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             while endpoint.stats()["requests"] < calls and running.poll() is None:
                 time.sleep(0.005 * chance.random())
             running.send_signal(signal.SIGKILL)

@@ -6,7 +6,6 @@ import json
 import shutil
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -19,6 +18,7 @@ from autorubric.cli.app import run
 from autorubric.errors import LedgerError
 from autorubric.graders import CriterionGrader
 from autorubric.testing import LoopbackEndpoint
+from tests.warm_commands import WarmProcess
 
 ITEMS = 6
 
@@ -284,7 +284,7 @@ def test_a_ledger_of_an_earlier_release_gets_the_file_and_is_asked_nothing_again
 def test_a_run_that_is_killed_and_then_loses_its_ledger_forgets_at_most_what_was_in_flight(tmp_path: Path) -> None:
     with LoopbackEndpoint(latency="fixed:0.05").in_thread() as endpoint:
         command, out = grading(tmp_path, endpoint), tmp_path / "run"
-        with subprocess.Popen([sys.executable, "-m", "autorubric", *command], stdout=subprocess.DEVNULL) as process:
+        with WarmProcess(command, stdout=subprocess.DEVNULL) as process:
             while endpoint.counts.requests < 5:
                 time.sleep(0.01)
             process.kill()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from autorubric.improvement.acceptance import (
     Pairs,
@@ -21,6 +20,7 @@ from autorubric.improvement.measures import ABSTAINED, FAILED, ac1, ac1_sums, ag
 from autorubric.metrics.confusion import confusion_counts, gwet_pairs
 from benchmarks.wrong_acceptance import simulate
 from tests.offenders import each
+from tests.oracles import stats
 
 
 def pairs(old: list[float], new: list[float], groups: list[int] | None = None) -> Pairs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from autorubric.errors import InputError
 from autorubric.runs.stopping import Stop
 from autorubric.testing.faults import Fault
 from tests.improvement.essays import BETTER, OLD, RUBRIC, answers, endpoint, files, judge, models, record, wordings
+from tests.warm_commands import WarmProcess
 
 BRINGS = wordings(BETTER, "Explains the tides in depth.", "Tells a fine story of the tides.")
 Capture = pytest.CaptureFixture[str]
@@ -370,13 +370,13 @@ async def test_the_function_is_the_command(tmp_path: Path) -> None:
 def test_a_killed_run_resumes_and_pays_again_only_for_what_was_in_flight(tmp_path: Path) -> None:
     words = files(tmp_path, answers(60))
     with endpoint(written=BRINGS, latency="fixed:0.02").in_thread() as near:
-        command = [sys.executable, "-m", "autorubric", *words, *models(near.base_url), "-j", "4"]
+        command = [*words, *models(near.base_url), "-j", "4"]
         for kill in range(1, 3):
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+            with WarmProcess(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
                 while near.counts.requests < 80 * kill and running.poll() is None:
                     time.sleep(0.01)
                 running.kill()
-        assert run([*words, *models(near.base_url), "-j", "4"]) == 0
+        assert run(command) == 0
         calls = near.counts.calls_by_body
         # The original is graded twice on 45 items under two criteria, on purpose. Beyond that, at most the
         # four calls in flight at each of two kills were sent again.

@@ -9,8 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from krippendorff import alpha
-from sklearn.metrics import cohen_kappa_score
 
 import autorubric
 from autorubric import Criterion, CriterionOption, DataItem, InputError, Rubric, RubricDataset
@@ -29,6 +27,7 @@ from autorubric.metrics.labelled_run import Modes
 from autorubric.metrics.reading_runs import read_table
 from autorubric.runs.items_file import read_run
 from tests.labels.runs import answers, graded, truth_and_verdicts
+from tests.oracles import alpha, cohen_kappa_score
 from tests.view.viewing import STORED
 
 QUICK = Draws(200, seed=0, named="replicates")

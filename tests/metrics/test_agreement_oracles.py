@@ -6,11 +6,8 @@ import itertools
 import warnings
 from typing import Any
 
-import krippendorff
 import numpy as np
 import pytest
-from sklearn import metrics as sk
-from statsmodels.stats import inter_rater
 
 from autorubric.metrics.confusion import (
     IccForm,
@@ -31,6 +28,7 @@ from autorubric.metrics.confusion import (
     rating_counts,
 )
 from tests.offenders import each
+from tests.oracles import inter_rater, krippendorff, sk
 
 
 def close(expected: Any) -> Any:

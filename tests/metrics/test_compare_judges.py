@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from autorubric import Criterion, InputError, Rubric
 from autorubric.metrics.compare import compare_judges
+from tests.oracles import stats
 
 CRITERIA = [Criterion(name="Brief", requirement="Is brief"), Criterion(name="Kind", requirement="Is kind")]
 WORDS = np.array(["MET", "UNMET"])

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn import metrics as sk
 
 from autorubric import Criterion, CriterionReport, EvaluationReport, InputError, Rubric, RubricDataset
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
@@ -22,6 +21,7 @@ from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.reading_runs import read_table
 from autorubric.metrics.scores import ScoreRule, score_rows
 from autorubric.metrics.table import Report
+from tests.oracles import sk
 
 Make = Callable[..., Any]
 

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.metrics.corrected import ScoreRange, bounded_interval, correct_mean, plain_mean
 from benchmarks.corrected_coverage import JUDGES, RARE, simulate_score
 from tests.offenders import each
+from tests.oracles import proportion_confint, sm
 
 LABELS = np.array([0.2, 0.5, 0.6, 0.9, 0.4])
 JUDGED = np.array([0.3, 0.5, 0.8, 1.0, 0.4])

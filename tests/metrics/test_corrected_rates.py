@@ -1,8 +1,6 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.errors import InputError
 from autorubric.metrics.corrected_rate import (
@@ -17,6 +15,7 @@ from autorubric.metrics.prediction_powered import ppi_plus_plus
 from benchmarks.corrected_coverage import JUDGES, simulate_rate
 from benchmarks.exact_coverage import at_random, by_class, covered, labels_alone, ppi, rogan
 from tests.offenders import each, offenders
+from tests.oracles import proportion_confint, stats
 
 TABLES = [
     (LabelledCells(2, 1, 0, 27), 60, 600),

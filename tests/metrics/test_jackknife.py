@@ -1,9 +1,6 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy import stats
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.errors import InputError
 from autorubric.metrics.confusion import kappas
@@ -14,6 +11,7 @@ from autorubric.metrics.jackknife import (
     kappa_posterior,
     mean_kappa_interval,
 )
+from tests.oracles import cohen_kappa_score, proportion_confint, stats
 
 Array = npt.NDArray[np.float64]
 

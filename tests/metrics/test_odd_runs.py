@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from autorubric import Criterion, CriterionOption, DataItem, Rubric, RubricDataset
 from autorubric.core.scoring import LengthPenalty, compute_length_penalty
@@ -17,6 +16,7 @@ from autorubric.metrics.joining import relabelled
 from autorubric.metrics.reading_runs import read_table
 from tests.metrics.conftest import Graded
 from tests.offenders import each
+from tests.oracles import stats
 
 BRIEF, POLITE = Criterion(name="Brief", requirement="Is brief"), Criterion(name="Polite", requirement="Is polite")
 

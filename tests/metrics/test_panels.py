@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import krippendorff
 import numpy as np
 import pytest
 
 from autorubric import Criterion, InputError, JudgeVote, Rubric
 from autorubric.metrics import MetricsResult, compute_metrics
+from tests.oracles import krippendorff
 
 Make = Callable[..., Any]
 

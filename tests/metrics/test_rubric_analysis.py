@@ -4,8 +4,6 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
 from autorubric.core.judgment import JudgeVote
@@ -28,6 +26,7 @@ from autorubric.metrics.item_analysis import (
 )
 from autorubric.metrics.reading_runs import read_table
 from autorubric.metrics.table import Report
+from tests.oracles import proportion_confint, stats
 
 RNG = np.random.default_rng(6)
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET

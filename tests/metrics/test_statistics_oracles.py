@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
 
 from autorubric import extras
 from autorubric.errors import MissingPackageError
@@ -27,6 +24,7 @@ from autorubric.metrics.distribution import (
 from autorubric.metrics.intervals import holm, wilson_interval
 from autorubric.metrics.statistic_results import CorrelationResult
 from tests.offenders import each
+from tests.oracles import multipletests, proportion_confint, stats
 
 
 def close(expected: Any) -> Any:

@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from tests.stored_runs.stand import BASE_URL, Stand
+from tests.warm_commands import WarmProcess
 
 _JUDGE = f"vllm/strict@{BASE_URL}"
 ARGUMENTS = ["serve", "--judge", _JUDGE, "-o", "run", "--port", "0", "--retry", "0", "--repeat", "2"]
@@ -23,9 +23,8 @@ SUBMISSIONS = ("The moon, because unclear-at-first.", "The moon, cut-off-at-firs
 def serve_and_ask(folder: Path, stand: Stand) -> list[Any]:
     """Status and body of the answer to each submission, from a service in `folder`."""
     environment = {**os.environ, **stand.environment}
-    command = [sys.executable, "-m", "autorubric", *ARGUMENTS]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment, cwd=folder) as process:
+    with WarmProcess(ARGUMENTS, stdout=pipe, stderr=pipe, env=environment, cwd=folder) as process:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().split()[2].rstrip(";")

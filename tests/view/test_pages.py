@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.proportion import proportion_confint
 
 from autorubric import Criterion, Rubric, drift, grade
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
 from tests.offenders import offenders
+from tests.oracles import cohen_kappa_score, proportion_confint
 from tests.view.viewing import RUBRIC, STORED, Viewer, item, judged, line, viewing, vote, write_run
 
 CAUSE, BRIEF = RUBRIC

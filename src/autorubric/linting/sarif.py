@@ -10,8 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
-from autorubric.linting.finding import Finding
-from autorubric.linting.rules import Rule
+from autorubric.linting.finding import Finding, Rule
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

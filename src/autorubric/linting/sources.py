@@ -16,10 +16,10 @@ from autorubric.core.entries import TEXT_KEYS, WEIGHT_KEYS
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.record import REF
 from autorubric.errors import InputError
-from autorubric.linting.finding import Finding
+from autorubric.linting.finding import Finding, Rule
 from autorubric.linting.raw_rubric import Place, RawRubric
 from autorubric.linting.records import is_row, list_entries, read_raw_criteria, read_row, refusals, row_reader
-from autorubric.linting.rules import RULES, Rule
+from autorubric.linting.rule_table import RULES
 from autorubric.rows import Record, row_file
 from autorubric.rows.columns import by_role
 

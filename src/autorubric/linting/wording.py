@@ -10,17 +10,18 @@ import re
 from collections import Counter
 from functools import cached_property, lru_cache
 
+from autorubric.core.late_pattern import late_pattern
 from autorubric.core.wording import QUOTED, asserted
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
-_TOKEN = re.compile(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
+_TOKEN = late_pattern(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
 # The same on ASCII in lower case, at half the time.
-_ASCII_TOKEN = re.compile(r"[a-z]+(?:['\-][a-z]+)*|\d+(?:[.,:/]\d+)*|[%$]")
-_SHORTENED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|st|no|fig|al|inc|[a-z])\.", re.IGNORECASE)
-_END = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|[。！？；]+|\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)]|[A-Z]))")
+_ASCII_TOKEN = late_pattern(r"[a-z]+(?:['\-][a-z]+)*|\d+(?:[.,:/]\d+)*|[%$]")
+_SHORTENED = late_pattern(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|st|no|fig|al|inc|[a-z])\.", re.IGNORECASE)
+_END = late_pattern(r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|[。！？；]+|\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)]|[A-Z]))")
 _FINAL = " \n\t.!?。！？；"
-_WORD = re.compile(r"[^\W_]")
-_HAN = re.compile(f"[{HAN}]")
+_WORD = late_pattern(r"[^\W_]")
+_HAN = late_pattern(f"[{HAN}]")
 _SIGNS = frozenset("%‰°$€£¥")
 
 
@@ -73,20 +74,20 @@ class Wording:
 
 
 _SCRIPTS = (
-    ("ja", re.compile(r"[\u3040-\u30ff]")),
-    ("ko", re.compile(r"[\uac00-\ud7af]")),
-    ("zh", re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")),
-    ("ru", re.compile(r"[\u0400-\u04ff]+")),
-    ("ar", re.compile(r"[\u0600-\u06ff]+")),
-    ("he", re.compile(r"[\u0590-\u05ff]+")),
-    ("hi", re.compile(r"[\u0900-\u097f]+")),
-    ("bn", re.compile(r"[\u0980-\u09ff]+")),
-    ("th", re.compile(r"[\u0e00-\u0e7f]{1,4}")),
-    ("el", re.compile(r"[\u0370-\u03ff]+")),
-    ("am", re.compile(r"[\u1200-\u137f]+")),
+    ("ja", late_pattern(r"[\u3040-\u30ff]")),
+    ("ko", late_pattern(r"[\uac00-\ud7af]")),
+    ("zh", late_pattern(r"[\u3400-\u4dbf\u4e00-\u9fff]")),
+    ("ru", late_pattern(r"[\u0400-\u04ff]+")),
+    ("ar", late_pattern(r"[\u0600-\u06ff]+")),
+    ("he", late_pattern(r"[\u0590-\u05ff]+")),
+    ("hi", late_pattern(r"[\u0900-\u097f]+")),
+    ("bn", late_pattern(r"[\u0980-\u09ff]+")),
+    ("th", late_pattern(r"[\u0e00-\u0e7f]{1,4}")),
+    ("el", late_pattern(r"[\u0370-\u03ff]+")),
+    ("am", late_pattern(r"[\u1200-\u137f]+")),
 )
-_LATIN = re.compile(r"\b(?:(?<!-)[a-zà-öø-ÿœ]{2,}|[aeyoéà]\b(?! *[=+*/<>)(^-]))")
-_ASCII_LATIN = re.compile(r"\b(?:(?<!-)[a-z]{2,}|[aeyo]\b(?! *[=+*/<>)(^-]))", re.ASCII)
+_LATIN = late_pattern(r"\b(?:(?<!-)[a-zà-öø-ÿœ]{2,}|[aeyoéà]\b(?! *[=+*/<>)(^-]))")
+_ASCII_LATIN = late_pattern(r"\b(?:(?<!-)[a-z]{2,}|[aeyo]\b(?! *[=+*/<>)(^-]))", re.ASCII)
 _SMALL_WORDS = {
     "en": "the of and to is that in it for with as are this be on by an or from not should has have was which",
     "es": "el la los las de que y en un una por con para es del se su no lo como más pero sus está qué mi",
@@ -102,11 +103,11 @@ for _code, _listed in _SMALL_WORDS.items():
     for _word in _listed.split():
         _CODES_OF.setdefault(_word, []).append(_code)
 # LaTeX and code hold words of no language, such as "\\la" and "e".
-_FORMULA = re.compile(r"\$\$?[^$]{1,400}\$\$?|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\]|\\[A-Za-z]+|`[^`]{1,300}`|[{}_^]")
+_FORMULA = late_pattern(r"\$\$?[^$]{1,400}\$\$?|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\]|\\[A-Za-z]+|`[^`]{1,300}`|[{}_^]")
 _FEWEST = 3
 _LONGEST = 4000
 _TRANSLATION_HINTS = ("transl", "tradu", "übers", "译", "翻訳")
-_TRANSLATION = re.compile(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译成|译为|翻訳")
+_TRANSLATION = late_pattern(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译成|译为|翻訳")
 
 
 @lru_cache(maxsize=256)

@@ -9,9 +9,6 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from autorubric.errors import InputError
 
 normal_quantile = NormalDist().inv_cdf
@@ -205,9 +202,6 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
 
 def _apart(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
-
-
-Array = npt.NDArray[np.float64]
 
 
 class LabelledCells(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.checks.language import detected_language
+from autorubric.core.late_pattern import late_pattern
 from autorubric.core.wording import ENGLISH, whole_number
 
 Found: TypeAlias = tuple[str, dict[str, Any]] | None
@@ -30,7 +31,7 @@ NOT_ZH = r"(?:不|未|没有|不得|不应|不能|不要|避免)"
 
 def patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
     """The patterns of texts, whatever the case."""
-    return tuple(re.compile(text, re.IGNORECASE) for text in texts)
+    return tuple(late_pattern(text, re.IGNORECASE) for text in texts)
 
 
 def first_match(options: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
@@ -67,11 +68,14 @@ AFTER = rf"(?P<after>{_AFTER}|{_AFTER_ZH})?"
 """What may follow the unit: "200 words or fewer", "200字以内"."""
 
 _SENSES = (
-    (re.compile(rf"(?:{_LEAST}|至少|不少于|不低于|最少|or\s+more|以上|及以上)$", re.I), "least"),
-    (re.compile(rf"(?:{_MOST}|最多|不超过|不多于|至多|不得超过|不能超过|or\s+(?:fewer|less|under))$", re.I), "most"),
-    (re.compile(r"(?:以内|之内|以下|及以下)$"), "most"),
-    (re.compile(rf"(?:{_BELOW}|少于|低于|小于)$", re.I), "below"),
-    (re.compile(rf"(?:{_ABOVE}|多于|超过|大于)$", re.I), "above"),
+    (late_pattern(rf"(?:{_LEAST}|至少|不少于|不低于|最少|or\s+more|以上|及以上)$", re.I), "least"),
+    (
+        late_pattern(rf"(?:{_MOST}|最多|不超过|不多于|至多|不得超过|不能超过|or\s+(?:fewer|less|under))$", re.I),
+        "most",
+    ),
+    (late_pattern(r"(?:以内|之内|以下|及以下)$"), "most"),
+    (late_pattern(rf"(?:{_BELOW}|少于|低于|小于)$", re.I), "below"),
+    (late_pattern(rf"(?:{_ABOVE}|多于|超过|大于)$", re.I), "above"),
 )
 
 
@@ -141,8 +145,8 @@ _COUNTS = [
 ]
 
 
-_LIMIT = re.compile(r"\blimit", re.IGNORECASE)
-_BOUND_FIRST = re.compile(r"(至少|最少|最多|至多|不超过)(包含|使用|给出|列出|提供|含有?)(了)?")
+_LIMIT = late_pattern(r"\blimit", re.IGNORECASE)
+_BOUND_FIRST = late_pattern(r"(至少|最少|最多|至多|不超过)(包含|使用|给出|列出|提供|含有?)(了)?")
 
 
 def count_check(text: str, query: str) -> Found:
@@ -186,7 +190,7 @@ def number_check(text: str, query: str) -> Found:
 _QUOTE = r"[\"“”「『'‘’《`]"
 _UNQUOTE = r"[\"“”」』'‘’》`]"
 _QUOTED = rf"{_QUOTE}(?P<phrase>[^\"“”「」『』`]+?){_UNQUOTE}"
-_ANY_QUOTED = re.compile(rf"{_QUOTE}([^\"“”「」『』`]+?){_UNQUOTE}(?![A-Za-z])")
+_ANY_QUOTED = late_pattern(rf"{_QUOTE}([^\"“”「」『』`]+?){_UNQUOTE}(?![A-Za-z])")
 
 _HOLDS = r"(?:contains?|includes?|uses?|mentions?|has|have)"
 _KIND = r"(?:the\s+)?(?:exact\s+)?(?:words?|phrases?|terms?|keywords?|strings?|sentences?)?\s*"

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nltk
 import pytest
 
 from autorubric.checks import IFBENCH, CheckFailure, CheckOutcome, run_check, validate_check
 from autorubric.errors import InputError
 from autorubric.rows import read_rows
 from tests.offenders import each
+from tests.oracles import nltk
 
 VERDICTS = Path(__file__).parents[2] / "data" / "ifbench.jsonl.gz"
 TAGGED = "words:start_verb"

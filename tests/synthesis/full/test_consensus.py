@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scipy.stats import kendalltau
-
 from autorubric.synthesis.candidate import Candidate, Pool, consensus, find_best_pair
+from tests.oracles import kendalltau
 
 RUBRIC = [Candidate("m1", "", "x", 6), Candidate("m2", "", "y", 4), Candidate("p1", "", "z", -5)]
 

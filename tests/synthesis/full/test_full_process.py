@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from autorubric.synthesis.gates import GateSettings
+from tests.warm_commands import WarmProcess
 
-ROOT = Path(__file__).parents[3]
 QUERIES = 4
 CALLS = 51 + 2 * GateSettings().licence_draws  # a query; see test_full_method
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
 def until_answered(endpoint: Any, count: int) -> None:
@@ -32,11 +25,11 @@ def until_answered(endpoint: Any, count: int) -> None:
 
 def test_a_killed_run_goes_on_and_pays_again_for_nothing_that_was_recorded(stand: Callable[..., Any]) -> None:
     s = stand(*(f"Why is it so {n}?" for n in range(QUERIES)), latency="lognormal:0.02,0.5")
-    command = [sys.executable, "-m", "autorubric", *s.arguments("-j", "8")]
+    words = s.arguments("-j", "8")
     rng = random.Random(11)
     kills = 0
     for _ in range(2):
-        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+        running = WarmProcess(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until_answered(s.endpoint, s.endpoint.counts.calls_by_body.total() + rng.randrange(40, 90))
         if running.poll() is None:
             running.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from autorubric.core.late_pattern import late_pattern
 from autorubric.core.wording import any_of
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawCriterion, RawRubric
@@ -21,11 +22,13 @@ _VERBS = (
     "prioriti[sz]e, propose, prove, provide, quote, recogni[sz]e, recommend, refer, refrain, reference, relate",
     "remind, report, request, respect, return, seek, show, solve, specif, start, stay, state, stress",
     "structure, suggest, summari[sz]e, handle, compile, document, support, tell, translate, urge, use, verif",
-    "warn, write",
+    "warn, write, choose, collect, disprove, examine, inspect, multiply, observe, predict, reject, replace",
+    "select, separate, simplif, spell, substitute, suppl",
 )
 _STEMS = [stem.strip() for line in _VERBS for stem in line.split(",")]
-_THIRD = "(?:" + "|".join(_STEMS) + ")(?:es|s|ies)"
-_BASE = "(?:" + "|".join(stem + "y" if stem.endswith("if") else stem for stem in _STEMS) + ")"
+_PLURAL = [stem[:-1] + "i" if stem.endswith("ply") else stem for stem in _STEMS]
+_THIRD = "(?:" + "|".join(_PLURAL) + ")(?:es|s|ies)"
+_BASE = "(?:" + "|".join(stem + "y" if stem.endswith(("if", "suppl")) else stem for stem in _STEMS) + ")"
 _ADVERB = r"(?:\w+ly |then |also |not |does not |do not )*"
 _SPEAKER = any_of(
     """response, answer, submission, essay, text, model, assistant, output, report, code, author, writer, function
@@ -38,43 +41,49 @@ _JOINT = r"(?:,? (?:and|but|while)(?: also| then)?|;(?: and)?|,? as well as)"
 _SUBJECT_AGAIN = rf"{_JOINT} (?:the )?{_SPEAKER} (?:is|has|does|must|should)\b"
 # Without "and" a word such as "points" may be a noun, so what follows has to show that it is a verb.
 _LISTED = rf", {_ADVERB}{_THIRD} (?:a|an|the|its|their|that|how|why|what|at|which|whether|any|all|each|\d+)\b"
-_NEXT_THIRD = re.compile(rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_LISTED}|{_SUBJECT_AGAIN}")
+_NEXT_THIRD = late_pattern(
+    rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_LISTED}|{_SUBJECT_AGAIN}"
+    r"|, (?:and )?then \w{2,14}[a-rt-z]s (?:the|an?|its?|their|them|to|on|with|that|how|why)\b"
+)
 # Any other verb, where no clause of the matter has begun: "converts the units and rounds the result".
 _DETERMINED = r"(?:the|an?|its|their|each|every|all|any|it|them|\d+)"
-_NEXT_ANY = re.compile(
+_NEXT_ANY = late_pattern(
     rf"(?<!s){_JOINT} {_ADVERB}(?!as\b|this\b|its\b|was\b|is\b)([a-z]{{2,12}}[a-rt-z]s) (?:{_DETERMINED}|with|by)\b"
 )
-_CLAUSE = re.compile(
+_CLAUSE = late_pattern(
     r"\b(?:that|how|why|when|where|which|who|whose|whether|what|if|because|as|since|while|after|before|until)\b"
     r"|[\"“:]"
 )
 # Behind "it is" another "it is" is the answer's; behind "states" it would be the matter's. So with "must".
-_NEXT_STATE = re.compile(rf"{_NEXT_THIRD.pattern}|{_JOINT} (?:it )?(?:is|has|does)\b")
-_NEXT_BASE = re.compile(
+_NEXT_STATE = late_pattern(rf"{_NEXT_THIRD.pattern}|{_JOINT} (?:it )?(?:is|has|does)\b")
+_NEXT_BASE = late_pattern(
     rf"{_JOINT} (?:must |should |to )?{_ADVERB}({_BASE})\b(?![-'’])|{_SUBJECT_AGAIN}"
     rf"|{_JOINT} (?:must|should|needs to) (?:not )?\w+"
 )
 # Three adjectives of the answer: "is accurate, concise, and polite".
-_ADJECTIVES = re.compile(
+_ADJECTIVES = late_pattern(
     rf"^\W*(?:the )?(?:(?:{_SPEAKER}|tone|language|style|it)(?:'s (?:tone|language|style))? )?"
     r"(?:is|are|should be|must be|be|remains?|stays?) (?:\w+ly )?[\w-]+, (?:\w+ly )?[\w-]+,? and "
     r"((?:\w+ly )?[\w-]+)\W*$"
 )
 # What comes first may be any verb; what comes second has to be one that answers do.
-_FIRST_THIRD = re.compile(
+_FIRST_THIRD = late_pattern(
     rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}(?!as\b|this\b|its\b)(\w{{1,12}}s)\b(?! (?:is|are|has|have|and|of)\b)"
 )
-_AGAIN_THIRD = re.compile(rf"^\W*{_SUBJECT}(?:also |then |additionally,? |finally,? )?{_ADVERB}({_THIRD})\b")
-_FIRST_BASE = re.compile(
+_AGAIN_THIRD = late_pattern(
+    rf"^\W*{_SUBJECT}(?:also |then |additionally,? |finally,? )?{_ADVERB}(?:({_THIRD})\b"
+    r"|(?!this\b|its\b|as\b|is\b|was\b|has\b)\w{2,14}[a-rt-z]s (?:the|an?|it|them) )"
+)
+_FIRST_BASE = late_pattern(
     rf"^\W*(?:(?:the|this) [\w\-]+ (?:must|should|needs to|has to) {_ADVERB}(?:be|have|{_BASE})|(?:should|must"
     rf"|needs to|has to) {_ADVERB}(?!be\b)\w+|{_ADVERB}{_BASE})"
     r"\b(?! of\b)"
 )
-_NUMBERED = re.compile(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
-_MARKED = re.compile(r"[1-9a-e]\)|step [1-9]:|[①-⑨]|（[1-9一二三四五]）")  # quick to look for
-_BULLETS = re.compile(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
+_NUMBERED = late_pattern(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
+_MARKED = late_pattern(r"[1-9a-e]\)|step [1-9]:|[①-⑨]|（[1-9一二三四五]）")  # quick to look for
+_BULLETS = late_pattern(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
 # Lists of examples, and lists of which some suffice, are one demand.
-_EXAMPLES = re.compile(
+_EXAMPLES = late_pattern(
     r"(?:,? (?:such as|including(?: but not limited to)?|for (?:example|instance)|e\.g\.?|like)|:|"
     r"(?:any|one|either|some|two|three|at least \w+) of)\b[^.;]*"
 )
@@ -83,40 +92,43 @@ _EXAMPLE_HINTS = (
     *("such as", "including", "for example", "for instance", "e.g", " like", ":"),
     *("any of", "one of", "either of", "some of", "two of", "three of", "at least "),
 )
-_EXAMPLES_ZH = re.compile(r"(?:例如|比如|譬如|包括但不限于|诸如|之一|任意|其中|至少)[^。；]*")
+_EXAMPLES_ZH = late_pattern(r"(?:例如|比如|譬如|包括但不限于|诸如|之一|任意|其中|至少)[^。；]*")
 _VERB_ZH = any_of(
     """说明, 解释, 列出, 指出, 提供, 给出, 描述, 提及, 提到, 分析, 讨论, 建议, 强调, 总结
-    比较(?!倔|[好多高大小少低强弱重轻复简常不]), 对比, 使用, 采用, 询问, 提醒, 阐述, 论述, 明确, 引用, 介绍
+    比较(?!倔|[好多高大小少低强弱重轻复简常不]), 比照, 对比, 使用, 采用, 询问, 提醒, 阐述, 论述, 明确, 引用, 介绍
     推荐, 计算, 给予, 展示, 区分, 评估, 列举
     定义, 证明, 概括, 提出, 阐明, 讲述, 回顾, 概述, 识别, 推导, 验证, 呈现, 写出, 举出, 代入, 画出, 举例, 反驳, 标注
-    注明, 回应"""
+    注明, 回应, 说出, 指明, 归纳, 判断, 判定, 求出, 求解, 配平, 翻译, 改写, 排除, 检验, 绘制, 记录, 选出, 补充
+    致歉, 道歉"""
 )
 # After a comma alone, the other verbs often only elaborate on the first.
 _OFFER_ZH = any_of("建议, 提供, 给出, 列出, 列举, 提醒, 推荐, 询问, 提出, 介绍, 计算")
 _ADVERB_ZH = any_of("逐一, 分别, 依次, 充分, 清晰, 准确, 明确, 具体, 详细, 正确, 简要, 进一步")
 _MODAL_ZH = any_of("也, 应当?, 需要?, 必须, 要, 能够?")
 _JOINT_ZH = any_of("并且?, 同时(?![使服]用), 而且, 以及, 还, 此外, 另外, 且, 然后, 再, 最后")
-_NEXT_ZH = re.compile(
+_NEXT_ZH = late_pattern(
     rf"[，；、,;]?{_JOINT_ZH}{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}|；{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}"
     rf"|，{_MODAL_ZH}?{_ADVERB_ZH}?地?{_OFFER_ZH}"
 )
-_FIRST_ZH = re.compile(_VERB_ZH)
-_MEANS_ZH = re.compile("如何|怎样|怎么|基于")
-_BOTH_ZH = re.compile(rf"既{_VERB_ZH}.{{1,20}}[又也]{_VERB_ZH}")
+_FIRST_ZH = late_pattern(_VERB_ZH)
+_MEANS_ZH = late_pattern("如何|怎样|怎么|基于")
+_BOTH_ZH = late_pattern(rf"既{_VERB_ZH}.{{1,20}}[又也]{_VERB_ZH}")
 _QUALITY_ZH = any_of(
     "准确, 正确, 完整, 简洁, 简明, 礼貌, 客观, 友好, 清晰, 清楚, 具体, 专业, 严谨, 全面, 流畅, 生动, 中立"
 )
-_ADJECTIVES_ZH = re.compile(
+_ADJECTIVES_ZH = late_pattern(
     rf"^\W*(?:该|此)?(?:回答|回复|答案|内容|语言|语气|表达|表述|文章)(?:应当?|应该|需要?|必须|要|是)?"
     rf"{_QUALITY_ZH}[、，,]{_QUALITY_ZH}(?:、|，|,|且|而且|并且?|又|和|与){_QUALITY_ZH}"
 )
 # "First ..., then ...": an order of parts; behind a verb such as "explains" it would be the matter's.
-_ORDER_ZH = re.compile(r"^\W*(?:回答|文章|内容)?(?:应当?|应该|需要?|必须)?首先.{2,60}?(?P<next>其次|然后|接着|最后)")
-_NARROW_COMMA = re.compile(r"(?<=[\u4e00-\u9fff]),|,(?=[\u4e00-\u9fff])")
-_ENDS_THIRD = re.compile(rf"(?:^|\s){_THIRD}$")
-_ENDS_VERB_ZH = re.compile(rf"(?:{_VERB_ZH}|调研|收集|探讨|研究|整理|梳理|时)$")
-_WITH_ADVERB = re.compile(r" (?:and|but) \w+ly ")
-_STOP = re.compile(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?])(?<!\bdr[.!?])")
+_ORDER_ZH = late_pattern(
+    r"^\W*(?:回答|文章|内容)?(?:应当?|应该|需要?|必须)?首先.{2,60}?(?P<next>其次|然后|接着|最后)"
+)
+_NARROW_COMMA = late_pattern(r"(?<=[\u4e00-\u9fff]),|,(?=[\u4e00-\u9fff])")
+_ENDS_THIRD = late_pattern(rf"(?:^|\s){_THIRD}$")
+_ENDS_VERB_ZH = late_pattern(rf"(?:{_VERB_ZH}|调研|收集|探讨|研究|整理|梳理|时)$")
+_WITH_ADVERB = late_pattern(r" (?:and|but) \w+ly ")
+_STOP = late_pattern(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?])(?<!\bdr[.!?])")
 
 
 def _several(rubric: RawRubric) -> Iterator[Hit]:

@@ -1,0 +1,69 @@
+"""Every rule, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from autorubric.errors import InputError
+from autorubric.files.keys import advice
+from autorubric.linting.finding import Rule
+from autorubric.linting.rules import compound, duplicates, form, scales, signs, unseen, vague, verdicts
+
+RULES: tuple[Rule, ...] = (
+    vague.VAGUE_WORDS,
+    vague.COMPARATIVE,
+    verdicts.CIRCULAR,
+    verdicts.DECIDED,
+    scales.SCALE,
+    verdicts.UNFINISHED,
+    compound.SEVERAL_DEMANDS,
+    form.LENGTH,
+    form.EMPTY_CRITERION,
+    duplicates.DUPLICATE,
+    duplicates.NEAR_DUPLICATE,
+    unseen.UNSEEN_REFERENCE,
+    form.LANGUAGE,
+    signs.SIGN,
+    form.EQUAL_WEIGHTS,
+    form.DOMINANT_WEIGHT,
+    form.ZERO_WEIGHT,
+    form.NO_REWARD,
+    form.CRITERIA_COUNT,
+    form.UNREACHABLE_OPTION,
+    form.OPTION_VALUES,
+    form.INVALID_CHECK,
+    form.REFUSED,
+)
+"""Every rule, those about wording first."""
+
+
+def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[Rule]:
+    """The rules to run, in their order.
+
+    Args:
+        select: ids of the only rules to run; all where it is empty.
+        ignore: ids of rules to leave out of those.
+
+    Raises:
+        InputError: with one problem for each unknown rule id, or when no rule is left.
+
+    Example:
+        >>> [rule.id for rule in chosen_rules(["length", "duplicate"], ["length"])]
+        ['duplicate']
+        >>> chosen_rules(["lenght"])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: unknown rule 'lenght'; did you mean 'length'?
+    """
+    selected, ignored = list(select), set(ignore)
+    known = [rule.id for rule in RULES]
+    problems = [_unknown(name, known) for name in dict.fromkeys([*selected, *sorted(ignored)]) if name not in known]
+    if problems:
+        raise InputError(problems)
+    rules = [rule for rule in RULES if rule.id not in ignored and (not selected or rule.id in selected)]
+    if not rules:
+        raise InputError("no rule is left to run; what --select names, --ignore leaves out")
+    return rules
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    return f"unknown rule {name!r}; {advice(name, known)}"

@@ -1,0 +1,208 @@
+"""Processes of `autorubric` that are forked from one that has imported the package already.
+
+Python's start and the imports take most of the time of a command in a test. A forked command has a process of its
+own, with the arguments, streams, directory and environment that it is given, and signals and kills reach it. The
+start of a fresh interpreter has tests of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parents[1] / "src"
+SERVICES = ("serve", "view")
+_SIZE = struct.Struct("q")
+_COMMAND = f"""#!{sys.executable} -IS
+import os, socket, sys
+if sys.argv[1:2] and sys.argv[1] in {SERVICES}:
+    os.execv({sys.executable!r}, [{sys.executable!r}, "-m", "autorubric", *sys.argv[1:]])
+variables = [name + b"=" + value for name, value in os.environb.items()]
+asked = b"\\0".join([os.getcwdb(), *map(os.fsencode, sys.argv), b"", *variables])
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect(os.path.join(os.path.dirname(__file__), "socket"))
+    socket.send_fds(server, [len(asked).to_bytes(8, sys.byteorder)], [0, 1, 2])
+    server.sendall(asked)
+    server.recv(8)
+    status = os.waitstatus_to_exitcode(int.from_bytes(server.recv(8), sys.byteorder))
+sys.exit(status if status >= 0 else 128 - status)
+"""
+
+
+@cache
+def warm_folder() -> Path:
+    """A directory for PATH with an `autorubric` that is forked, except for services, which shells send signals."""
+    folder = tempfile.TemporaryDirectory()
+    command = Path(folder.name) / "autorubric"
+    command.write_text(_COMMAND, "utf-8")
+    command.chmod(0o700)
+    words = [sys.executable, "-m", "tests.warm_commands", str(Path(folder.name) / "socket")]
+    variables = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(words, cwd=SOURCE.parent, env=variables, stdin=pipe, stdout=pipe)
+    assert process.stdin is not None and process.stdout is not None and process.stdout.readline()
+
+    @atexit.register
+    def end() -> None:
+        process.communicate()
+        folder.cleanup()
+
+    return command.parent
+
+
+class WarmProcess(subprocess.Popen[str]):
+    """A forked `autorubric` with these words, used like any process."""
+
+    def __init__(self, words: list[str], **options: Any) -> None:
+        super().__init__(words, text=True, **options)
+
+    # The rest of Popen, which makes the pipes and reads them, calls these three.
+    def _execute_child(self, args: list[str], *options: Any) -> None:
+        folder: str | Path | None = options[4]
+        variables: Mapping[str, str] = os.environ if options[5] is None else options[5]
+        pipes = options[9:15]
+        child_ends = [end if end >= 0 else number for number, end in enumerate((pipes[0], pipes[3], pipes[5]))]
+        words = [str(SOURCE / "autorubric" / "__main__.py"), *args]
+        parts = [str(folder or Path.cwd()), *words, "", *(f"{name}={value}" for name, value in variables.items())]
+        asked = "\0".join(parts).encode("utf-8", "surrogateescape")
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.connect(str(warm_folder() / "socket"))
+        socket.send_fds(self._server, [_SIZE.pack(len(asked))], child_ends)
+        self._server.sendall(asked)
+        (self.pid,) = _SIZE.unpack(self._server.recv(8))
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        self._server.setblocking(not wait_flags & os.WNOHANG)
+        try:
+            (status,) = _SIZE.unpack(self._server.recv(8))
+        except BlockingIOError:
+            return 0, 0
+        self._server.close()
+        return self.pid, status
+
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        if self.returncode is None and self._child_created:
+            pid, status = self._try_wait(os.WNOHANG)
+            if pid:
+                self._handle_exitstatus(status)  # type: ignore[attr-defined]
+        return self.returncode
+
+
+def _serve(address: str) -> None:
+    """Fork a process for each command that is asked for, until standard input ends."""
+    children: dict[int, socket.socket] = {}
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen(100)
+    print("ready", flush=True)
+    while True:
+        ready, _, _ = select.select([listener, woken, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return
+        if woken in ready:
+            os.read(woken, 4096)
+            _tell_ends(children)
+        if listener in ready:
+            client, _ = listener.accept()
+            pid = os.fork()
+            if not pid:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for end in (listener, *children.values()):
+                    end.close()
+                os.close(woken)
+                os.close(wake)
+                try:
+                    _run(client)
+                finally:
+                    os._exit(1)
+            children[pid] = client
+            with suppress(OSError):
+                client.sendall(_SIZE.pack(pid))
+
+
+def _tell_ends(children: dict[int, socket.socket]) -> None:
+    while children:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        with children.pop(pid) as client, suppress(OSError):
+            client.sendall(_SIZE.pack(status))
+
+
+def _run(client: socket.socket) -> None:
+    """Carry out what a client asks for, and end."""
+    from autorubric.cli import main
+
+    size, descriptors, _, _ = socket.recv_fds(client, 8, 3)
+    (length,) = _SIZE.unpack(size)
+    asked = client.recv(length, socket.MSG_WAITALL).decode("utf-8", "surrogateescape").split("\0")
+    client.close()
+    end = asked.index("", 1)
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        # Made anew: the old ones remember whether what they were opened on can seek.
+        old = getattr(sys, name)
+        stream = os.fdopen(number, mode, encoding=old.encoding, errors=old.errors)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    os.chdir(asked[0])
+    sys.argv = asked[1:end]
+    os.environ.clear()
+    variables = (variable.partition("=") for variable in asked[end + 1 :])
+    os.environ.update({name: value for name, _, value in variables})
+    status: Any = 1
+    try:
+        main()
+    except SystemExit as left:
+        status = left.code or 0
+    except BaseException:
+        traceback.print_exc()
+    # As at the end of Python, but without taking the modules apart.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _load() -> None:
+    import pandas  # noqa: F401  pyarrow imports it
+    import pyarrow.parquet  # noqa: F401
+
+    import autorubric.synthesis.synthesis_run  # noqa: F401
+    from autorubric.cli.app import COMMANDS, _build
+    from autorubric.prompts.judging import package_judge_prompts
+
+    for name in COMMANDS:
+        _build(frozenset([name]))
+    package_judge_prompts()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    _load()
+    _serve(sys.argv[1])
