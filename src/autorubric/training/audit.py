@@ -6,6 +6,7 @@ has one, and what does not fit into a bounded queue is dropped and counted.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import warnings
@@ -161,7 +162,12 @@ class Auditor:
         if time.monotonic() - self._readmitted > READMIT_SECONDS:
             self._readmitted = time.monotonic()
             self.executor.readmit()
-        report = await self._report(given.inputs)
+        # Nothing else would note that its judge hangs if no other reward is audited meanwhile.
+        watch = asyncio.get_running_loop().call_later(self.found.patience + 0.1, self._note_unanswered)
+        try:
+            report = await self._report(given.inputs)
+        finally:
+            watch.cancel()
         second = compute_reward(report, self._rule)
         if second.value is not None:
             second = replace(second, value=second.value - given.reward.penalty)

@@ -137,6 +137,11 @@ class AuditLog:
         """`gap` once the gap has grown, overall or on a criterion."""
         return "gap" if self.overall.found or self._exploited else "ok"
 
+    @property
+    def patience(self) -> float:
+        """Seconds after which an audit that is not answered makes the run blind."""
+        return max(PATIENCE, _TIMES * self._seconds / self._timed) if self._timed else PATIENCE
+
     def begin(self, key: AuditKey, at: float) -> None:
         """Note that an audit begins."""
         self._open[key] = at
@@ -144,8 +149,7 @@ class AuditLog:
     def blind_at(self, now: float) -> float | None:
         """Since when the audit is blind, audits included that take ten times as long as usual, and over a minute."""
         waiting = min((at for at in self._open.values() if at > self._succeeded), default=now)
-        usual = self._seconds / self._timed if self._timed else 0.0
-        if now - waiting <= max(PATIENCE, _TIMES * usual):
+        if now - waiting <= self.patience:
             return self.blind_since
         return waiting if self.blind_since is None else min(waiting, self.blind_since)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,7 @@ async def test_a_judge_that_does_not_answer_blinds_the_audit_and_what_has_no_roo
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit_log, "PATIENCE", 0.0)
-    judge = LoopbackEndpoint(replier=fooled, faults=lambda body: "stall" if body["model"] == "second" else None)
+    judge = LoopbackEndpoint(replier=fooled, faults=lambda body: "hang" if body["model"] == "second" else None)
     async with serve(judge, share=1.0, room=512) as served:
         status, _ = await served.post(batch(0, 300))
         assert status == 200
@@ -164,6 +165,22 @@ async def test_a_judge_that_does_not_answer_blinds_the_audit_and_what_has_no_roo
     drifted, audit = audit_of(tmp_path)
     assert audit.failures["dropped"] == 44 and audit.blind_since == pytest.approx(since, abs=1e-3)
     assert any("blind since 20" in words and "failed or not answered" in words for words in find_warnings(drifted))
+
+
+async def test_a_judge_that_hangs_is_known_in_drift_although_no_other_reward_is_audited(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "PATIENCE", 0.0)
+    judge = LoopbackEndpoint(replier=fooled, faults=lambda body: "hang" if body["model"] == "second" else None)
+    async with serve(judge, share=1.0) as served:
+        await served.post(batch(0, 1))
+        auditor = auditor_of(served)
+        async with asyncio.timeout(30):
+            while (since := auditor.found.blind_since) is None:
+                await asyncio.sleep(0.02)
+        assert not auditor.found.failures
+        await auditor.finish(0.0)
+    assert audit_of(tmp_path)[1].blind_since == pytest.approx(since, abs=1e-3)
 
 
 async def test_the_same_rewards_are_chosen_again_and_another_seed_chooses_others(tmp_path: Path) -> None:
