@@ -154,6 +154,7 @@ async def test_a_broken_answer_is_a_fault_that_may_be_billed_and_is_not_sent_aga
                             assert isinstance(found, tuple), found
                             assert found[:2] == expected[:2]
                             assert found[2].startswith(expected[2]), found
+                            assert "400" not in found[2], "a status that the endpoint did not send"
                             assert len(server.heads) == len(before) + 1
                             await transport.close()
 

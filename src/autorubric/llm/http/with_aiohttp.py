@@ -152,6 +152,9 @@ def _describe(error: Exception) -> str:
         return CUT_SHORT
     if isinstance(error, aiohttp.ClientPayloadError):
         return BODY_CUT_SHORT
+    if isinstance(error, aiohttp.ClientResponseError):
+        # Its status of 400 is aiohttp's own, not the endpoint's.
+        return f"the answer is not valid HTTP: {' '.join(error.message.split())}"
     if type(error) is ValueError:
         return str(error)
     return f"{type(error).__name__}: {error}"
