@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, Rubric, grade
+from autorubric import Criterion, Rubric, Stop, grade
 from autorubric.cli.app import run
 from autorubric.errors import ConfigError, InputError
 from autorubric.jobs.grade import GradeSettings
+from autorubric.llm.batches.carrier import Carrier
 from autorubric.llm.batches.store import BatchStore
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.ledger import Ledger
@@ -255,6 +256,45 @@ def test_a_cancelled_batch_keeps_what_was_answered_and_the_rest_can_be_asked_lat
         assert graded(tmp_path, dialect).get_scores() == [1.0] * ITEMS
         assert endpoint.books.summary()["paid_twice"] == 0
     assert recorded(tmp_path)[:2] == (ASKED, 0)
+
+
+def test_a_cancellation_is_tried_again_and_says_which_batch_is_still_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(monkeypatch, faults={"endless": 1}) as endpoint:
+        graded(tmp_path, batch_detach=True)
+        [job] = endpoint.books.jobs
+        cancel, refused = endpoint.books.cancel, 0
+
+        def broken(id: str) -> Any:
+            nonlocal refused
+            refused += 1
+            if refused == 2:
+                raise RuntimeError("answered with HTTP 500")
+            return cancel(id) if refused > 2 else None
+
+        monkeypatch.setattr(endpoint.books, "cancel", broken)
+        told = str(graded(tmp_path, batch_cancel=True).item_results[0].report.error)
+        assert f"batch {job} was not cancelled and will be charged; try --batch-cancel" in told
+        assert str(graded(tmp_path, batch_cancel=True).stopped).startswith("batches cancelled: ")
+        assert (refused, endpoint.books.summary()["batches"]) == (3, 1)
+
+
+def test_a_run_can_be_stopped_while_it_waits_for_a_batch_of_an_earlier_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, follow = Stop(), Carrier.follow
+
+    async def stopped(carrier: Carrier, *given: Any, **more: Any) -> Any:
+        stop()
+        return await follow(carrier, *given, **more)
+
+    with serving(monkeypatch, faults={"endless": 1}):
+        graded(tmp_path, batch_detach=True)
+        monkeypatch.setattr(Carrier, "follow", stopped)
+        assert graded(tmp_path, stop=stop).stopped == "interrupted"
+    [record] = run_status(tmp_path / "run", {}).batches
+    assert record.state == "sent"
 
 
 def test_a_provider_that_cancels_no_batch_is_said_and_its_batch_stays_collectable(

@@ -16,6 +16,7 @@ from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import Batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, Entry, PlanWriter
 from autorubric.llm.http.negotiation import Terms, sent_limit
+from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.wire import encode_body
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Request
@@ -116,12 +117,17 @@ class Carrier:
         dialect = model.service.dialect
         if (await dialect.find(model.link, record.remote)).ended:
             return
-        try:
-            await dialect.cancel(model.link, record.remote)
-        except LinkFault:
-            # A batch may end in between, and one that has ended cannot be cancelled.
-            if not (await dialect.find(model.link, record.remote)).ended:
-                raise
+        for attempt in range(model.link.retries + 1):
+            try:
+                await dialect.cancel(model.link, record.remote)
+                return
+            except LinkFault as problem:
+                # A batch may end in between, and one that has ended cannot be cancelled.
+                if (await dialect.find(model.link, record.remote)).ended:
+                    return
+                if not problem.fault.again or attempt == model.link.retries:
+                    raise LinkFault(replace(problem.fault, message=_still_open(problem.fault, record))) from None
+                await asyncio.sleep(model.link.wait(attempt, problem.fault.retry_after))
 
     async def collect(
         self, model: BatchModel, record: BatchRecord, remote: RemoteBatch, awaited: Container[bytes]
@@ -215,4 +221,11 @@ def entry_of(model: BatchModel, key: bytes, request: Request, limit: int) -> Ent
         -1 if most is None else most.prompt_tokens,
         0 if most is None else most.completion_tokens,
         sum(len(content) for _, content in request.messages),
+    )
+
+
+def _still_open(fault: Fault, record: BatchRecord) -> str:
+    return (
+        f"{fault.message}: batch {record.remote} was not cancelled and will be charged; try --batch-cancel "
+        "(in Python: batch_cancel) again, or collect it by the same command without"
     )

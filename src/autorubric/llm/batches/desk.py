@@ -127,7 +127,12 @@ class Desk:
             return self._left
         if self._resuming is None:
             self._resuming = asyncio.create_task(self._collect_before())
-        return await asyncio.shield(self._resuming)
+        try:
+            return await asyncio.shield(self._resuming)
+        except asyncio.CancelledError:
+            if not self._has_left():
+                raise
+            return self._left
 
     def ahead(self) -> Ahead:
         """Takes requests whose replies will be looked up in the ledger."""
@@ -143,8 +148,7 @@ class Desk:
         except LinkFault as problem:
             self.leave(f"{DETACHED}{problem}; the same command goes on")
         except asyncio.CancelledError:
-            here = asyncio.current_task()
-            if self._left is None or (here is not None and here.cancelling()):
+            if not self._has_left():
                 raise
         self._count.sent += ahead.sent
         if self._how.detach and ahead.sent:
@@ -186,6 +190,11 @@ class Desk:
             one.fail(CallError(self._left))
         self._waiting.clear()
         self._sent.clear()
+
+    def _has_left(self) -> bool:
+        """Whether an awaited task was cancelled because the desk has left, and not because the caller was."""
+        here = asyncio.current_task()
+        return self._left is not None and not (here is not None and here.cancelling())
 
     @asynccontextmanager
     async def direct(self) -> AsyncIterator[None]:
