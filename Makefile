@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo examples test test-browser test-trainers test-ray test-servers test-pythons lint check prices bench scale soak fuzz clean
+.PHONY: setup demo examples test test-browser test-trainers test-ray test-servers test-pythons lint check prices bench bench-ray scale soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -22,6 +22,9 @@ $(VENV)/.dev: $(VENV)/.runtime
 
 demo: $(VENV)/.runtime
 	$(BIN)/autorubric synthesize examples/queries.jsonl --out demo-out --id-column id --models builtin/offline --show 1
+	@$(PIP) -e '.[ui]'
+	@echo
+	@echo "Browse the result: $(BIN)/autorubric view demo-out"
 
 # The examples on public data, with the offline model and without a key.
 examples: $(VENV)/.runtime
@@ -46,12 +49,22 @@ TRAINERS_PIP := $(TRAINERS)/bin/python -m pip install --quiet --disable-pip-vers
 $(TRAINERS)/.made: pyproject.toml tests_trainers/requirements.txt tests_trainers/requirements-alone.txt
 	$(PYTHON) -m venv $(TRAINERS)
 	$(TRAINERS_PIP) torch==2.13.0
-	$(TRAINERS_PIP) -e . -r tests_trainers/requirements.txt
+	$(TRAINERS_PIP) -e '.[checks]' -r tests_trainers/requirements.txt
 	$(TRAINERS_PIP) --no-deps -r tests_trainers/requirements-alone.txt
 	@touch $@
 
-test-trainers: $(TRAINERS)/.made
+# OpenEnv needs mcp 1 and verifiers mcp 2; NeMo Gym needs Python 3.12 or later.
+ENVIRONMENTS := .venv-environments
+ENVIRONMENTS_PYTHON ?= $(PYTHON)
+
+$(ENVIRONMENTS)/.made: pyproject.toml tests_trainers/requirements-environments.txt
+	$(ENVIRONMENTS_PYTHON) -m venv $(ENVIRONMENTS)
+	$(ENVIRONMENTS)/bin/python -m pip install --quiet --disable-pip-version-check -e . -r tests_trainers/requirements-environments.txt
+	@touch $@
+
+test-trainers: $(TRAINERS)/.made $(ENVIRONMENTS)/.made
 	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers tests/formats/test_arrow.py
+	$(ENVIRONMENTS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers/test_environments.py
 
 # A real local Ray, in an environment of its own: it is large, and its version is that of the user's cluster.
 RAY := .venv-ray
@@ -63,6 +76,11 @@ $(RAY)/.made: pyproject.toml constraints.txt
 
 test-ray: $(RAY)/.made
 	$(RAY)/bin/python -m pytest -c tests_ray/pytest.ini --rootdir . tests_ray
+
+# The figures of --engine ray, and what a hundred kills of its workers cost.
+bench-ray: $(RAY)/.made
+	$(RAY)/bin/python -m benchmarks ray_engine
+	$(RAY)/bin/python -m benchmarks.soak.cluster
 
 # Every supported Python that this machine has, and the lowest versions of all dependencies.
 test-pythons: $(VENV)/.dev
@@ -111,4 +129,4 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python -m fuzz
 
 clean:
-	rm -rf $(VENV) $(TRAINERS) $(RAY) $(SERVERS_ROOT) .venv-pythons demo-out examples-out bench-out fuzz-out build dist
+	rm -rf $(VENV) $(TRAINERS) $(ENVIRONMENTS) $(RAY) $(SERVERS_ROOT) .venv-pythons demo-out examples-out bench-out fuzz-out build dist

@@ -17,7 +17,7 @@ ALL = (
     *("grading_speed", "checks_speed", "agreement_speed", "agreement_intervals", "corrected_coverage"),
     *("exact_coverage", "label_choice", "lint_speed", "planted_faults", "rank_recovery", "service_load"),
     *("functions_passed", "view_speed", "report_speed", "label_speed", "watched_run", "processes_speed"),
-    "service_processes",
+    *("service_processes", "ray_engine"),
     *("wrong_acceptance", "audit_power", "policy_drift"),
 )
 

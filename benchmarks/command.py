@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from autorubric.background import new_event_loop
@@ -48,19 +50,29 @@ print(json.dumps([status, usage.ru_utime + usage.ru_stime, int(written), int(mem
 _COMMAND = "from autorubric.cli.app import run; status = run(sys.argv[1:])"
 
 
-def measured(words: Sequence[str], work: str = _COMMAND) -> Figures:
-    """Run `autorubric` with `words`, or other Python code; a status other than 0 ends the benchmark."""
-    with Started(words, work) as started:
+def measured(words: Sequence[str], work: str = _COMMAND, **variables: str) -> Figures:
+    """Run `autorubric` with `words`, or other Python code; a status other than 0 ends the benchmark.
+
+    Args:
+        words: its arguments.
+        work: the code.
+        variables: of its environment, next to those of this process.
+    """
+    with Started(words, work, variables) as started:
         return started.figures()
 
 
 class Started:
     """A command that runs, for a caller that watches it."""
 
-    def __init__(self, words: Sequence[str], work: str = _COMMAND) -> None:
+    def __init__(
+        self, words: Sequence[str], work: str = _COMMAND, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._began = time.perf_counter()
         command = [sys.executable, "-c", _CHILD.replace("{work}", work), *words]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, **variables}
+        )
 
     @property
     def pid(self) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from autorubric.metrics.corrected import ScoreRange, correct_mean
 from autorubric.metrics.corrected_rate import Corrections, correct_rate
-from benchmarks.record import Record
+from benchmarks.record import Record, less_error
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -115,8 +115,10 @@ def settings() -> Iterator[tuple[str, str, dict[str, Coverage]]]:
 
 
 REPETITIONS = 2000
-LEAST = {"ppi": 0.935, "rogan_gladen": 0.925, "by_class": 0.925}
-"""Coverage below which the benchmark fails: three standard errors of 2,000 repetitions under what was measured."""
+CLAIMED = ("ppi", "rogan_gladen", "by_class")
+"""The methods that must cover the nominal 95 %; for `ppi_plus_plus` the guide says that it covers less."""
+MOST_WIDTH = 1.25
+"""A guard: the widest `ppi` may be, times labels alone. Strata by a bad judge cost some width."""
 COLUMNS = {
     "labels_only": "labels only",
     "ppi": "`ppi`",
@@ -132,12 +134,13 @@ def run() -> Record:
     found: dict[tuple[str, str], list[Coverage]] = {}
     for estimated, where, table in settings():
         for method, cell in table.items():
-            if method in LEAST:
-                record.limit(f"{estimated}, {where}, {method}: covered", cell.covered, least=LEAST[method])
+            if method in CLAIMED:
+                least = less_error(95, round(cell.given * REPETITIONS))
+                record.limit(f"{estimated}, {where}, {method}: % covered", 100 * cell.covered, least=least)
             if where.startswith("30/300 "):
                 found.setdefault((estimated, method), []).append(cell)
         width = table["ppi"].width / table["labels_only"].width
-        record.limit(f"{estimated}, {where}: width of ppi, times labels alone", width, most=1.25)
+        record.limit(f"{estimated}, {where}: width of ppi, times labels alone", width, most=MOST_WIDTH)
         shown = "".join(f"{_shown([table[method]]) if method in table else 'none':>40}" for method in COLUMNS)
         print(f"corrected: {estimated:<10} {where:<18}{shown}", flush=True)
     rows = []

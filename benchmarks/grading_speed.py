@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import statistics
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from autorubric.testing import LoopbackProcess
 from benchmarks.command import Figures, measured, on_our_loop
 
 ITEMS, CRITERIA, IN_FLIGHT = 2000, 10, 256
+PAIRS = 5
 CALLS = ITEMS * CRITERIA
 
 _SENTENCE = "The essay names the cause, gives one worked example, and says where it stops to hold. "
@@ -36,10 +38,10 @@ def dataset_file(folder: Path, items: int, characters: int = 1000) -> Path:
     return path
 
 
-def grade(source: Path, out: Path, base_url: str, *more: str) -> Figures:
+def grade(source: Path, out: Path, base_url: str, *more: str, **variables: str) -> Figures:
     """Run `autorubric grade` in a process of its own."""
     flags = ["-o", str(out), "--judge", f"judge@{base_url}", "-j", str(IN_FLIGHT), *more]
-    return measured(["grade", str(source), *flags])
+    return measured(["grade", str(source), *flags], **variables)
 
 
 _API = """
@@ -102,6 +104,7 @@ def run() -> None:
         _speed(source, Path(folder) / "fast", "fixed:0", start, bound=None)
         _speed(source, Path(folder) / "slow", "fixed:0.2", start, bound=IN_FLIGHT / 0.2)
         _python(source, Path(folder), start)
+        _transports(Path(folder))
     _prefix_caches()
 
 
@@ -145,6 +148,24 @@ def _python(source: Path, folder: Path, start: Figures) -> None:
             f"(ratio {spent / spent_command:.2f}, target 1.10)",
             flush=True,
         )
+
+
+def _transports(folder: Path) -> None:
+    """The CPU of a call through each HTTP library, measured in turn."""
+    spent: dict[str, list[float]] = {"aiohttp": [], "pyreqwest": []}
+    many, one = dataset_file(folder / "half", ITEMS // 2), dataset_file(folder / "one", 1)
+    with LoopbackProcess("--latency", "fixed:0") as endpoint:
+        for number in range(PAIRS):
+            floor_cpu = on_our_loop(floor(endpoint.base_url, CALLS // 2))[1]
+            for library, rounds in spent.items():
+                out, chosen = folder / f"{library}-{number}", {"AUTORUBRIC_TRANSPORT": library}
+                began = grade(one, out.with_suffix(".one"), endpoint.base_url, **chosen)
+                figures = grade(many, out, endpoint.base_url, **chosen)
+                rounds.append((figures.cpu - began.cpu) / floor_cpu)
+    for library, rounds in spent.items():
+        print(f"{library}: {statistics.median(rounds):.2f} times the CPU of a bare aiohttp loop, median of {PAIRS}")
+    saved = statistics.median(1 - other / usual for usual, other in zip(*spent.values(), strict=True))
+    print(f"pyreqwest saves {saved:.0%} of the CPU of a call, median of {PAIRS} pairs", flush=True)
 
 
 def _prefix_caches() -> None:

@@ -5,7 +5,13 @@ claim. The reference judge credits facts only. The training judge also credits t
 criteria. The policy learns by GRPO's group-normalised advantages from rewards that the product gives: both judges are
 scripted models behind a `Rewarder`. A share of the rollouts is graded by the reference judge too, and the alarm is a
 `ConfidenceSequence` of the gaps whose interval lies above 0. In some rows the rubric evolves: after each step, a
-scripted writer proposes criteria that tell the claim from the facts, and others that the gates should reject. Run as
+scripted writer proposes criteria that tell the claim from the facts, and others that the gates should reject.
+
+Limits that follow from what is promised: of the runs without an exploit, and of those whose gap has grown to twice
+the half-width of the sequence, 5 % may raise an alarm, or raise it late (with the binomial error of their number,
+99 %); judge calls fall by the share that is dropped. Two limits are guards against regressions, chosen by us: dropout
+does not lower the true score at the end by more than the spread of the runs, and evolution keeps at least half of
+what the exploit takes away. Floors: the same seeds without dropout, and without evolution. Run as
 `python -m benchmarks.policy_drift`.
 """
 
@@ -13,7 +19,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -33,6 +39,8 @@ from autorubric.llm.request import Request
 from autorubric.metrics.confidence_sequence import ConfidenceSequence
 from autorubric.testing import PromptSections, ScriptedModel
 from autorubric.training import EvolutionPlan, EvolutionRule, Rewarder, RewardRule, Sample, rewards_now
+from benchmarks.audit_power import most_by_chance
+from benchmarks.record import Record
 
 CRITERIA, SENTENCES = 6, 4
 HOLLOW = CRITERIA
@@ -43,6 +51,8 @@ SHARE = 0.25
 ALPHA = 0.05
 FROM_GAP = 0.05
 """The true gap from which the delay of an alarm counts."""
+KEPT = 1 - 2 * ERRORS
+"""What is left of a true gap in the verdicts of two judges that err."""
 
 Array = npt.NDArray[np.float64]
 Drawn = npt.NDArray[np.int64]
@@ -65,6 +75,16 @@ class Setting:
     pitfall: bool = False
     evolve: bool = False
 
+    @property
+    def means(self) -> str:
+        """What is done about the exploit."""
+        parts = {
+            f"dropout {self.dropout:g}": self.dropout,
+            "pitfall at the alarm": self.pitfall,
+            "evolution": self.evolve,
+        }
+        return ", ".join(name for name, used in parts.items() if used) or "–"
+
 
 def smooth(values: Sequence[float]) -> Array:
     """Means of ten steps each."""
@@ -73,12 +93,16 @@ def smooth(values: Sequence[float]) -> Array:
 
 @dataclass
 class Course:
-    """One training: by step, the mean reward, the mean true score and the true gap; alarm, calls, added criteria."""
+    """One training: by step, the mean reward, the mean true score and the true gap; alarm, calls, added criteria.
+
+    An alarm is due once the true gap, averaged over the audits so far, is twice the half-width of their sequence.
+    """
 
     rewards: list[float] = field(default_factory=list)
     truths: list[float] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     alarm: int | None = None
+    due: int | None = None
     calls: int = 0
     added: int = 0
 
@@ -146,7 +170,7 @@ def _train(setting: Setting, steps: int, seed: int, folder: Path) -> Course:
     facts = [{"requirement": f"States fact {number}.", "weight": 1.0} for number in range(CRITERIA)]
     rubric, logits = Rubric.from_dict(facts), np.zeros(CRITERIA + 1)
     logits[HOLLOW] = -2.0  # rare at first
-    found = ConfidenceSequence(ALPHA, -1.0, 1.0)
+    found, expected = ConfidenceSequence(ALPHA, -1.0, 1.0), 0.0
     for step in range(steps):
         chances = np.exp(logits) / np.exp(logits).sum()
         groups = random.choice(CRITERIA + 1, size=(len(QUERIES), ROLLOUTS, SENTENCES), p=chances)
@@ -165,6 +189,9 @@ def _train(setting: Setting, steps: int, seed: int, folder: Path) -> Course:
         seconds = rewards_now(reference, [samples[index] for index in audited])
         for index, again in zip(audited, seconds, strict=True):
             found.add(float(values[index]) - float(again.value or 0.0))
+            expected += KEPT * course.gaps[-1]
+        if course.due is None and found.count and expected >= 2 * found.count * (found.mean - found.interval().low):
+            course.due = step
         if course.alarm is None and found.interval().low > 0:
             course.alarm = step
             if setting.pitfall:
@@ -198,24 +225,34 @@ def _note(course: Course, values: Array, rollouts: Drawn, exploited: int) -> Non
     course.gaps.append(statistics.fmean(len(more - one) / CRITERIA for one, more in zip(facts, claimed, strict=True)))
 
 
-def show(setting: Setting, courses: Sequence[Course]) -> str:
+def show(setting: Setting, courses: Sequence[Course]) -> list[str]:
     """A row of the table."""
     late = [max(0, one.alarm - one.begins) for one in courses if one.alarm is not None and one.begins is not None]
-    delay = f"{statistics.median(late):.0f}" if late else "–"
-    ends = [statistics.fmean(statistics.fmean(getattr(one, name)[-10:]) for one in courses) for name in NAMES]
-    peak = statistics.fmean(max(smooth(one.truths)) for one in courses)
     alarms = sum(one.alarm is not None for one in courses)
-    calls = statistics.fmean(one.calls for one in courses)
-    added = f"+{statistics.fmean(one.added for one in courses) / len(QUERIES):.1f}"
-    return (
-        f"{setting.exploited} of {CRITERIA}     {setting.dropout:<8} {'yes' if setting.pitfall else 'no':<8}"
-        f"{added if setting.evolve else 'no':<7}"
-        f"{alarms:>3} of {len(courses):<3}{delay:>7}{ends[0]:>9.2f}{peak:>8.2f}{ends[1]:>8.2f}"
-        f"{ends[2]:>8.2f}{calls:>9,.0f}"
-    )
+    added = f"{statistics.fmean(one.added for one in courses) / len(QUERIES):.1f}" if setting.evolve else "–"
+    reward, truth, gap = (statistics.fmean(ends(courses, name)) for name in ("rewards", "truths", "gaps"))
+    return [
+        f"{setting.exploited} of {CRITERIA}",
+        setting.means,
+        f"{alarms} of {len(courses)}",
+        f"{statistics.median(late):.0f}" if late else "–",
+        f"{reward:.2f}",
+        f"{statistics.fmean(max(smooth(one.truths)) for one in courses):.2f}, {truth:.2f}",
+        f"{gap:.2f}",
+        added,
+        f"{statistics.fmean(one.calls for one in courses):,.0f}",
+    ]
 
 
-NAMES = ("rewards", "truths", "gaps")
+def ends(courses: Sequence[Course], name: str) -> list[float]:
+    """Of each course, the mean of the last ten steps."""
+    return [statistics.fmean(getattr(one, name)[-10:]) for one in courses]
+
+
+HEADER = (
+    *("credits the claim", "with", "alarms", "median delay", "reward at end", "true score: peak, end", "gap at end"),
+    *("criteria added per query", "judge calls"),
+)
 SETTINGS = (
     *(Setting(exploited, dropout) for dropout in (0.0, 0.5) for exploited in (0, 1, 2, 3)),
     *(Setting(exploited, pitfall=True) for exploited in (2, 3)),
@@ -223,19 +260,56 @@ SETTINGS = (
 )
 
 
-def run(runs: int = 5, steps: int = 80, settings: Sequence[Setting] = SETTINGS) -> None:
-    """Print a row for each setting."""
-    print("exploit    dropout  pitfall evolve  alarms  delay   reward    true    true     gap    judge")
-    print("                                           (steps)  at end    peak  at end  at end    calls")
+def run(runs: int = 3, steps: int = 80, settings: Sequence[Setting] = SETTINGS) -> Record:
+    """Train in each setting."""
+    record = Record(f"{runs} runs a row, {steps} steps of {len(QUERIES) * ROLLOUTS} rollouts")
+    found, rows = dict[Setting, list[Course]](), list[list[str]]()
     for setting in settings:
-        print(show(setting, [train(setting, steps, seed) for seed in range(runs)]), flush=True)
+        found[setting] = [train(setting, steps, seed) for seed in range(runs)]
+        rows.append(show(setting, found[setting]))
+        print(*rows[-1], sep="; ", flush=True)
+    record.table("courses", HEADER, rows)
+    limit_alarms(record, found)
+    if {*SETTINGS} <= {*found}:
+        for exploited in (2, 3):
+            limit_means(record, found, exploited)
+    return record
+
+
+def limit_alarms(record: Record, found: Mapping[Setting, Sequence[Course]]) -> None:
+    """The shares of false and of late alarms."""
+    honest = [course.alarm is not None for setting in found for course in found[setting] if not setting.exploited]
+    fixed = [
+        setting for setting in found if setting.exploited and not setting.evolve
+    ]  # the gap is that of the reward
+    due = [course for setting in fixed for course in found[setting] if course.due is not None]
+    late = [course.alarm is None or course.alarm > (course.due or 0) for course in due]
+    for name, cases in (("false alarms", honest), ("late alarms", late)):
+        record.figure(name.replace(" ", "_"), f"{sum(cases)} of {len(cases)}")
+        record.limit(f"{name} in {len(cases)} runs", sum(cases), most=most_by_chance(len(cases)))
+
+
+def limit_means(record: Record, found: Mapping[Setting, Sequence[Course]], exploited: int) -> None:
+    """What dropout and evolution do, compared with the same seeds without them."""
+    plain, dropped, evolved = Setting(exploited), Setting(exploited, 0.5), Setting(exploited, evolve=True)
+    floor, honest = (ends(found[one], "truths") for one in (plain, Setting(0)))
+    calls = [one.calls / other.calls for one, other in zip(found[dropped], found[plain], strict=True)]
+    record.limit(f"judge calls with a dropout of 0.5, {exploited} exploited", max(calls), most=0.5)
+    gained = [one - other for one, other in zip(ends(found[dropped], "truths"), floor, strict=True)]
+    name = f"true score gained by dropout, {exploited} exploited"
+    record.limit(name, statistics.fmean(gained), least=-2 * statistics.stdev(gained) / len(gained) ** 0.5)
+    lost = statistics.fmean(honest) - statistics.fmean(floor)
+    kept = (statistics.fmean(ends(found[evolved], "truths")) - statistics.fmean(floor)) / lost
+    record.figure(f"kept_by_evolution_{exploited}", f"{kept:.0%}")
+    record.limit(f"share of the loss that evolution keeps, {exploited} exploited", kept, least=0.5)
 
 
 def main(
-    runs: int = Option(5), steps: int = Option(80), evolve: bool = Option(False, help="Only the rows that evolve.")
+    runs: int = Option(3, min=2), steps: int = Option(80), evolve: bool = Option(False, help="Only what evolves.")
 ) -> None:
     """Simulate policies that exploit a training judge."""
-    run(runs, steps, [one for one in SETTINGS if one.evolve or not evolve])
+    if missed := run(runs, steps, [one for one in SETTINGS if one.evolve or not evolve]).missed:
+        raise SystemExit("\n".join(missed))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from autorubric.testing import RateWindow
+from benchmarks.record import Record
 from benchmarks.simulated_limits import Bucket, Simulated
 
 KINDS: tuple[Literal["fixed", "sliding"], ...] = ("fixed", "sliding")
@@ -99,8 +100,8 @@ MINUTES = [
 Log = list[tuple[float, bool]]
 
 
-def run() -> None:
-    """Print, for each kind of limit, the share of the limit used and of 429s from the second window on."""
+def run() -> Record:
+    """For each kind of limit, the share of the limit used and of 429s from the second window on."""
     here, there = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=_serve, args=(there,), daemon=True)
     server.start()
@@ -114,27 +115,29 @@ def run() -> None:
     here.send("done")
     logs: list[Log] = here.recv()
     server.terminate()
-    print(f"{LIMIT} requests a second, {CALLERS} callers, from the second window (a second at least) on:")
-    print(f"{'limit':<64}{'limit used':>11}{'429s':>10}{'429s before':>12}")
+    record = Record(
+        f"{LIMIT} requests a second, {CALLERS} callers, from the second window (a second at least) on; "
+        "floor: the limit; the same calls without refusals"
+    )
     rows.append(Row("autorubric grade, bucket of 0.1 s, told Retry-After", rows[0].make, 50))
-    held = [_printed(row.name, log) for row, log in zip(rows, logs, strict=True)]
-    print(f"targets: at least {LEAST_USED:.0%} of the limit, at most {MOST_REFUSED:.0%} 429s")
-    held.append(_at_random())
-    if not all(held):
-        raise SystemExit("a target was missed")
+    found = [_row(row.name, log, record) for row, log in zip(rows, logs, strict=True)]
+    record.table("limits", ["limit", "limit used", "429s", "429s before"], found)
+    _at_random(record)
+    return record
 
 
-def _printed(name: str, log: Log) -> bool:
+def _row(name: str, log: Log, record: Record) -> list[str]:
     found = re.search(r"of (\d+) s", name)
     start, end = log[0][0] + max(1.0, float(found[1]) if found else 1.0), log[-1][0] - 1.0
     warm = [passed for at, passed in log if start <= at < end]
     refused, used = warm.count(False) / len(warm), warm.count(True) / (LIMIT * (end - start))
     before = sum(not passed for at, passed in log if at < start)
-    print(f"{name:<64}{used:>11.1%}{refused:>10.2%}{before:>12}", flush=True)
-    return refused <= MOST_REFUSED and used >= LEAST_USED
+    record.limit(f"{name}: limit used", used, least=LEAST_USED)
+    record.limit(f"{name}: refused", refused, most=MOST_REFUSED)
+    return [name, f"{used:.1%}", f"{refused:.2%}", f"{before:,}"]
 
 
-def _at_random() -> bool:
+def _at_random(record: Record) -> None:
     """What refusing one request in ten costs, against the same calls where none is refused."""
     from autorubric.testing import LoopbackProcess
 
@@ -144,9 +147,8 @@ def _at_random() -> bool:
             asyncio.run(_load([endpoint.base_url], 15.0))
             done.append(endpoint.stats()["by_status"]["200"] / 15.0)
     share = done[1] / done[0]
-    print(f"{RANDOM:.0%} refused at random: {done[1]:.0f} calls a second, {done[0]:.0f} without ({share:.0%})")
-    print(f"target: at least {LEAST_THROUGHPUT:.0%}")
-    return share >= LEAST_THROUGHPUT
+    record.figure("at_random", f"{done[1]:.0f} calls a second; without refusals {done[0]:.0f} ({share:.0%})")
+    record.limit(f"{RANDOM:.0%} refused at random: throughput", share, least=LEAST_THROUGHPUT)
 
 
 async def _load(addresses: Sequence[str], seconds: float = SECONDS) -> None:

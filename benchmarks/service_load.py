@@ -22,21 +22,21 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from autorubric.background import rare_collections
 from autorubric.testing import LoopbackProcess
-
-if TYPE_CHECKING:
-    import aiohttp
+from benchmarks.callers import Caller, callers_of
+from benchmarks.command import on_our_loop
 
 CALLERS = int(os.environ.get("AUTORUBRIC_CALLERS", "1000"))
 SECONDS = float(os.environ.get("AUTORUBRIC_SECONDS", "60"))
 LATENCY = 0.2
 CONCURRENCY = 2000
 CONTROL = 20.0  # calls a second to the judge itself, beside those of the service
+CONTROL_CALLERS = 64
 RUBRICS = 500
 
 
@@ -127,18 +127,15 @@ def call_of(name: str, number: int) -> tuple[bytes, float]:
     return json.dumps(body).encode(), 1000 / (1000 + weight)
 
 
-async def call(session: aiohttp.ClientSession, url: str, name: str, number: int, outcome: Outcome) -> None:
+async def call(caller: Caller, name: str, number: int, outcome: Outcome) -> None:
     """One call to its answer, sent again where the service was away or busy."""
-    import aiohttp
-
     body, expected = call_of(name, number)
     outcome.asked += 1
     started = time.perf_counter()
     while True:
         try:
-            async with session.post(url, data=body, headers={"Content-Type": "application/json"}) as answer:
-                status, value = answer.status, await answer.json()
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            status, answer = await caller.post(body)
+        except (OSError, EOFError) as error:
             outcome.retries[type(error).__name__] += 1
             await asyncio.sleep(0.1 + random.random() * 0.2)
             continue
@@ -147,59 +144,56 @@ async def call(session: aiohttp.ClientSession, url: str, name: str, number: int,
         outcome.retries[str(status)] += 1
         await asyncio.sleep(0.2 + random.random() * 0.2)
     outcome.latencies.append(time.perf_counter() - started)
-    outcome.failed += value["reward"] is None
-    outcome.wrong += value["reward"] is not None and abs(value["reward"] - expected) > 1e-9
+    reward = json.loads(answer)["reward"]
+    outcome.failed += reward is None
+    outcome.wrong += reward is not None and abs(reward - expected) > 1e-9
 
 
-async def full_load(
-    session: aiohttp.ClientSession, url: str, name: str, seconds: float, callers: int = CALLERS
-) -> Outcome:
+async def full_load(callers: Sequence[Caller], name: str, seconds: float) -> Outcome:
     """Callers that each send the next call when the last is answered."""
     outcome, numbers = Outcome(), iter(range(10**9))
     end = time.monotonic() + seconds
 
-    async def caller() -> None:
+    async def calling(caller: Caller) -> None:
         while time.monotonic() < end:
-            await call(session, url, name, next(numbers), outcome)
+            await call(caller, name, next(numbers), outcome)
 
-    await asyncio.gather(*(caller() for _ in range(callers)))
+    await asyncio.gather(*map(calling, callers))
     return outcome
 
 
-async def steady_load(session: aiohttp.ClientSession, url: str, rate: float, seconds: float) -> Outcome:
-    """Calls at a rate that does not depend on the answers."""
-    outcome = Outcome()
-    tasks = []
-    started = time.monotonic()
-    for number in range(int(rate * seconds)):
-        await asyncio.sleep(max(0.0, started + number / rate - time.monotonic()))
-        tasks.append(asyncio.create_task(call(session, url, "steady", number, outcome)))
-    await asyncio.gather(*tasks)
+async def steady_load(callers: Sequence[Caller], rate: float, seconds: float) -> Outcome:
+    """Calls at a rate that does not depend on the answers, by callers in turn, in an order that is drawn."""
+    outcome, order = Outcome(), random.Random(0).sample(callers, len(callers))
+    await _at_rate(rate, seconds, lambda number: call(order[number % len(order)], "steady", number, outcome))
     return outcome
 
 
-async def straight(session: aiohttp.ClientSession, judge: str, rate: float, seconds: float) -> Outcome:
+async def straight(judge: str, rate: float, seconds: float) -> Outcome:
     """The judge asked without the service: what the machine itself adds at this moment."""
     outcome = Outcome()
+    with callers_of(f"{judge}/chat/completions", CONTROL_CALLERS) as callers:
 
-    async def ask(number: int) -> None:
-        body = {"model": "control", "messages": [{"role": "user", "content": f"control {number}"}]}
-        started = time.perf_counter()
-        async with session.post(f"{judge}/chat/completions", json=body) as answer:
-            await answer.read()
-        outcome.latencies.append(time.perf_counter() - started)
+        async def ask(number: int) -> None:
+            body = {"model": "control", "messages": [{"role": "user", "content": f"control {number}"}]}
+            started = time.perf_counter()
+            await callers[number % len(callers)].post(json.dumps(body).encode())
+            outcome.latencies.append(time.perf_counter() - started)
 
-    started, tasks = time.monotonic(), []
-    for number in range(int(rate * seconds)):
-        await asyncio.sleep(max(0.0, started + number / rate - time.monotonic()))
-        tasks.append(asyncio.create_task(ask(number)))
-    await asyncio.gather(*tasks)
+        await _at_rate(rate, seconds, ask)
     return outcome
 
 
-async def with_restart(
-    session: aiohttp.ClientSession, service: Service, seconds: float, how: signal.Signals
-) -> Outcome:
+async def _at_rate(rate: float, seconds: float, begun: Callable[[int], Coroutine[None, None, None]]) -> None:
+    """Begin one after the other at a rate, whatever they take, and wait for all."""
+    started = time.monotonic()
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(int(rate * seconds)):
+            await asyncio.sleep(max(0.0, started + number / rate - time.monotonic()))
+            tasks.create_task(begun(number))
+
+
+async def with_restart(callers: Sequence[Caller], service: Service, seconds: float, how: signal.Signals) -> Outcome:
     """Full load while the service is ended in the middle, and started again in its directory."""
 
     async def restart() -> None:
@@ -207,30 +201,27 @@ async def with_restart(
         await asyncio.to_thread(service.end, how)
         await asyncio.to_thread(service.start)
 
-    loaded, _ = await asyncio.gather(full_load(session, service.url, how.name, seconds), restart())
+    loaded, _ = await asyncio.gather(full_load(callers, how.name, seconds), restart())
     return loaded
 
 
 def run() -> None:
     """Print what was answered, what it took, and what was paid twice."""
-    asyncio.run(_run())
+    on_our_loop(_run())
 
 
 async def _run() -> None:
-    import aiohttp
-
     with tempfile.TemporaryDirectory() as folder, LoopbackProcess("--latency", f"fixed:{LATENCY}") as judge:
         service = Service(Path(folder), judge.base_url)
         service.start()
-        connector = aiohttp.TCPConnector(limit=0)
-        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
-            rate = await _part(f"{CALLERS} callers", judge, service, full_load(session, service.url, "full", SECONDS))
+        with rare_collections(), callers_of(service.url, CALLERS) as callers:
+            rate = await _part(f"{CALLERS} callers", judge, service, full_load(callers, "full", SECONDS))
             half = rate / 2
-            steady = steady_load(session, service.url, half, SECONDS)
-            control = asyncio.create_task(straight(session, judge.base_url, CONTROL, SECONDS))
+            steady = steady_load(callers, half, SECONDS)
+            control = asyncio.create_task(straight(judge.base_url, CONTROL, SECONDS))
             await _part(f"half load ({half:.0f} calls/s)", judge, service, steady, control)
             for how in (signal.SIGTERM, signal.SIGKILL):
-                restarted = with_restart(session, service, SECONDS / 2, how)
+                restarted = with_restart(callers, service, SECONDS / 2, how)
                 await _part(f"{how.name} in the middle", judge, None, restarted)
         service.end()
 

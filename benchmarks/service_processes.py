@@ -1,9 +1,9 @@
 """The reward service with one process and with two: what two thousand callers get, and what a call costs.
 
 Against a loopback judge of 200 ms: two thousand callers, each with its next call as soon as the last was answered;
-then calls that come at half of that rate, whatever is answered. In the same seconds the judge is asked through a bare
-aiohttp server that passes requests on and does nothing else: what it takes is the floor, and what the service takes
-beyond that is what the service adds.
+then calls that come at half of that rate, whatever is answered, from the same callers in turn. In the same seconds
+the judge is asked through a bare aiohttp server that passes requests on and does nothing else: what it takes is the
+floor, and what the service takes beyond that is what the service adds.
 
 The load, the judge and the service share the machine, so calls a second say little of the service alone. The
 processor time on its longest path does not depend on the load: that of the first process, and that of the busiest of
@@ -25,7 +25,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from autorubric.background import rare_collections
 from autorubric.testing import LoopbackProcess
+from benchmarks.callers import callers_of
+from benchmarks.command import on_our_loop
 from benchmarks.record import Record
 from benchmarks.service_load import CONTROL, Outcome, Service, full_load, steady_load, straight
 
@@ -87,8 +90,9 @@ class Part:
 def run() -> Record:
     """Measure both, and fail where the service adds too much, or a second process gains too little."""
     seconds = f"{SECONDS:.0f} s of full and {SECONDS:.0f} s of half load"
-    record = Record(f"{CALLERS:,} callers, a judge of {_LATENCY * 1e3:.0f} ms on loopback, {seconds}")
-    found = {processes: asyncio.run(_measured(processes, record)) for processes in (1, 2)}
+    load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+    record = Record(f"{CALLERS:,} callers, a judge of {_LATENCY * 1e3:.0f} ms on loopback, {seconds}, {load}")
+    found = {processes: on_our_loop(_measured(processes, record)) for processes in (1, 2)}
     rows = []
     for processes, (full, half, control) in found.items():
         added = half.seen.overhead(0.99) - control.overhead(0.99)
@@ -106,17 +110,14 @@ def run() -> Record:
 
 
 async def _measured(processes: int, record: Record) -> tuple[Part, Part, Outcome]:
-    import aiohttp
-
     with tempfile.TemporaryDirectory() as folder, LoopbackProcess("--latency", f"fixed:{_LATENCY}") as judge:
         service = Service(Path(folder), judge.base_url, "--processes", str(processes))
         service.start()
-        connector = aiohttp.TCPConnector(limit=0)
-        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
-            full = await _part(judge, service, full_load(session, service.url, "full", SECONDS, CALLERS))
-            steady = steady_load(session, service.url, full.rate / 2, SECONDS)
+        with rare_collections(), callers_of(service.url, CALLERS) as callers:
+            full = await _part(judge, service, full_load(callers, "full", SECONDS))
+            steady = steady_load(callers, full.rate / 2, SECONDS)
             with floor_before(judge.base_url) as floor:
-                control = asyncio.create_task(straight(session, floor, CONTROL, SECONDS))
+                control = asyncio.create_task(straight(floor, CONTROL, SECONDS))
                 half = await _part(judge, service, steady, control)
         service.end()
     for name, part in (("full", full), ("half", half)):

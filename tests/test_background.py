@@ -27,7 +27,7 @@ def test_the_collector_is_as_before_when_the_last_run_has_ended() -> None:
     with rare_collections():
         with pytest.raises(ZeroDivisionError), rare_collections():
             raise ZeroDivisionError
-        assert gc.get_threshold() == (20_000, 20, 20)
+        assert gc.get_threshold() == (200_000, 20, 20)
         assert gc.get_freeze_count() > 0
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, frozen)
 
@@ -48,7 +48,7 @@ async def test_evaluate_runs_with_the_settings_of_the_command_and_puts_them_back
     before = gc.get_threshold()
     grader = CriterionGrader(judge_model_config=LLMConfig("builtin/offline"))
     await evaluate(dataset, grader, experiments_dir=tmp_path, show_progress=False)
-    assert seen == [(20_000, 20, 20)]
+    assert seen == [(200_000, 20, 20)]
     assert gc.get_threshold() == before
 
 

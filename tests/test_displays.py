@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -76,7 +77,7 @@ def test_a_value_fits_one_screen_and_its_table_is_escaped(result: EvalResult, na
     assert len(repr(value)) <= SCREEN, repr(value)
     assert len(str(value)) <= SCREEN
     table = value._repr_html_()
-    assert "<table>" in table and "<script" not in table
+    assert ("<ol" if name == "item" else "<table>") in table and "<script" not in table
     assert len(table) < 60_000
 
 
@@ -90,7 +91,10 @@ def test_results_show_charts_and_items_show_their_texts(result: EvalResult) -> N
     measured = compute_metrics(result, dataset())
     assert "<title>Agreement with the labels by criterion</title>" in measured._repr_html_()
     card = result.item_results[1]._repr_html_()
-    assert "So it is, number 1." in card and "MET" in card and "Has at most 7 words." in card
+    assert "So it is, number 1." in card and "Has at most 7 words." in card
+    # The same template as in the view; item 1 meets the first criterion alone.
+    assert re.findall(r'class="verdict (\w+)"', card) == ["met", "met", "unmet", "unmet"]  # each with its label
+    assert card.count('<p class="label">') == 2 and "label differs" not in card
 
 
 @pytest.mark.parametrize(

@@ -70,3 +70,10 @@ def test_no_file_names_a_machine_or_asks_for_what_is_forbidden() -> None:
         text = path.read_text()
         found = [word for word in forbidden if word in text and f"literal_{word}" not in text]
         assert not found, f"{path}: {found}"
+
+
+def test_the_demo_ends_by_naming_the_command_that_shows_its_result() -> None:
+    demo = re.search(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert demo is not None
+    *_, synthesize, _, _, last = demo[1].splitlines()
+    assert "--out demo-out " in synthesize and "autorubric view demo-out" in last

@@ -11,9 +11,10 @@ import inspect
 import json
 import re
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -59,6 +60,11 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data" / "autorubric16"
 PAGE = ROOT / "docs" / "howto" / "from_autorubric.md"
 NAMES: dict[str, dict[str, dict[str, str | None] | None]] = json.loads((DATA / "names.json").read_text())
+# Those without an underscore in the wheel of 1.6.1.
+MODULES = (
+    *("dataset", "decision", "escalation", "eval", "graders", "graders.base", "graders.criterion_grader", "llm"),
+    *("meta", "metrics", "metrics.distribution", "prompts", "rate_limit", "rubric", "scoring", "types", "utils"),
+)
 MET, UNMET, CANNOT = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
 
 
@@ -85,6 +91,13 @@ def test_published_modules_hold_their_names() -> None:
         if name not in absent and not hasattr(import_module(module), name)
     ]
     assert missing == []
+
+
+def test_published_modules_that_are_absent_are_listed_and_no_others_are() -> None:
+    _, _, rest = PAGE.read_text(encoding="utf-8").partition("\n## Modules that are absent\n")
+    missing = {module for module in MODULES if find_spec(f"autorubric.{module}") is None}
+    assert missing == {"decision", "escalation", "graders.base", "rate_limit"}
+    assert all(f"| `autorubric.{module}`" in rest or f", `autorubric.{module}`" in rest for module in missing)
 
 
 def test_published_parameters_are_taken_in_their_order_and_with_their_defaults() -> None:
@@ -182,7 +195,31 @@ def test_submissions_are_split_and_penalized_as_published() -> None:
     }
     assert parse_thinking_output("Just output text") == {"thinking": "", "output": "Just output text"}
     assert parse_thinking_output("<thinking>Think</thinking>Rest") == {"thinking": "Think", "output": "Rest"}
+    # What 1.6.1 says of these texts; graders keep the text outside the sections.
+    for text, thinking, output in (
+        ("x <thinking>a</thinking> y <output>b</output> z", "a", "b"),
+        ("<output>a</output><output>b</output>", "", "a"),
+        ("<THINKING>a</THINKING><thinking>b</thinking><output>c</output>", "a", "c"),
+        ("<thinking>a", "", "<thinking>a"),
+        ("<thinking>a</thinking>b <thinking>c</thinking>d", "a", "b d"),
+    ):
+        assert parse_thinking_output(text) == {"thinking": thinking, "output": output}
+        assert normalize_to_grade_input(text) == {"thinking": thinking, "output": output}
     assert normalize_to_grade_input({"output": "x"}) == {"thinking": "", "output": "x"}
+    assert normalize_to_grade_input({}) == {"thinking": "", "output": ""}
+    with pytest.warns(UserWarning, match="Unexpected keys in to_grade dict: {'x'}"):
+        assert normalize_to_grade_input(cast(Any, {"x": "1"})) == {"thinking": "", "output": ""}
+    for wrong in (None, ["x"], {"output": 1}):
+        with pytest.raises(ValueError, match="must be a string"):
+            normalize_to_grade_input(cast(Any, wrong))
+    by_character = LengthPenalty(free_budget=3, max_cap=9, count_fn=len)
+    # " a b" has 4 characters: 0.5 · (1/6) ** 1.6; the whole of a string counts, tags included.
+    assert compute_length_penalty("a b", by_character) == pytest.approx(0.028439896)
+    marked = "<thinking>a b c d</thinking><output>e</output>"
+    assert [
+        compute_length_penalty(marked, LengthPenalty(free_budget=2, max_cap=6, penalty_type=kind))
+        for kind in ("ALL", "OUTPUT_ONLY", "THINKING_ONLY")
+    ] == pytest.approx([0.164938489, 0.164938489, 0.0])
     penalty = LengthPenalty(free_budget=2, max_cap=6, penalty_at_cap=0.4, exponent=2)
     # Halfway from 2 to 6 words: 0.4 · (1/2)² = 0.1.
     assert [compute_length_penalty("w " * words, penalty) for words in (2, 4, 9)] == pytest.approx([0.0, 0.1, 0.4])

@@ -46,15 +46,33 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path)
     assert held == wanted
 
 
-def test_the_view_the_labels_and_the_charts_make_the_wheel_at_most_175_kb_larger(wheel: Path, tmp_path: Path) -> None:
-    rooms = ("labels", "view", "charts", "cli/view.py", "cli/report.py", "cli/labels.py", "cli/labelling.py")
-    without = tmp_path / "without.whl"
-    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(without, "w", zipfile.ZIP_DEFLATED) as rest:
-        for entry in whole.infolist():
-            if not entry.filename.startswith(tuple(f"autorubric/{room}" for room in rooms)):
-                rest.writestr(entry, whole.read(entry))
-    growth = wheel.stat().st_size - without.stat().st_size
-    assert 0 < growth <= 175_000  # the goal of 80 kB is missed: docs/benchmarks.md
+# Of files that match several rows, the first one counts. docs/design/view.md has the sizes.
+SIZES: dict[str, tuple[int, tuple[str, ...]]] = {
+    "report": (18_000, ("view/report", "view/templates/report", "view/static/report", "cli/report")),
+    "pages for labelling": (
+        11_000,
+        ("view/label", "view/pages/labels", "view/templates/label", "view/templates/adjudicate"),
+    ),
+    "pages of agreement": (
+        9_000,
+        ("view/pages/agreement", "view/pages/comparison", "view/templates/agreement", "view/templates/comparison"),
+    ),
+    "view": (84_000, ("view/", "cli/view")),  # the limit of 80 kB is missed by 1 kB
+    "labels": (55_000, ("labels/", "cli/labels", "jobs/labels", "jobs/label_next", "jobs/drawn_labels")),
+    "charts": (10_000, ("charts/",)),
+}
+
+
+def test_the_view_the_labels_and_the_charts_add_to_the_wheel_what_the_guide_says(wheel: Path) -> None:
+    found = dict.fromkeys(SIZES, 0)
+    for entry in zipfile.ZipFile(wheel).infolist():
+        name = entry.filename.removeprefix("autorubric/")
+        part = next((part for part, (_, starts) in SIZES.items() if name.startswith(starts)), None)
+        if part is not None:
+            # Two headers of 30 and 46 bytes, each with the name.
+            found[part] += entry.compress_size + 76 + 2 * len(entry.filename)
+    assert all(found.values())
+    assert {part: size for part, size in found.items() if size > SIZES[part][0]} == {}
 
 
 def test_the_wheel_runs_the_main_job_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:

@@ -262,6 +262,30 @@ def test_twenty_pairs_are_labelled_by_keys_alone(chromium: Browser, tmp_path: Pa
         assert tab.complaints == []
 
 
+def test_of_two_views_one_labels_and_the_other_reads_and_says_who_labels(chromium: Browser, tmp_path: Path) -> None:
+    verdicts = [judged(RUBRIC[0], "MET"), judged(RUBRIC[1], "UNMET")]
+    folder = write_run(tmp_path / "run", [item(n) for n in range(9)], [line(n, 0.5, verdicts) for n in range(9)])
+    with viewing(folder) as one, viewing(folder) as two, tab_of(chromium, one) as ana, tab_of(chromium, two) as bo:
+        one.indexed(), two.indexed()
+        bo.open("/r/0/label").page.get_by_label("Your name").fill("bo")  # before the other view begins
+        ana.open("/r/0/label").page.get_by_label("Your name").fill("ana")
+        ana.page.keyboard.press("Enter")
+        expect(ana.page.locator("#labels")).to_be_visible()
+        label_by_key(ana, "1")
+        bo.page.keyboard.press("Enter")
+        expect(bo.page.locator("#label-problem")).to_contain_text(f"process {one.process.pid}")
+        bo.open("/r/0/label")
+        expect(bo.page.get_by_text("is labelling this run")).to_contain_text(f"process {one.process.pid}")
+        expect(bo.open("/r/0/items").page.locator("table")).to_contain_text("essay 8")
+        expect(ana.open("/r/0/items").page.locator("h1")).to_have_text("Hidden while labelling")
+        one.post("/r/0/label/close", {})
+        expect(ana.open("/r/0/items").page.locator("table")).to_contain_text("essay 8")
+        bo.open("/r/0/label").page.get_by_label("Your name").fill("bo")
+        bo.page.keyboard.press("Enter")
+        expect(bo.page.locator("#labels")).to_be_visible()
+        assert ana.complaints == bo.complaints == []
+
+
 def test_a_label_that_is_not_saved_is_shown_as_such(chromium: Browser, tmp_path: Path) -> None:
     both = [judged(one, "MET") for one in RUBRIC]
     folder = write_run(tmp_path / "run", [item(0), item(1)], [line(n, 0.5, both) for n in range(2)])

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import signal
 import sqlite3
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import ray
+from ray.cluster_utils import Cluster
 
 from autorubric.cli.app import run
+from benchmarks.local_ray import ledgers
+from benchmarks.soak.cluster import calls_in, killing, many_essays, soaked
 from tests.cli.in_process import NearEndpoint
 from tests.jobs.test_processes import graded
 from tests.jobs.test_shards import OFFLINE, QUERIES, calls, checked, different, essays, rubrics
 from tests.processes import start, wait_until
 
 ON_RAY = ["--engine", "ray", "--processes", "2"]
-
-
-def many_essays(folder: Path, count: int) -> Path:
-    rubric = [{"name": name, "weight": 1, "requirement": f"Is {name.lower()}."} for name in ("Kind", "Long")]
-    items = [{"submission": f"Essay {n}.", "description": "", "id": f"e{n}"} for n in range(count)]
-    path = folder / "many.json"
-    path.write_text(json.dumps({"prompt": "Write.", "rubric": rubric, "items": items}))
-    return path
 
 
 def many_queries(folder: Path) -> Path:
@@ -89,62 +79,15 @@ def keys(directory: Path) -> list[bytes]:
 
 def left_behind() -> list[Path]:
     """Ledgers of workers on this machine."""
-    return [path for path in Path(tempfile.gettempdir()).glob("autorubric-ray-*/*/*") if path.is_dir()]
-
-
-@contextmanager
-def killing(count: int, *, lost: bool = False) -> Iterator[list[int]]:
-    """Kill workers at random moments of a run, until it ends or `count` are killed; their process ids.
-
-    If `lost`, their ledgers are gone as well, as those of a lost machine are.
-    """
-    killed: list[int] = []
-    over = threading.Event()
-
-    def kill() -> None:
-        while len(killed) < count and not over.wait(0.3):
-            for folder in left_behind():
-                holder = folder / "ledger" / "run.holder"
-                words = holder.read_text().split() if holder.exists() else []
-                number = int(words[1].rstrip(",")) if words else 0
-                if number and number not in killed and calls_in(folder) > 4:
-                    os.kill(number, signal.SIGKILL)
-                    killed.append(number)
-                    if lost:
-                        shutil.rmtree(folder)
-                    break
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        yield killed
-    finally:
-        over.set()
-        thread.join()
-
-
-def calls_in(folder: Path) -> int:
-    try:
-        with closing(sqlite3.connect(f"file:{folder / 'ledger' / 'ledger.sqlite'}?mode=ro", uri=True)) as connection:
-            return int(connection.execute("SELECT count(*) FROM calls").fetchone()[0])
-    except sqlite3.OperationalError:  # not made yet
-        return 0
+    return ledgers(Path(tempfile.gettempdir()))
 
 
 def test_killed_workers_lose_no_row_and_read_their_ledger_again(tmp_path: Path) -> None:
-    kills = int(os.environ.get("AUTORUBRIC_KILLS", "3"))
-    with NearEndpoint("--latency", "fixed:0.05") as endpoint:
-        command = ["grade", str(many_essays(tmp_path, 300 * kills)), "--judge", f"a@{endpoint.base_url}", "-j", "8"]
-        one, several = tmp_path / "one" / "run", tmp_path / "several" / "run"
-        assert run([*command, "-o", str(one)]) == 0
-        asked = endpoint.stats()["requests"]
-        with killing(kills) as killed:
-            assert run([*command, "-o", str(several), *ON_RAY]) == 0
-        assert len(killed) == kills
-        # A call that was in flight at a kill may have been billed, so it counts in the budget.
-        assert [name for name in different(one, several) if name != "spent.json"] == []
-        # Each worker has four calls in flight; what it has recorded is not sent again.
-        assert asked <= endpoint.stats()["requests"] - asked <= asked + 4 * kills
+    """`python -m benchmarks.soak.cluster` kills 100 times."""
+    found = soaked(3, tmp_path, Path(tempfile.gettempdir()))
+    # Each worker has four calls in flight; what it has recorded is not sent again.
+    assert (found.kills, found.lost, found.doubled, found.different) == (3, 0, 0, [])
+    assert 0 <= found.repeated <= 4 * 3
     assert left_behind() == []
 
 
@@ -157,7 +100,7 @@ def test_the_blocks_of_a_lost_machine_are_done_again_and_what_that_may_cost_is_s
         assert run([*command, "-o", str(one)]) == 0
         asked = endpoint.stats()["requests"]
         capsys.readouterr()
-        with killing(1, lost=True) as killed:
+        with killing(1, Path(tempfile.gettempdir()), lost=True) as killed:
             assert run([*command, "-o", str(several), *ON_RAY]) == 0
         assert len(killed) == 1
         assert different(one, several) == []
@@ -170,6 +113,41 @@ def test_the_blocks_of_a_lost_machine_are_done_again_and_what_that_may_cost_is_s
         assert 4 <= repeated <= int(said[1]) + 80
         assert int(said[2]) <= 2
     assert left_behind() == []
+
+
+def test_a_node_that_is_lost_loses_no_row_and_the_other_node_does_its_blocks(tmp_path: Path) -> None:
+    machines = [tmp_path / "first", tmp_path / "second"]  # each node has a disk of its own
+    for machine in machines:
+        machine.mkdir()
+    with NearEndpoint("--latency", "fixed:0.05") as endpoint, closing(Nodes(*machines)) as nodes:
+        command = ["grade", str(many_essays(tmp_path, 300)), "--judge", f"a@{endpoint.base_url}", "-j", "8"]
+        one, several = tmp_path / "one" / "run", tmp_path / "several" / "run"
+        assert run([*command, "-o", str(one)]) == 0
+        with start([*command, "-o", str(several), *ON_RAY, "--ray-address", nodes.address]) as driver:
+            wait_until(lambda: sum(map(calls_in, ledgers(machines[1]))) >= 20, "no calls on the second node")
+            nodes.lose_second()
+            _, said = driver.communicate()
+        assert driver.returncode == 0, said
+        assert different(one, several) == []
+        assert re.search(r"was lost: up to \d+ calls? and [12] blocks? of records will be sent again", said)
+    assert ledgers(machines[0]) == []
+
+
+class Nodes:
+    """A Ray cluster of two nodes on this machine, each with one CPU and its own folder for temporary files."""
+
+    def __init__(self, first: Path, second: Path) -> None:
+        head = {"num_cpus": 1, "env_vars": {"TMPDIR": str(first)}, "include_dashboard": False}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self._second = self._cluster.add_node(num_cpus=1, env_vars={"TMPDIR": str(second)})
+        self.address = self._cluster.address
+
+    def lose_second(self) -> None:
+        """Kill all processes of the second node."""
+        self._cluster.remove_node(self._second, allow_graceful=False)
+
+    def close(self) -> None:
+        self._cluster.shutdown()
 
 
 def test_a_killed_driver_leaves_no_worker_and_the_next_one_takes_in_what_was_recorded(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ DIALECTS = {
     "anthropic": ("/v1", "ANTHROPIC"),
     "gemini": ("/v1beta/openai", "GEMINI"),
     "mistral": ("/v1", "MISTRAL"),
+    "openrouter": ("/api/v1", "OPENROUTER"),
     "together": ("/v1", "TOGETHER"),
 }
 FAULTS = ("seconds=0.2", "shuffle=true", "duplicates=true", "cut_downloads=2", "lost_creations=3")

@@ -16,6 +16,12 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_RARELY = 200_000
+"""Net new objects after which cycles are looked for.
+
+256 calls in flight come and go with 20,000 objects at a time: a limit of that size started a search every 500 calls.
+"""
+
 _listeners: ContextVar[list[Callable[[], object]] | None] = ContextVar("listeners", default=None)
 _lock = threading.Lock()
 _runs = 0
@@ -106,7 +112,7 @@ def rare_collections() -> Iterator[None]:
         >>> before = gc.get_threshold()
         >>> with rare_collections():
         ...     gc.get_threshold()
-        (20000, 20, 20)
+        (200000, 20, 20)
         >>> gc.get_threshold() == before
         True
     """
@@ -115,7 +121,7 @@ def rare_collections() -> Iterator[None]:
         _runs += 1
         if _runs == 1:
             _threshold, _frozen = gc.get_threshold(), gc.get_freeze_count() == 0
-            gc.set_threshold(20_000, 20, 20)
+            gc.set_threshold(_RARELY, 20, 20)
             if _frozen:
                 gc.freeze()
     try:

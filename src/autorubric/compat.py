@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from autorubric.core.judgment import MultiChoiceJudgeVote as MultiChoiceJudgeVote
     from autorubric.core.judgment import MultiChoiceJudgment as MultiChoiceJudgment
     from autorubric.core.judgment import MultiChoiceVerdict as MultiChoiceVerdict
+    from autorubric.core.published import compute_length_penalty as compute_length_penalty
+    from autorubric.core.published import normalize_to_grade_input as normalize_to_grade_input
+    from autorubric.core.published import parse_thinking_output as parse_thinking_output
     from autorubric.core.scoring import CountFn as CountFn
     from autorubric.core.scoring import PenaltyType as PenaltyType
-    from autorubric.core.scoring import compute_length_penalty as compute_length_penalty
     from autorubric.core.submission import ThinkingOutputDict as ThinkingOutputDict
     from autorubric.core.submission import ToGradeInput as ToGradeInput
-    from autorubric.core.submission import normalize_to_grade_input as normalize_to_grade_input
-    from autorubric.core.submission import parse_thinking_output as parse_thinking_output
     from autorubric.core.submission import word_count as word_count
     from autorubric.core.usage import TokenUsage as TokenUsage
     from autorubric.core.usage import aggregate_completion_cost as aggregate_completion_cost
@@ -88,9 +88,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "autorubric.core.criterion": "CANONICAL_NA_OPTION AggregationStrategy NominalAggregation OrdinalAggregation "
     "ScaleType",
-    "autorubric.core.scoring": "CountFn PenaltyType compute_length_penalty",
-    "autorubric.core.submission": "ThinkingOutputDict ToGradeInput normalize_to_grade_input parse_thinking_output "
-    "word_count",
+    "autorubric.core.published": "compute_length_penalty normalize_to_grade_input parse_thinking_output",
+    "autorubric.core.scoring": "CountFn PenaltyType",
+    "autorubric.core.submission": "ThinkingOutputDict ToGradeInput word_count",
     "autorubric.core.usage": "TokenUsage aggregate_completion_cost aggregate_evaluation_usage aggregate_token_usage",
     "autorubric.core.judgment": "AggregatedMultiChoiceVerdict CannotAssessConfig CannotAssessStrategy "
     "CriterionJudgment JudgeVote MultiChoiceJudgeVote MultiChoiceJudgment MultiChoiceVerdict",

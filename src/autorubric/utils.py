@@ -1,13 +1,8 @@
 """The published home of functions on submissions and on usage: a module of AutoRubric 1.6."""
 
-from autorubric.core.scoring import LengthPenalty, compute_length_penalty
-from autorubric.core.submission import (
-    ThinkingOutputDict,
-    ToGradeInput,
-    normalize_to_grade_input,
-    parse_thinking_output,
-    word_count,
-)
+from autorubric.core.published import compute_length_penalty, normalize_to_grade_input, parse_thinking_output
+from autorubric.core.scoring import LengthPenalty
+from autorubric.core.submission import ThinkingOutputDict, ToGradeInput, word_count
 from autorubric.core.usage import (
     TokenUsage,
     aggregate_completion_cost,

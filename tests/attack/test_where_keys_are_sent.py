@@ -2,79 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 from pathlib import Path
 
-import aiohttp
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from autorubric.cli.app import run
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
+from autorubric.llm.http.endpoints import Endpoints
 from autorubric.llm.http.providers import resolve
-from autorubric.llm.http.transport import Transport, TransportError
-from autorubric.llm.request import Message, Request
+from autorubric.llm.request import CallError, Message, Request
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import make_rewarder
 from autorubric.training.adapters.http import HttpRewards
+from tests.names import names
 from tests.offenders import offenders
 
-
-class _Leading(AbstractResolver):
-    """Finds one address for every name, as a rebound name in the domain name system would."""
-
-    address = "127.0.0.1"
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        kind = socket.AF_INET6 if ":" in self.address else socket.AF_INET
-        return [ResolveResult(hostname=host, host=self.address, port=port, family=kind, proto=0, flags=0)]
-
-    async def close(self) -> None:
-        pass
+LIBRARIES = ("aiohttp", "pyreqwest")
 
 
-async def sent_to(address: str, url: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(_Leading, "address", address)
-    monkeypatch.setattr(aiohttp, "DefaultResolver", _Leading)
-    transport = Transport()
-    try:
-        return (await transport.post(url, {"Authorization": "Bearer planted"}, b"{}", 5.0)).status
-    finally:
-        await transport.close()
-
-
-@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "fd00:ec2::254"])
-async def test_a_name_that_leads_to_a_link_local_address_is_not_followed(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(TransportError, match="link-local address, where keys are never sent") as caught:
-        await sent_to(address, "http://harmless.example/v1/chat/completions", monkeypatch)
-    assert not caught.value.maybe_billed
-
-
-async def test_a_name_that_leads_elsewhere_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with LoopbackEndpoint() as endpoint:
-        url = endpoint.base_url.replace("127.0.0.1", "harmless.example") + "/chat/completions"
-        assert await sent_to("127.0.0.1", url, monkeypatch) == 400  # the loopback endpoint asks for messages
-
-
-def test_the_key_does_not_follow_a_redirect() -> None:
-    from autorubric import Criterion, Rubric
-    from autorubric.graders import CriterionGrader
-
-    with LoopbackEndpoint(faults={"redirect": 1.0}).in_thread() as endpoint:
-        config = LLMConfig("m", api_base=endpoint.base_url, api_key="sk-planted-0123456789", max_retries=0)
-        rubric = Rubric([Criterion(requirement="Is brief.")])
-        report = asyncio.run(rubric.grade("An essay.", CriterionGrader(judge_model_config=config)))
-        assert report.score is None
-        assert endpoint.counts.elsewhere == 0
-        assert endpoint.counts.elsewhere_with_key == 0
+async def test_the_key_does_not_follow_a_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
+    with offenders() as case:
+        for library in LIBRARIES:
+            with case(library):
+                monkeypatch.setenv("AUTORUBRIC_TRANSPORT", library)
+                async with LoopbackEndpoint(faults={"redirect": 1.0}) as endpoint, Endpoints() as endpoints:
+                    config = LLMConfig(
+                        "m", api_base=endpoint.base_url, api_key="sk-planted-0123456789", max_retries=0
+                    )
+                    with pytest.raises(CallError, match="a redirect, not followed"):
+                        await ChatModel(config, endpoints).complete(Request((Message("user", "Hi"),), "judge"))
+                    assert endpoint.counts.requests == 1
+                    assert endpoint.counts.elsewhere == 0
 
 
 HOSTS = {
@@ -172,16 +134,15 @@ def test_every_command_refuses_before_anything_is_sent(
 
 
 async def test_a_key_is_sent_in_the_clear_where_the_user_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_Leading, "address", "127.0.0.1")
-    monkeypatch.setattr(aiohttp, "DefaultResolver", _Leading)
+    monkeypatch.setattr(socket, "getaddrinfo", names({"gpu.example.com": ["127.0.0.1"]}))
     async with LoopbackEndpoint(key="planted-key") as endpoint:
         url = endpoint.base_url.replace("127.0.0.1", "gpu.example.com")
-        model = ChatModel(LLMConfig("m", api_base=url, api_key="planted-key", allow_plain_http=True))
-        try:
-            await model.complete(Request((Message("user", "Hi"),), "judge"))
-        finally:
-            await model.close()
-        assert endpoint.counts.requests == 1
+        for library in LIBRARIES:
+            monkeypatch.setenv("AUTORUBRIC_TRANSPORT", library)
+            async with Endpoints() as endpoints:
+                config = LLMConfig("m", api_base=url, api_key="planted-key", allow_plain_http=True)
+                await ChatModel(config, endpoints).complete(Request((Message("user", "Hi"),), "judge"))
+        assert endpoint.counts.requests == 2
 
 
 PASTED = "sk-Pasted0123456789abcdefXYZ"

@@ -60,6 +60,22 @@ def test_coverage_counts_the_judgments_of_items_that_were_not_begun(
     assert f"coverage: {made} of 40 judgments ({made / 40:.1%})" in capsys.readouterr().out
 
 
+def test_prices_given_later_hold_for_recorded_calls_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """2 calls of 830 + 4170 tokens at $1 and $10 a million: 2 x (0.00083 + 0.0417) = $0.08506."""
+    prices, out = tmp_path / "prices.json", tmp_path / "run"
+    prices.write_text(json.dumps({"m": {"input": 1.0, "output": 10.0}}))
+    usage = {"prompt_tokens": 830, "completion_tokens": 4170}
+    with LoopbackEndpoint(faults=lambda body: answer(usage)).in_thread() as endpoint:
+        words = ["grade", essays(tmp_path, 2), "--judge", f"m@{endpoint.base_url}", "-o", str(out)]
+        assert run(words) == 0
+        assert "$" not in capsys.readouterr().out.partition("judge m:")[2].partition("\n")[0]
+        assert run([*words, "--prices", str(prices), "--budget-usd", "0.1"]) == 0
+        assert "$0.085" in capsys.readouterr().out.partition("judge m:")[2].partition("\n")[0]
+        assert endpoint.counts.requests == 2
+    assert spent(out)[1] == pytest.approx(0.08506)
+    assert json.loads((out / "spent.json").read_bytes())["cost"] == pytest.approx(0.08506)
+
+
 def test_a_failure_that_the_budget_does_not_let_retry_keeps_the_words_of_the_endpoint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,8 +120,39 @@ async def test_what_is_one_demand_after_all_is_judged_as_it_is() -> None:
     assert said.asked == {"list": 1, BOTH.requirement: 1, "Kind in tone.": 1}
 
 
+async def test_a_list_that_does_not_fit_its_criterion_is_asked_for_once_more_and_then_judged_whole() -> None:
+    lists = {
+        "the list leaves out 'warns', 'liver', 'damage'": DEMANDS[:1],
+        "'Names a doctor.' is not a part of the criterion": [*DEMANDS, "Names a doctor."],
+        "'This demand is always met.' is not a part of": [*DEMANDS, "This demand is always met."],
+        "the list leaves out 'states', 'dose', 'warns'": ["说明剂量。", "提醒肝损伤。"],
+        "'States the dose of 4 g.' adds '4'": ["States the dose of 4 g.", DEMANDS[1]],
+    }
+    with offenders() as case:
+        for fault, demands in lists.items():
+            said = Endpoint([json.dumps({"demands": demands}, ensure_ascii=False)])
+            async with LoopbackEndpoint(replier=said.say) as endpoint:
+                grader = CriterionGrader(judge_model_config=f"judge@{endpoint.base_url}", compound="all")
+                report = await RUBRIC.grade(TEXTS[0], grader)
+                await grader.aclose()
+            with case(fault):
+                [dose, _] = report.report or []
+                assert said.asked == {"list": 2, BOTH.requirement: 1, "Kind in tone.": 1}
+                assert (report.score, [*dose.flags]) == (0.75, ["judged_whole"])
+                assert dose.final_reason.startswith(f"Judged by one verdict: {fault}")
+                assert dose.final_reason.endswith(f"On {BOTH.requirement}")
+        with case("the second list fits"):
+            said = Endpoint([json.dumps({"demands": DEMANDS[:1]}), json.dumps({"demands": DEMANDS})])
+            async with LoopbackEndpoint(replier=said.say) as endpoint:
+                grader = CriterionGrader(judge_model_config=f"judge@{endpoint.base_url}", compound="all")
+                scores = [(await RUBRIC.grade(text, grader)).score for text in TEXTS]
+                await grader.aclose()
+            assert scores == [0.0, 0.75, 0.25] and said.asked["list"] == 2
+
+
 async def test_without_a_list_the_criterion_fails_and_the_next_session_asks_again(tmp_path: Path) -> None:
-    said = Endpoint(['{"demands": []}', '{"demands": [3]}', "Sorry.", json.dumps({"demands": DEMANDS})])
+    many = json.dumps({"demands": [f"Demand {n}." for n in range(50)]})
+    said = Endpoint(['{"demands": []}', many, "Sorry.", json.dumps({"demands": DEMANDS})])
     async with LoopbackEndpoint(replier=said.say) as endpoint:
         model = LLMConfig("judge", api_base=endpoint.base_url)
         grader = CriterionGrader(judge_model_config=model, compound="all", run_dir=tmp_path)

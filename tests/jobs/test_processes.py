@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -49,13 +51,25 @@ def test_processes_write_the_files_of_one_process(tmp_path: Path, name: str) -> 
         assert run([*command, "-o", str(several), "--processes", "2"]) == 0
         assert different(one, several) == []
         assert calls(several) == calls(one)
-        if name == "grade":  # others go on where one process ended, and one where several ended, without a request
+        if name == "grade":
+            manifest = json.loads((several / "manifest.json").read_bytes())
+            first, last = times(several)
+            assert datetime.fromisoformat(manifest["started_at"]).timestamp() <= first
+            assert manifest["total_duration_seconds"] >= last - first
+            # Others go on where one process ended, and one where several ended, without a request
             assert run([*command, "-o", str(several)]) == 0
             assert run([*command, "-o", str(one), "--processes", "2"]) == 0
             assert calls(several) == calls(one)
             assert different(one, several) == []
         assert endpoint.stats()["requests"] == 2 * asked
     assert list((several / "ledger" / "shards").iterdir()) == []
+
+
+def times(directory: Path) -> tuple[float, float]:
+    """When the first and the last call of a run ended."""
+    with closing(sqlite3.connect(directory / "ledger" / "ledger.sqlite")) as connection:
+        found: tuple[float, float] = connection.execute("SELECT min(at), max(at) FROM calls").fetchone()
+    return found
 
 
 def children(parent: int) -> list[int]:
@@ -135,7 +149,9 @@ def test_ctrl_c_stops_all_processes_and_the_same_command_resumes(tmp_path: Path)
         assert endpoint.stats()["requests"] == ITEMS
 
 
-def test_processes_never_spend_more_than_the_budget_together(tmp_path: Path) -> None:
+def test_processes_never_spend_more_than_the_budget_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each reply costs what the endpoint counts; the ledger's sum must stay below the limit, which ends the run."""
     prices = tmp_path / "prices.json"
     prices.write_text(json.dumps({"a": {"input": 1.0, "output": 100.0}}))
@@ -148,6 +164,11 @@ def test_processes_never_spend_more_than_the_budget_together(tmp_path: Path) -> 
         assert 0 < cost <= 0.05
         assert count == endpoint.stats()["requests"]
         assert 0 < len(graded(tmp_path / "run")) < ITEMS
+        capsys.readouterr()
+        assert run([*words, "--budget-usd", "0.05", "--processes", "2"]) == 1
+        told = re.search(r"reached by 2 processes: \$([\d.]+) is neither spent nor rese", capsys.readouterr().out)
+        assert told
+        assert float(told[1]) <= 0.05 - cost + 1e-5  # what the first session spent counts too
         assert run([*words, "--budget-usd", "50"]) == 0
         assert graded(tmp_path / "run") == list(range(ITEMS))
         assert endpoint.stats()["requests"] == ITEMS
@@ -175,6 +196,9 @@ def test_wrong_input_is_refused_before_anything_is_spent(
         capsys.readouterr()
         assert run([*words, *more]) == 2
         assert said in capsys.readouterr().err
+    sampled = ["select", str(rubrics(tmp_path)), "--sample", OFFLINE, "--judge", OFFLINE, "-o", str(out)]
+    assert run([*sampled, "--engine", "ray"]) == 2
+    assert "--sample cannot be combined with --engine ray" in capsys.readouterr().err
     assert not out.exists()
 
 

@@ -209,6 +209,18 @@ def test_shards_with_open_batches_and_a_shard_as_output_are_refused(
     assert f"{part} is one of the shards; pass another directory with --out" in capsys.readouterr().err
 
 
+def test_shards_may_differ_in_whether_they_send_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LoopbackEndpoint(batches=BatchFaults()).in_thread() as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+        command = ["grade", str(essays(tmp_path)), "--judge", "openai/m"]
+        parts = [str(tmp_path / f"part-{index}") for index in (1, 2)]
+        batch = ["--batch", "--batch-poll", "0.05"]
+        for index, more in ((1, batch), (2, []), (1, [*batch, "--batch-cancel"])):
+            assert run([*command, *more, "-o", parts[index - 1], "--shard", f"{index}/2"]) == 0
+    assert run(["merge", *parts, "-o", str(tmp_path / "merged")]) == 0
+
+
 def test_a_partial_merge_of_grades_asks_for_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, part = str(essays(tmp_path)), str(tmp_path / "part")
     assert run(["grade", data, "--judge", OFFLINE, "-o", part, "--shard", "1/2"]) == 0

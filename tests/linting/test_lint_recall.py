@@ -10,7 +10,7 @@ from autorubric.linting import Finding, lint_rubric
 
 DATA = Path(__file__).parents[1] / "data"
 FAULTY = json.loads((Path(__file__).parent / "faulty.json").read_text("utf-8"))
-# Sound criteria of lists 7 to 13, written together with the faulty ones.
+# Sound criteria of lists 7 to 13 and 17, written together with the faulty ones.
 WRITTEN = json.loads((Path(__file__).parent / "sound.json").read_text("utf-8"))
 # Each reads as one decidable demand, though it holds a word that lint looks for. The English ones above the
 # placeholder are from HealthBench (MIT, tests/data/LICENSES), the others are our own.

@@ -3,7 +3,14 @@ import numpy.typing as npt
 import pytest
 
 from autorubric.errors import InputError
-from autorubric.metrics.jackknife import Draws, bounded_mean_intervals, jackknife_intervals, kappa_posterior
+from autorubric.metrics.confusion import kappas
+from autorubric.metrics.jackknife import (
+    Draws,
+    bounded_mean_intervals,
+    jackknife_intervals,
+    kappa_posterior,
+    mean_kappa_interval,
+)
 from tests.oracles import cohen_kappa_score, proportion_confint, stats
 
 Array = npt.NDArray[np.float64]
@@ -115,3 +122,51 @@ def test_a_perfect_judge_has_a_posterior_of_kappa_that_is_no_point_and_one_class
     found = kappa_posterior(items(5, 0, 0, 5), Draws(20_000, seed=0))
     assert found is not None and found.high == 1.0 and 0.3 < found.low < 0.8
     assert kappa_posterior(items(10, 0, 0, 0), Draws()) is None
+
+
+def test_the_ends_of_the_interval_of_mean_kappa_count_one_pair_that_differs_or_agrees() -> None:
+    once, both = items(14, 2, 1, 13), [np.eye(2)]
+    found = mean_kappa_interval([once], both, Draws(100_000, seed=1))
+    for end, at, counts in ((found.low, 0.025, [14, 2.5, 1.5, 13]), (found.high, 0.975, [14.5, 2, 1, 13.5])):
+        cells = stats.dirichlet.rvs(counts, size=400_000, random_state=7)
+        observed = cells[:, 0] + cells[:, 3]
+        rows, columns = cells[:, 0] + cells[:, 1], cells[:, 0] + cells[:, 2]
+        chance = rows * columns + (1 - rows) * (1 - columns)
+        assert end == pytest.approx(np.quantile((observed - chance) / (1 - chance), at), abs=0.005)
+    # The weights of labels have no unit.
+    assert mean_kappa_interval([once * 20.0], both, Draws(100_000, seed=1))[:2] == pytest.approx(found[:2], abs=1e-9)
+
+
+def test_the_interval_of_mean_kappa_allows_for_errors_of_one_item_together_and_for_many_items() -> None:
+    once, other = items(140, 20, 10, 130), items(140, 10, 20, 130)
+    both = [np.eye(2)] * 2
+    apart = np.random.default_rng(3).permutation(once)
+    alone = mean_kappa_interval([once], both[:1], Draws(4000, seed=1))
+    together = mean_kappa_interval([once, once], both, Draws(4000, seed=1))
+    independent = mean_kappa_interval([once, apart], both, Draws(4000, seed=1))
+    assert together.width == pytest.approx(alone.width, rel=0.05)
+    assert independent.width == pytest.approx(alone.width / 2**0.5, rel=0.1)
+    many = [np.tile(one, (40, 1, 1)) for one in (once, other)]
+    sums = np.concatenate([one.reshape(len(one), -1) for one in many], axis=1)
+
+    def mean(total: Array) -> Array:
+        tables = total.reshape(*total.shape[:-1], 2, 2, 2)
+        return np.asarray(kappas(tables).mean(axis=-1, keepdims=True))
+
+    [tukey] = jackknife_intervals(sums, mean, ["plain"], 0.95)
+    assert tukey is not None
+    assert mean_kappa_interval(many, both, Draws(4000, seed=1)).width == pytest.approx(tukey.width, rel=0.1)
+
+
+def test_the_interval_of_mean_kappa_covers_that_of_a_judge_who_hardly_errs() -> None:
+    # Student's t of the jackknife, which was used before, covers 87 % here: too few items have an error.
+    rng, rates = np.random.default_rng(5), np.array([0.9, 0.6, 0.3, 0.1])
+    judged = rates * 0.99 + (1 - rates) * 0.01
+    chance = rates * judged + (1 - rates) * (1 - judged)
+    truth, held = float(((0.99 - chance) / (1 - chance)).mean()), 0
+    for seed in range(200):
+        met = rng.random((50, 4)) < rates
+        said = met ^ (rng.random(met.shape) < 0.01)
+        tables = [np.eye(4)[2 * ~one + ~other].reshape(-1, 2, 2) for one, other in zip(met.T, said.T, strict=True)]
+        held += mean_kappa_interval(tables, [np.eye(2)] * 4, Draws(seed=seed)).holds(truth)
+    assert held >= 0.95 * 200 - 3 * (200 * 0.95 * 0.05) ** 0.5

@@ -16,7 +16,7 @@ from autorubric.errors import InputError
 from autorubric.prompts.fences import MARKER
 from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package_judge_prompts
 from autorubric.prompts.template import Template, Turn
-from tests.offenders import each
+from tests.offenders import each, offenders
 
 # AUTORUBRIC_EXAMPLES=10000 widens the search.
 EXAMPLES = settings(max_examples=int(os.environ.get("AUTORUBRIC_EXAMPLES", "40")), deadline=None)
@@ -124,6 +124,30 @@ def test_a_criterion_that_spells_the_code_gets_a_prompt_with_another() -> None:
     text = begun.finish(**forged)[1][1]
     assert str(MARKER.findall(text)[-1][1]) != code
     assert text == binary.render(**SHARED, **forged)[1][1]
+
+
+def test_what_a_template_keeps_of_a_criterion_serves_no_other_value_code_or_use_of_a_section() -> None:
+    source = "{% block user %}{{ text | fence('text') }}{% endblock %}{% block criterion %}TAIL{% endblock %}"
+    tails = {
+        "shown": "{{ ask | fence('ask') }}{{ ', a pitfall' if pitfall }}{{ pitfall }}",
+        "changed": "{{ ask | fence('ask') | upper }}",
+        "with a shared value": "{{ ask | fence('ask') }}{{ text }}",
+        "with a list": "{% for one in list or [] %}{{ one | fence('one') }}{% endfor %}{{ ask }}",
+    }
+    asks: list[dict[str, Any]] = [
+        {"ask": ask, "pitfall": pitfall, "list": entries}
+        for ask in ("Right?", "Brief?", "")
+        for pitfall in (False, True, 0, 1)
+        for entries in ([], ["a"], ["b"], None)
+    ]
+    with offenders() as case:
+        for name, tail in tails.items():
+            template = Template("judge", source.replace("TAIL", tail), varies=frozenset({"ask", "pitfall", "list"}))
+            for text in ("one", "two", "one"):
+                begun = template.begin(text=text)
+                for own in asks * 2:
+                    with case(f"{name}: {text} {own}"):
+                        assert begun.finish(**own) == template.render(text=text, **own)
 
 
 def codes_and_markers(turns: tuple[Turn, ...]) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autorubric import RubricDataset, evaluate
-from autorubric.runs.items_file import ItemsFile, read_items
+from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines, read_items
 from autorubric.runs.plan import ExperimentPlan, experiment
 
 from .conftest import Bench, essays
@@ -73,3 +73,15 @@ async def test_results_of_a_changed_dataset_do_not_stand(bench: Bench, tmp_path:
     dataset = essays()
     dataset.items[2] = replace(dataset.items[2], submission="Another essay.")
     assert await rows_as_a_session_begins(dataset, Bench(), tmp_path / "e") == 0
+
+
+def test_lines_of_several_files_are_those_of_one_where_the_last_file_counts(tmp_path: Path) -> None:
+    files = []
+    for name, session, indices in (("here", "whole", range(4)), ("shard", "shard", range(2))):
+        (tmp_path / name).write_text("".join(line(index, session) + "\n" for index in indices))
+        files.append(StoredLines(tmp_path / name))
+    united = UnitedLines([(files[0], range(4)), (files[1], [1, 7])])
+    (tmp_path / "shard").unlink()
+    sessions = {0: "whole", 1: "shard", 2: "whole", 3: "whole", 7: "shard"}
+    assert list(united.items()) == [(place, (0.1, line(place, name).encode())) for place, name in sessions.items()]
+    assert 5 not in united

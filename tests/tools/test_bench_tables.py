@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from benchmarks.record import Record, keep
+from benchmarks.__main__ import ALL
+from benchmarks.record import Record, keep, less_error
 from tests.offenders import offenders
 from tools.bench_tables import LAST, ROOT, filled, guides, stale
 
@@ -35,6 +37,19 @@ def test_the_figures_of_the_guides_are_those_of_the_last_runs() -> None:
     assert list(stale(record, pages)) == []
     marked = {name for name, text in pages.items() if "<!-- bench:" in text}
     assert "docs/evidence.md" in marked
+
+
+def test_a_guide_that_names_a_benchmark_takes_its_values_from_the_record() -> None:
+    record, overview = json.loads(LAST.read_text("utf-8")), (ROOT / "docs/benchmarks.md").read_text("utf-8")
+    with offenders() as case:
+        for name in ALL:
+            with case(name):
+                assert f"\n| `{name}`" in overview
+        for page in guides():
+            text = page.read_text("utf-8")
+            for name in set(re.findall(r"python -m benchmarks[. ](\w+)", text)) & set(record):
+                with case(f"{page.name}: {name}"):
+                    assert f"<!-- bench: {name}/" in text or "benchmarks.md#from-the-record" in text
 
 
 def test_a_page_is_filled_from_the_record() -> None:
@@ -72,6 +87,10 @@ def test_a_value_outside_its_limits_is_missed(capsys: pytest.CaptureFixture[str]
         "seconds: 2.1; expected at most 2",
     ]
     assert capsys.readouterr().out.count("MISSED") == 5
+    record.limit("coverage", 88.0, least=less_error(95, 400), known=True)
+    # 95 - 3 * sqrt(95 * 5 / 400) = 95 - 3.269
+    assert record.known == ["coverage: 88; expected at least 91.7308"]
+    assert len(record.missed) == 5
 
 
 def test_benchmarks_that_did_not_run_keep_their_figures(tmp_path: Path) -> None:

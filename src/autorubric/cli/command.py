@@ -56,7 +56,7 @@ _CONFIG = Annotated[
         rich_help_panel="Options",
     ),
 ]  # fmt: skip
-_ONCE = ("--start-over", "--export-only", "--replace")
+_ONCE = ("--start-over", "--export-only", "--replace", "--batch-cancel")
 """Flags that a resumed run leaves out."""
 
 _ONCE_WITH_VALUE = ("--refresh",)

@@ -11,8 +11,8 @@ from autorubric.errors import InputError
 from autorubric.files import dump_json
 from autorubric.jobs.status import ShowSettings, show_async
 from autorubric.llm.recorded_exchanges import Exchange
+from autorubric.runs.cells import said
 from autorubric.runs.shown_item import ShownItem
-from autorubric.runs.tables import said
 
 _EXAMPLES = """
 autorubric show graded e7

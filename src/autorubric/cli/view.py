@@ -1,20 +1,9 @@
-"""`autorubric view`, `report` and `verify`: runs in a browser, a run as one file, and that file checked."""
+"""`autorubric view`: runs in a browser."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from dataclasses import asdict
-
-from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run
-from autorubric.core.display import counted
 from autorubric.extras import require
-from autorubric.files import dump_json
-from autorubric.view.report.job import ReportSettings, VerifySettings
-from autorubric.view.report.job import report as made_report
-from autorubric.view.report.job import verify as verified
-from autorubric.view.report.verification import Verification
 from autorubric.view.settings import ViewSettings
 
 _VIEW_EXAMPLES = """
@@ -38,58 +27,3 @@ def view(settings: ViewSettings) -> int:
 
     run(serve_view(settings.model_copy(update={"announce": announce})))
     return 0
-
-
-_REPORT_EXAMPLES = """
-autorubric report graded -o report.html
-autorubric report graded --against graded-before --format md
-"""
-
-
-@command(ReportSettings, _REPORT_EXAMPLES)
-def report(settings: ReportSettings) -> int:
-    """Make one file of a run, to send or to print.
-
-    The HTML file has no script and loads nothing. The same run gives the same bytes. Markdown is a short table for a
-    pull request; JSON has every number.
-    """
-    made = made_report(settings)
-    if made.path is None:
-        sys.stdout.write(made.text)
-    else:
-        print(f"wrote {made.path}")
-    return 0
-
-
-_MOST = 20
-_VERIFY_EXAMPLES = """
-autorubric verify report.html graded
-autorubric verify report.html graded --against graded-before
-"""
-
-
-@command(VerifySettings, _VERIFY_EXAMPLES)
-def verify(settings: VerifySettings) -> int:
-    """Recompute every number of a report from its run.
-
-    It names the numbers that differ, and ends with status 1 if there are any. It also compares the text that an HTML
-    report shows.
-    """
-    found = verified(settings)
-    whole = {**asdict(found), "is_verified": found.is_verified}
-    print(dump_json(whole, 2) if settings.as_json else "\n".join(_lines(found)))
-    return 0 if found.is_verified else EXIT_UNFINISHED
-
-
-def _lines(found: Verification) -> Iterator[str]:
-    if found.is_verified:
-        yield f"verified: {counted(found.numbers, 'number')} and all texts are those of the run"
-        return
-    if found.differences:
-        yield f"{counted(len(found.differences), 'difference')} between the report and the run:"
-    for one in found.differences[:_MOST]:
-        yield f"  {one.where}: the report says {one.reported}, the run {one.found}"
-    if len(found.differences) > _MOST:
-        yield f"  and {len(found.differences) - _MOST:,} more (--json)"
-    if found.note:
-        yield f"not verified: {found.note}"

@@ -166,10 +166,12 @@ def html_text(name: str, text: str | None, most: int = 1200) -> str:
         >>> html_text("Query", "a < b")
         '<p><b>Query</b></p><pre style="white-space:pre-wrap;max-height:12em;overflow:auto">a &lt; b</pre>'
     """
+    from autorubric.charts.visible import spelled
+
     if not text:
         return ""
     style = "white-space:pre-wrap;max-height:12em;overflow:auto"
-    return f'<p><b>{escape(name)}</b></p><pre style="{style}">{escape(clipped(text, most))}</pre>'
+    return f'<p><b>{escape(name)}</b></p><pre style="{style}">{escape(spelled(clipped(text, most)))}</pre>'
 
 
 def _cell(value: Any) -> str:

@@ -193,7 +193,11 @@ def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
         "OUTPUT_ONLY": (parts["output"],),
         "THINKING_ONLY": (parts["thinking"],),
     }[config.penalty_type]
-    length = sum(_length(part, config.count_fn) for part in counted if part)
+    return lost_points(sum(measured(part, config.count_fn) for part in counted if part), config)
+
+
+def lost_points(length: float, config: LengthPenalty) -> float:
+    """The points that a submission of this length loses."""
     if length <= config.free_budget:
         return 0.0
     if length >= config.max_cap:
@@ -202,7 +206,12 @@ def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
     return float(config.penalty_at_cap * excess**config.exponent)
 
 
-def _length(text: str, count: CountFn | None) -> float:
+def measured(text: str, count: CountFn | None) -> float:
+    """The length of a text, in words unless `count` says otherwise.
+
+    Raises:
+        InputError: `count` returns something that is not a length.
+    """
     length = (count or word_count)(text)
     if isinstance(length, bool) or not isinstance(length, int | float) or not 0 <= length < math.inf:
         raise InputError(f"count_fn returned {length!r} for a text; expected a number from 0")

@@ -27,7 +27,8 @@ _SPEAKER = any_of(
 )
 _SUBJECT = rf"^\W*(?:(?:the |this |an? |any )?(?:\w+ )?{_SPEAKER}(?:'s)? )?(?:also )?"
 _SUBJECT_ZH = (
-    r"^\W*(?:该|此|本)?(?:回答|回复|答案|答复|回应|响应|文章|模型|输出|内容|文本|语句|语言|句子|结论|推理"
+    r"^\W*(?:全文|通篇|全程|整体上?)?(?:该|此|本)?(?:回答|回复|答案|答复|回应|响应|文章|模型|输出|内容|文本"
+    r"|语句|语言|句子|结论|推理"
     r"|(?:给出|提供|编写|写出)的[^，。；]{1,6}?)?(?:中|里)?"
 )
 _MODALS_ZH = any_of("应当?, 应该, 需要?, 必须, 须, 要, 能够?, 成功地?, 正确地?, 明确地?, 是否")
@@ -45,7 +46,8 @@ _BAD_VERB = (
     r"|(?:strays|deviates|veers|drifts|wanders) (?:off|from|away))"
 )
 _BAD_KIND = any_of(
-    """factual, significant, major, serious, grammatical, spelling, calculation, arithmetic, logical, false, incorrect
+    """factual, significant, major, serious, grammatical, spelling, calculation, arithmetic, logical, false
+    incorrect
     inaccurate, misleading, harmful, unsafe, dangerous, offensive, toxic, fabricated, invented, made-up, irrelevant
     redundant, unnecessary, biased, wrong, hallucinated, bogus, fake, non-?existent, plagiari[sz]ed, outdated
     unsupported, unfounded
@@ -87,7 +89,10 @@ _GOOD = late_pattern(
     r"|is (?:entirely |completely |fully )?(?:free (?:of|from)|devoid of)\b|keeps? free (?:of|from)\b"
     rf"|(?:is|stays|remains) (?:factually )?{_GOOD_STATE}\b(?! only)"
     r"|(?:stays|remains|keeps) (?:on|to) (?:the )?(?:topic|point)\b"
-    rf"|(?:does not|doesn't|do not) {_BAD_ACT}|never \w+s\b"
+    rf"|(?:does not|doesn't|do not) {_BAD_ACT}|(?:never|at no point|nowhere|not once|under no circumstances) \w+s\b"
+    r"|(?:politely|kindly|respectfully|tactfully|honestly|carefully|gently|compassionately|patiently|thoughtfully"
+    r"|empathetically|truthfully|faithfully|rightfully|wisely|sensibly|skil?lfully|transparently"
+    r"|considerately) \w+s\b"
     rf"|(?:does not|doesn't) (?:contain|include|make|give|use|have|introduce|spread) (?:any )?{_BAD_KIND}\b"
     r"|contains? no (?:\w+ )?(?:errors?|mistakes?|inaccurac)"
     rf"|warns? (?:\w+ \w+ )?(?:about|against|that|of)\b"
@@ -103,10 +108,10 @@ _GOOD = late_pattern(
 )
 _GOOD_ZH = late_pattern(
     rf"{_SUBJECT_ZH}(?:{_MODALS_ZH}{{0,2}}(?:避免|杜绝|防止|切忌|力避|免于)"
-    r"|(?:没有|并?未|无)(?:任何)?遗漏"
+    r"|(?:没有|并?未|无)(?:任何)?遗漏|(?:礼貌|委婉|诚实|耐心|温和|客观|如实|谨慎|细致|尊重|得体|妥善|恰当)地"
     rf"|没有(?:出现|包含|存在|使用|含有)?(?:任何)?(?:{_BAD_KIND_ZH}(?:性|上)?的?(?:错误|问题)|编造|虚构|错误|捏造"
     rf"|误导|冒犯|攻击性|侮辱|歧视)"
-    r"|[未不](?:编造|虚构|捏造|误导|冒犯|出现(?:任何)?(?:\w\w)?错误|含有?(?:任何)?(?:错误|有害|冒犯|虚假|歧视"
+    r"|[未不](?:编造|虚构|捏造|误导|冒犯|出现(?:任何)?(?:\w\w)?错误|包?含有?(?:任何)?(?:错误|有害|冒犯|虚假|歧视"
     r"|偏见))|(?:应当?|应该|必须)"
     r"|(?:提醒|警告|告诫)(?:了)?(?:用户|患者|读者|对方)|(?:从不|从未|从来不|绝不|决不)|(?:正确|准确|恰当"
     r"|妥善)地?(?:使用|运用|[指说解回列描识给提计分理引判建总概翻]))"
@@ -123,8 +128,10 @@ _FAULT = late_pattern(
     rf"|mistakes)\b(?! nothing)|(?:cites|quotes|mentions|references|invents|uses|lists|names)"
     rf" [^.;]{{1,50}}? (?:that|which|who) (?:does not|do not|never|did not) (?:exist|happen|occur)\w*"
     rf"|gets? {_ANY}[\w ]{{1,40}}? wrong\b"
-    rf"|(?:does not|doesn't|do not) (?:even )?(?:address|answer|respond to) {_ANY}(?:user's |given )?{_WHAT_IS_ASKED}"
-    r"|makes? up (?:\w+ )?(?:statistics|facts|sources?|quot\w+|citations?|references?|data|numbers|details|stud\w+)\b"
+    rf"|(?:does not|doesn't|do not) (?:even )?(?:address|answer|respond to) {_ANY}(?:user's "
+    rf"|given )?{_WHAT_IS_ASKED}"
+    r"|makes? up (?:\w+ )?(?:statistics|facts|sources?|quot\w+|citations?|references?|data|numbers|details"
+    r"|stud\w+)\b"
     rf"|{_BAD_VERB}\b(?! of\b)|is (?:full of|riddled with)\b"
     rf"|{_CARRIES} {_ANY}(?:several |many |multiple |at least \w+ |one |two )?(?:{_BAD_KIND} (?:\w+ )?{_CARRIED}"
     rf"|(?:wrong|incorrect"
@@ -146,10 +153,11 @@ _FAULT_ZH = late_pattern(
     r"|(?:并?未|没有?)(?:提及|提到|说明|指出|给出|列出|解释|提醒|警告|回答|回应|考虑|注明|标注)(?!任何|多余|无关|不"
     r"|其他|品牌|个人)"
     r"|(?:遗漏|漏掉|漏了|忘记|忽略|忽视|漏写|漏答|漏算)了?(?!无关|多余|不)|缺少|缺乏|错误(?:地|的?[将把])"
-    r"|错误[将把指说给引解计使判理]|误[将导称述]|编造|虚构|捏造"
+    r"|错误[将把指说给引解计使判理]|误[将导称述把解读判当认用]|编造|虚构|捏造"
     r"|(?:给出|提供|使用|列出|写出|引用|推荐|指出|说出|得出)了?(?:一个|一些|多个)?(?:错误|虚假|虚构|过时|不存在"
     r"|有害)的"
-    r"|答非所问|自相矛盾|跑题|离题|偏题|文不对题|[将把].{1,30}(?:混淆|弄[错混]|搞[错混]|说错|写错|当成|误认)"
+    r"|答非所问|自相矛盾|跑题|离题|偏题|文不对题|[将把].{1,30}(?:混淆|弄[错混]|搞[错混]|说错|写错|算错|当成"
+    r"|误[认当用读判解作写算记])"
     r"|混淆了?|曲解|误解|偏离了?"
     rf"|(?:存在|出现|包含|含有|有)了?(?:一[处个些])?(?:对[^，。；]{{1,15}}的)?(?:{_BAD_KIND_ZH}性?上?的?)*(?:错误"
     rf"|误导|虚构|有害|冒犯|偏见|矛盾|歧义|错别字|遗漏)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import starmap
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.graders.asking import failed
+from autorubric.graders.demand_lists import find_list_fault
 from autorubric.graders.judge import Answered, Ask, Judge, JudgeInput, Read
 from autorubric.linting.demands import find_second_demand
 from autorubric.llm.executor import FollowUp
@@ -28,6 +29,9 @@ from autorubric.prompts.template import Template
 
 Compound: TypeAlias = Literal["as_is", "all"]
 """How criteria with several demands are graded: by one verdict, or met only if each of their demands is."""
+
+JUDGED_WHOLE = "judged_whole"
+"""The flag of a judgment on a criterion whose list of demands does not fit it."""
 
 ROLE = "demands"
 _MOST = 8
@@ -65,13 +69,24 @@ def demands_request(criterion: Criterion) -> Request:
     return Request(tuple(starmap(Message, turns)), ROLE, _schema(), room=room_for(entries=_MOST))
 
 
-def read_demands(reply: Reply) -> Answer[tuple[str, ...]] | Unreadable:
-    """The demands in a reply, from one to eight.
+@dataclass(frozen=True, slots=True)
+class ListedDemands:
+    """What a model lists of a criterion, and why that is not what the criterion says; empty if it is."""
+
+    texts: tuple[str, ...]
+    fault: str = ""
+
+
+def read_demands(requirement: str, reply: Reply) -> Answer[ListedDemands] | Unreadable:
+    """The demands of a criterion in a reply, from one to eight.
 
     Example:
-        >>> read_demands(Reply('{"demands": ["States the dose.", "Warns about liver damage."]}')).value
+        >>> both = "States the dose and warns about liver damage."
+        >>> read_demands(both, Reply('{"demands": ["States the dose.", "Warns about liver damage."]}')).value.texts
         ('States the dose.', 'Warns about liver damage.')
-        >>> read_demands(Reply('{"demands": []}')).message
+        >>> read_demands(both, Reply('{"demands": ["States the dose."]}')).value.fault
+        "the list leaves out 'warns', 'liver', 'damage'"
+        >>> read_demands(both, Reply('{"demands": []}')).message
         'the reply lists 0 demands; expected 1 to 8'
     """
     found = read_json(reply, "array", ("demands",))
@@ -82,7 +97,7 @@ def read_demands(reply: Reply) -> Answer[tuple[str, ...]] | Unreadable:
     demands = tuple(dict.fromkeys(one.strip() for one in found.value))
     if not 1 <= len(demands) <= _MOST:
         return Unreadable("unreadable", f"the reply lists {len(demands)} demands; expected 1 to {_MOST}")
-    return Answer(demands, reply, found.notes)
+    return Answer(ListedDemands(demands, find_list_fault(requirement, demands)), reply, found.notes)
 
 
 def ask_for_demands_again(request: Request, reply: Reply, problem: Unreadable) -> Request:
@@ -91,12 +106,12 @@ def ask_for_demands_again(request: Request, reply: Reply, problem: Unreadable) -
     return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
 
 
-def assumed_demands(request: Request) -> Answer[tuple[str, ...]] | None:
+def assumed_demands(request: Request) -> Answer[ListedDemands] | None:
     """What a dry run takes for the reply to a request for demands: two of them; None for other requests."""
     if request.role != ROLE:
         return None
     texts = tuple(f"{request.messages[-1].content} ({number})" for number in (1, 2))
-    return Answer(texts, Reply(""))
+    return Answer(ListedDemands(texts), Reply(""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +148,7 @@ class PerDemand:
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgment on each wanted criterion."""
-        listed = await self._list_demands(inputs, wanted, ask)
+        listed, refused = await self._list_demands(inputs, wanted, ask)
         whole = [index for index in wanted if index not in listed]
         parts, places = list[Criterion](), dict[int, list[int]]()
         for index, demands in listed.items():
@@ -153,21 +168,42 @@ class PerDemand:
         for index, failure in listed.items():
             if isinstance(failure, Failure):
                 judged[index] = failed(self.inside.judge_ids[0], 1.0, failure)
+        for index, fault in refused.items():
+            judged[index] = _judged_whole(judged[index], fault)
         return [judged[index] for index in wanted]
 
     async def _list_demands(
         self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask
-    ) -> Mapping[int, tuple[str, ...] | Failure]:
-        """The demands of each wanted criterion that has several, or why they are not known."""
+    ) -> tuple[Mapping[int, tuple[str, ...] | Failure], Mapping[int, str]]:
+        """The demands of each wanted criterion that has several, or why they are not known; lists that do not fit."""
         several = [index for index in wanted if is_compound(inputs.criteria[index])]
-        requests = [replace(demands_request(inputs.criteria[index]), item=inputs.item) for index in several]
-        answers = await asyncio.gather(
-            *(ask(self.model, request, read_demands, ask_for_demands_again) for request in requests)
+        answers = await asyncio.gather(*(self._ask_for_list(inputs, index, ask) for index in several))
+        listed, refused = dict[int, tuple[str, ...] | Failure](), dict[int, str]()
+        for index, answer in zip(several, answers, strict=True):
+            if isinstance(answer, Failure):
+                listed[index] = answer
+            elif answer.value.fault:
+                refused[index] = answer.value.fault
+            elif len(answer.value.texts) > 1:
+                listed[index] = answer.value.texts
+        return listed, refused
+
+    async def _ask_for_list(self, inputs: JudgeInput, index: int, ask: Ask) -> Answered:
+        """The list of a criterion's demands; one that does not fit is asked for once more."""
+        request = replace(demands_request(inputs.criteria[index]), item=inputs.item)
+        read = partial(read_demands, inputs.criteria[index].requirement)
+        answer = await ask(self.model, request, read, ask_for_demands_again)
+        if isinstance(answer, Failure) or not answer.value.fault:
+            return answer
+        problem = Unreadable("unreadable", f"{answer.value.fault}; keep the words of the criterion")
+        return await ask(
+            self.model, ask_for_demands_again(request, answer.reply, problem), read, ask_for_demands_again
         )
-        found = [answer if isinstance(answer, Failure) else answer.value for answer in answers]
-        return {
-            index: one for index, one in zip(several, found, strict=True) if isinstance(one, Failure) or len(one) > 1
-        }
+
+
+def _judged_whole(judgment: Judgment, fault: str) -> Judgment:
+    reason = f"Judged by one verdict: {fault}.\n{judgment.reason or ''}".strip()
+    return replace(judgment, flags=(*judgment.flags, JUDGED_WHOLE), reason=reason if judgment.verdict else None)
 
 
 def combine(criterion: Criterion, demands: Sequence[str], found: Sequence[Judgment]) -> Judgment:

@@ -35,12 +35,16 @@ class BatchSettings(Settings):
 
     batch: Annotated[Any, PlainValidator(_read_size)] = setting(
         None,
-        "Send requests in batches, at about half the price, within a day; SIZE is the most in one batch.",
+        "Send requests in batches, at about half the price, within a day; SIZE is the most in one batch, 0 (the "
+        "default) the provider's limit.",
         metavar="[SIZE]",
         group="Endpoint",
     )
     batch_detach: bool = setting(
         False, "Exit with status 3 once batches are sent; the same command collects them.", group="Endpoint"
+    )
+    batch_cancel: bool = setting(
+        False, "Cancel the open batches of the run, save what they have answered, and send nothing.", group="Endpoint"
     )
     batch_poll: float = setting(
         POLL, "Seconds before a batch is first checked.", group="Endpoint", hidden=True, gt=0, le=3600
@@ -48,8 +52,10 @@ class BatchSettings(Settings):
 
     @model_validator(mode="after")
     def _check_batches(self) -> Self:
-        if self.batch_detach and self.batch is None:
-            raise ConfigError("--batch-detach has no effect without --batch; pass --batch too")
+        for name in ("batch_detach", "batch_cancel"):
+            if getattr(self, name) and self.batch is None:
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigError(f"{flag} (in Python: {name}) has no effect without --batch; pass --batch too")
         return self
 
     def batching(self, notice: Callable[[str], object] | None = None) -> Batching | None:
@@ -58,7 +64,8 @@ class BatchSettings(Settings):
             return None
         # A stronger judge needs the verdicts of the others, and judges need sampled answers.
         stages = 1 + sum(bool(getattr(self, name, ())) for name in ("escalate_to", "sample"))
-        return Batching(self.batch, self.batch_detach, self.batch_poll, notice or _LOG.info, stages)
+        tell, detach = notice or _LOG.info, self.batch_detach and not self.batch_cancel
+        return Batching(self.batch, detach, self.batch_poll, tell, stages, cancel=self.batch_cancel)
 
 
 @contextmanager

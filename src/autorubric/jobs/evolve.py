@@ -11,12 +11,13 @@ from pydantic import model_validator
 from autorubric.errors import ConfigError, InputError
 from autorubric.jobs.evolution_settings import EvolutionSettings
 from autorubric.jobs.evolve_estimate import estimated
-from autorubric.jobs.evolve_run import EVOLVED_FILE, evolved
+from autorubric.jobs.evolve_run import evolved
 from autorubric.jobs.job import ReplaceableSettings, RunSource, blocking, job
 from autorubric.jobs.judges import JudgeSettings
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.settings import NewDirectory, setting
+from autorubric.training.evolution.evolved_file import EVOLVED_FILE
 from autorubric.training.evolution.versions import Lineage
 
 

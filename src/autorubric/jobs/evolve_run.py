@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import InputError
-from autorubric.files import write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.judges import make_grader
 from autorubric.llm.attempts import attempt_log
@@ -27,6 +25,7 @@ from autorubric.runs.plan import describe_grader
 from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.stopping import Stop, StoppableRun
+from autorubric.training.evolution.evolved_file import EVOLVED_FILE, write_evolved
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.live import read_service_rollouts
 from autorubric.training.evolution.proposals import evolve_prompt
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from autorubric.jobs.evolve import EvolveSettings
 
 KIND = "evolution"
-EVOLVED_FILE = "evolved.json"
 _AT_ONCE = 16
 """Queries in work at a time; each asks for several verdicts at once."""
 
@@ -201,27 +199,6 @@ def check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path) 
             f"{text!r}: version {number}, but {newest} is the newest; grade them with {EVOLVED_FILE}, or pass "
             "another --out"
         )
-
-
-def write_evolved(out: Path, lineages: Sequence[Lineage]) -> None:
-    """Write the newest rubric of each query with its history, as a dataset that other commands read."""
-    items = [
-        {
-            "id": lineage.group,
-            "submission": "",
-            "description": "",
-            "prompt": as_text(lineage.newest.query or ""),
-            "rubric": lineage.newest.rubric.to_dict(),
-            "metadata": {
-                "rubric_version": lineage.newest.number,
-                "inactive": [one.requirement for one in lineage.newest.inactive],
-                "history": lineage.changes,
-            },
-        }
-        for lineage in lineages
-    ]
-    record = {"name": out.name, "prompt": None, "rubric": None, "items": items}
-    write_atomically(out / EVOLVED_FILE, [json.dumps(record, ensure_ascii=False, indent=1), "\n"])
 
 
 def _described(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, Any]:

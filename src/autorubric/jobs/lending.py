@@ -37,9 +37,7 @@ class Purse:
     def lend(self, to: Any, held: Sum, missing: Sum) -> Sum | None:
         """More for a process that holds `held` and lacks `missing`; None if that is not left."""
         self.lent[to] = _finite(held)
-        left = self.limit
-        for one in self.lent.values():
-            left = left.minus(one)
+        left = self.left()
         if not missing.within(left):
             return None
         pieces = _PIECES * self.processes
@@ -48,6 +46,13 @@ class Purse:
         )
         self.lent[to] = self.lent[to].plus(more)
         return more
+
+    def left(self) -> Sum:
+        """What is not lent."""
+        left = self.limit
+        for one in self.lent.values():
+            left = left.minus(one)
+        return left
 
     def give_back(self, by: Any, spare: Sum) -> None:
         """Take back what a process does not need."""
@@ -126,7 +131,7 @@ class Lender:
             if lent is None:
                 await self._collect(one)
                 lent = self.purse.lend(one.name, held, missing)
-        one.tell(lent=lent)
+        one.tell(lent=lent, left=self.purse.left())
 
     async def _collect(self, one: Borrower) -> None:
         """Take back what the other processes can spare."""

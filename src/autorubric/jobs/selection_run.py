@@ -275,6 +275,7 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
         ) as ledger,
         open_models(sampling.configs, limits.in_flight) as models,
     ):
+        ledger.price(models.values())
         executor = Executor(ledger, limits.budget(ledger), detached=False)
         if settings.parts is not None:
             executor.stop("merge")

@@ -12,8 +12,8 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.jobs.job import RunSource, blocking, job
 from autorubric.llm.http.secrets import VariableName, split_address
 from autorubric.llm.records.view import ledger_view
-from autorubric.runs.manifest import read_manifest
-from autorubric.runs.status import RunStatus, count_graded, ledger_folder, run_status
+from autorubric.runs.manifest import ledger_folder, read_manifest
+from autorubric.runs.status import RunStatus, count_graded, run_status
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, setting
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
         autorubric.errors.InputError: no-such-run is not a run directory: it has no ledger
     """
     from autorubric.training.group_signals import Repeat
-    from autorubric.training.observations import AUDIT, REPEAT, REWARD, RUBRIC, RewardRecord
+    from autorubric.training.observations import AUDIT, REPEAT, REWARD, RUBRIC, UNANSWERED, RewardRecord
     from autorubric.training.reward_drift import measure_drift
 
     folder = ledger_folder(Path(run))
@@ -118,6 +118,7 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
             settings.windows,
             tolerance=tolerance,
             repeats=repeats,
+            unanswered=[since for _, since in view.observations(UNANSWERED)],
         )
 
 

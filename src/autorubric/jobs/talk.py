@@ -105,6 +105,8 @@ class Talk:
     def _end_borrowing(self) -> None:
         """The parent has gone, so nobody answers: what waits for more budget is refused."""
         self._alone = True
+        if self._shared is not None:
+            self._shared.left = None
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
 
@@ -123,6 +125,8 @@ class Talk:
         """Act on a word of the parent, where it is about what processes share."""
         assert self._shared is not None
         if "lent" in word and self._answer is not None and not self._answer.done():
+            if word["lent"] is None:
+                self._shared.left = Sum(*word["left"])
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
         if "give" in word:
             self.say(gave=self.spare(), to=word["give"])

@@ -183,10 +183,10 @@ class WorkerProcesses:
         self.interrupted |= any(end.get("interrupted") for end in ends)
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
         if self.stopped is not None and self.stopped.startswith("budget of "):
-            head = self.stopped.partition(" after ")[0]
+            head = self.stopped.partition(" reached")[0]
             self.stopped = (
-                f"{head} by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in this "
-                "session; a higher budget goes on from here"
+                f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in "
+                "this session; a higher budget goes on from here"
             )
 
     def _spent_now(self) -> Spent:

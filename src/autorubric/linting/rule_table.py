@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from autorubric.errors import InputError
 from autorubric.files.keys import advice
 from autorubric.linting.finding import Rule
-from autorubric.linting.rules import compound, duplicates, form, signs, unseen, vague, verdicts
+from autorubric.linting.rules import compound, duplicates, form, scales, signs, unseen, vague, verdicts
 
 RULES: tuple[Rule, ...] = (
     vague.VAGUE_WORDS,
     vague.COMPARATIVE,
     verdicts.CIRCULAR,
     verdicts.DECIDED,
-    verdicts.SCALE,
+    scales.SCALE,
     verdicts.UNFINISHED,
     compound.SEVERAL_DEMANDS,
     form.LENGTH,

@@ -7,6 +7,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from autorubric.errors import ConfigError
 from autorubric.llm.billing import Amount, Claim, Reservation
@@ -315,20 +316,25 @@ class Budget:
                 self._reserved = self._reserved.plus(_times(_sum(held.need), attempts))
 
     def _refusal(self, need: Amount) -> Failure:
-        calls = f"{self._calls:,} call" + ("" if self._calls == 1 else "s")
-        spent = self.spent()
-        in_tokens = self.usd is None or (self.tokens is not None and spent.tokens + need.tokens > self.tokens)
-        if in_tokens:
-            limit, used, more = f"{self.tokens:,} tokens", f"{spent.tokens:,}", f"{need.tokens:,}"
-        else:
-            limit, used, more = _dollars(self.usd or 0.0), _dollars(spent.cost), _dollars(need.cost)
-        reserved = self.reserved()
-        held = f"{reserved.tokens:,}" if in_tokens else _dollars(reserved.cost)
-        waiting = f", {held} reserved for calls that have begun" if reserved != Amount() else ""
+        spent, reserved = self.spent(), self.reserved()
+        left = None if self._shared is None else self._shared.left
+        room = left or Sum(self.tokens or 0).minus(self._spent)
+        in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
+        shown = partial(_shown, in_tokens=in_tokens)
+        limit = shown(Amount(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
+        next_call = f"the next call may cost {shown(need)}; a higher budget goes on from here"
+        if self._shared is not None and left is not None:
+            free = shown(Amount(int(left.bounded().tokens), left.bounded().pico / _PICO))
+            head = f"reached by {self._shared.processes} processes: {free} is neither spent nor reserved"
+            return Failure("budget", f"budget of {limit} {head}, and {next_call}")
+        waiting = f", {shown(reserved)} reserved for calls that have begun" if reserved != Amount() else ""
         over = "" if self._spent.within(self._limit) else " (overrun by replies longer than max_tokens)"
-        words = f"{used} spent{over}{waiting}, and the next call may cost {more}; a higher budget goes on from here"
-        where = "" if self._shared is None else f" in this process, one of {self._shared.processes} that share it"
-        return Failure("budget", f"budget of {limit} reached after {calls}{where}: {words}")
+        head = f"reached after {self._calls:,} call{'s' * (self._calls != 1)}: {shown(spent)} spent"
+        return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
+
+
+def _shown(amount: Amount, *, in_tokens: bool) -> str:
+    return f"{amount.tokens:,}" if in_tokens else _dollars(amount.cost)
 
 
 def united(*notes: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:

@@ -102,9 +102,9 @@ class Executor:
         recorded = self.ledger.find(key)
         if recorded is None and self._desk is not None and not self._desk.is_ready:
             left_open = await self._desk.resume()
-            if left_open is not None:
-                return left_open
             recorded = self.ledger.find(key)
+            if recorded is None and left_open is not None:
+                return left_open
         if recorded is not None:
             self._tally.hit(request.role)
             return recorded

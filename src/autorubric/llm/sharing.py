@@ -79,6 +79,7 @@ class Sharing:
         tell_traffic: passes on at once what was sent, because an endpoint has refused a request as too fast.
         used: is told what is spent and reserved whenever that grows, for the case that the process is killed.
         budget: lives on what was lent.
+        left: of the whole budget when more of it was last refused; None before.
         leases: of the endpoints that this process calls.
     """
 
@@ -90,6 +91,7 @@ class Sharing:
     tell_traffic: Callable[[], None] = lambda: None
     used: Callable[[Sum], None] = lambda _: None
     budget: Spare | None = None
+    left: Sum | None = None
     leases: weakref.WeakSet[Leased] = field(default_factory=weakref.WeakSet)
 
     def hold(self, seconds: float) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from autorubric.metrics.agreement_sums import FEW, SUMMED, least_of_a_class
-from autorubric.metrics.criterion_results import CriterionMetrics, CriterionMetricsUnion
+from autorubric.metrics.agreement_sums import SUMMED
+from autorubric.metrics.criterion_results import CriterionMetricsUnion
 from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.table import FAILED
 
@@ -37,30 +36,14 @@ def notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     return sentences
 
 
-def name_missing(
-    values: Mapping[str, float | None], intervals: Mapping[str, object], each: Sequence[CriterionMetricsUnion]
-) -> Iterator[str]:
+def name_missing(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> Iterator[str]:
     """Sentences on the statistics that have no interval although one was computed and they are defined.
 
     Example:
-        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}, []))
+        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}))
         ['no interval for micro_kappa: the items do not vary, or without one of them it is undefined']
     """
     missing = [name for name in SUMMED[1:] if intervals.get(name, 0) is None and values.get(name) is not None]
-    few = {one.name: _least(one) for one in each if one.kappa is not None and _least(one) < FEW}
-    if "mean_kappa" in missing and few:
-        missing.remove("mean_kappa")
-        listed = ", ".join(f"{name}: {least:g}" for name, least in few.items())
-        yield (
-            f"no interval for mean_kappa: fewer than {FEW} labels or verdicts of one class ({listed}), where its "
-            "interval covers too little; see the intervals of the criteria"
-        )
     if missing:
         named = ", ".join(_NAMED.get(name, name) for name in missing)
         yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
-
-
-def _least(one: CriterionMetricsUnion) -> float:
-    """The fewest labels or verdicts of a class; infinite for options, to which no such limit applies."""
-    counted = isinstance(one, CriterionMetrics) and one.confusion_matrix
-    return least_of_a_class(counted.matrix) if counted else math.inf

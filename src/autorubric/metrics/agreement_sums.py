@@ -11,13 +11,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from autorubric.metrics.arrays import Flags, Floats, ratio
 from autorubric.metrics.confusion import agreement_weights, kappas
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
-from autorubric.metrics.jackknife import Draws, Scale, bounded_mean_intervals, jackknife_intervals, kappa_posterior
+from autorubric.metrics.jackknife import (
+    Draws,
+    bounded_mean_intervals,
+    jackknife_intervals,
+    kappa_posterior,
+    mean_kappa_interval,
+)
 from autorubric.metrics.labelled_run import Modes
 from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.table import Column, Points, Table
@@ -26,9 +31,6 @@ SCORE_SUMS = 6
 """Score pairs: how many, Σ difference, Σ difference², Σ |difference|, Σ judged, Σ true."""
 SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
 """The first statistics of `Layout.summarize`: `kappa` is over all binary pairs. Those of the criteria follow."""
-FEW = 5
-"""With fewer labels or verdicts of a class of a criterion mean κ has no interval (the rule of five, Cochran 1954)."""
-_SCALES: tuple[Scale, ...] = ("share", "correlation")
 
 
 class Found(NamedTuple):
@@ -36,18 +38,6 @@ class Found(NamedTuple):
 
     interval: Interval | None
     method: str
-
-
-def least_of_a_class(counts: ArrayLike) -> float:
-    """The fewest labels (rows) or verdicts (columns) of a category that occurs.
-
-    Example:
-        >>> least_of_a_class([[20, 1, 0], [2, 7, 0], [0, 0, 0]])
-        8.0
-    """
-    table = np.asarray(counts, float)
-    labels, verdicts = table.sum(axis=1), table.sum(axis=0)
-    return float(np.minimum(labels, verdicts)[labels + verdicts > 0.0].min(initial=np.inf))
 
 
 def kappa_weights(column: Column, categories: int) -> Floats:
@@ -96,7 +86,6 @@ class Layout:
         """
         cells = self.starts[-1]
         tables = [self._cells(sums, place) for place in range(len(self.sizes))]
-        hits = sum((np.trace(t, axis1=-2, axis2=-1) for t in tables), np.zeros(sums.shape[:-1]))
         each = [kappas(t, w) for t, w in zip(tables, self.weights, strict=True)]
         stacked = np.stack(each, axis=-1)
         known = ~np.isnan(stacked) if criteria is None else np.broadcast_to(criteria, stacked.shape)
@@ -104,9 +93,14 @@ class Layout:
         pooled = self._pooled(sums)
         micro = np.full(sums.shape[:-1], np.nan) if pooled is None else kappas(pooled)
         n, shift, squares, sizes = (sums[..., cells + place] for place in range(4))
-        accuracy = ratio(hits, sums[..., :cells].sum(axis=-1))
         errors = np.sqrt(ratio(squares, n)), ratio(shift, n), ratio(sizes, n)
-        return np.stack([accuracy, mean, micro, *errors, *each], axis=-1)
+        return np.stack([self._accuracy(sums), mean, micro, *errors, *each], axis=-1)
+
+    def _accuracy(self, sums: Floats) -> Floats:
+        """The share of all pairs that agree, of sums (…, m)."""
+        tables = [self._cells(sums, place) for place in range(len(self.sizes))]
+        hits = sum((np.trace(t, axis1=-2, axis2=-1) for t in tables), np.zeros(sums.shape[:-1]))
+        return ratio(hits, sums[..., : self.starts[-1]].sum(axis=-1))
 
     def pairs(self, total: Floats) -> Floats:
         """How many pairs each criterion has, of the sums over items."""
@@ -130,25 +124,21 @@ class Layout:
     def intervals(self, sums: Floats, draws: Draws) -> list[Found]:
         """An interval for each statistic of `summarize`, given what each item adds to the sums.
 
-        The mean κ is over the criteria whose κ is defined in all items. It has no interval where one of these has few
-        labels or verdicts of a class, or is undefined without one of the items.
+        The mean κ is over the criteria whose κ is defined in all items.
         """
         cells = self.starts[-1]
-        total = sums.sum(axis=0)
-        chosen = ~np.isnan(self.summarize(total)[len(SUMMED) :])
         paired, scored = sums[sums[:, :cells].any(axis=1)], sums[sums[:, cells] > 0]
-
-        def whole(sums: Floats) -> Floats:
-            return self.summarize(sums, chosen)[..., : len(_SCALES)]
-
-        accuracy, mean = jackknife_intervals(paired, whole, _SCALES, draws.confidence)
+        [accuracy] = jackknife_intervals(paired, lambda s: self._accuracy(s)[..., None], ["share"], draws.confidence)
         binary = self._pooled(paired)
-        each = [
-            _kappa_interval(self._cells(paired, place), weights, draws) for place, weights in enumerate(self.weights)
-        ]
-        own = [int(place) for place in np.flatnonzero(chosen)]
-        few = any(self.binary[place] and least_of_a_class(self._cells(total, place)) < FEW for place in own)
-        mean_kappa = each[own[0]] if len(own) == 1 else Found(None if few else mean, "jackknife")
+        tables = [self._cells(paired, place) for place in range(len(self.sizes))]
+        each = [_kappa_interval(*of, draws) for of in zip(tables, self.weights, strict=True)]
+        known = [at for at, w in enumerate(self.weights) if not np.isnan(kappas(tables[at].sum(axis=0), w))]
+        mean_kappa = Found(None, "bayesian-bootstrap")
+        if len(known) == 1:
+            mean_kappa = each[known[0]]
+        elif known:
+            found = mean_kappa_interval([tables[at] for at in known], [self.weights[at] for at in known], draws)
+            mean_kappa = Found(found, "bayesian-bootstrap")
         pooled = Found(None, "jeffreys")
         if binary is not None:
             pooled = _kappa_interval(binary, np.eye(binary.shape[-1]), draws)

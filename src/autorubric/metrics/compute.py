@@ -122,7 +122,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         n_scores=len(run.scores.rows),
         score_rule=describe_rule(run.scores.rule),
         self_consistency=[_read_consistency(judge, confidence) for judge in table.consistency],
-        warnings=[*run.warnings, *notes_on(run, each), *name_missing(whole.values | shift, whole.intervals, each)],
+        warnings=[*run.warnings, *notes_on(run, each), *name_missing(whole.values | shift, whole.intervals)],
     )
 
 

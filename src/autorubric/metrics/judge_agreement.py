@@ -55,7 +55,7 @@ class JudgePair(VoteAgreement):
     Attributes:
         other: the second.
         mean_kappa: Cohen's κ, a mean over the criteria on which it is defined; weighted where options have an order.
-        mean_kappa_ci: by jackknife; None where a criterion has few verdicts of a class.
+        mean_kappa_ci: by a Bayesian bootstrap over items.
         kappa: Cohen's κ over all binary pairs.
         kappa_ci: from its posterior.
         gwet: Gwet's AC1 over all binary pairs.

@@ -35,7 +35,7 @@ class BootstrapResults(MetricModel):
         micro_kappa_ci: of `micro_kappa`: from its posterior.
         bias_ci: of the mean bias, by Student's t.
         mae_ci: of `score_mae`.
-        method: `jackknife`, for mean κ.
+        method: of `kappa_ci`.
     """
 
     accuracy_ci: tuple[float, float] | None
@@ -46,7 +46,7 @@ class BootstrapResults(MetricModel):
     micro_kappa_ci: tuple[float, float] | None = None
     bias_ci: tuple[float, float] | None = None
     mae_ci: tuple[float, float] | None = None
-    method: str = "jackknife"
+    method: str = "bayesian-bootstrap"
 
 
 class SimulatedCoverage(MetricModel):

@@ -9,17 +9,16 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import jinja2
 from jinja2 import meta, nodes
-from jinja2.filters import FILTERS
 from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import read_text
 from autorubric.prompts.fences import fence, hex_digits, section_code, texts_in
+from autorubric.prompts.sandbox import Sandbox
 
 Turn: TypeAlias = tuple[Literal["system", "user"], str]
 PACKAGED = "autorubric"
@@ -84,6 +83,18 @@ class Prompt(Protocol):
         """The filled-in messages as (role, content) pairs, system first."""
 
 
+_MOST_TAILS = 4096
+"""Criterion blocks that a template keeps."""
+
+
+class _Tail(NamedTuple):
+    """A criterion block with `code` in its markers, and the hexadecimal digits of the texts in it."""
+
+    text: str
+    code: str
+    digits: bytes
+
+
 _OPTIONAL = re.compile(r"(\w+) is defined")
 
 
@@ -111,7 +122,7 @@ class Template:
     """
 
     __slots__ = (
-        *("_compiled", "_globals", "_parts", "_system", "_tail", "_varies"),
+        *("_compiled", "_globals", "_parts", "_system", "_tail", "_tail_names", "_tails", "_varies"),
         *("fingerprint", "name", "origin", "source", "variables", "wants_list"),
     )
 
@@ -130,6 +141,8 @@ class Template:
             raise InputError(f"{_place(name, origin)}: nested too deeply") from error
         self._parts = _message_parts(tree, _place(name, origin))
         self._tail = _TAIL in self._compiled.blocks
+        self._tail_names = _names_in_tail(tree)
+        self._tails: dict[tuple[Any, ...], _Tail | None] = {}
         self._system: str | None = None
         self.variables = frozenset(meta.find_undeclared_variables(tree) - _ENVIRONMENT.globals.keys())
         self._varies = varies
@@ -216,6 +229,30 @@ class Template:
                 turns.append((role, text))
         return tuple(turns), code
 
+    def _known_tail(self, values: dict[str, Any]) -> _Tail | None:
+        """The criterion block for these values under any code; None where it depends on more, or on a long list.
+
+        A criterion is asked about in every submission, and only the code of its sections differs.
+        """
+        try:
+            key = tuple([(name, value.__class__, value or None) for name, value in values.items()])
+            if key in self._tails:
+                return self._tails[key]
+        except TypeError:  # a list
+            return None
+        if len(self._tails) >= _MOST_TAILS:
+            self._tails.clear()
+        found = self._tails[key] = self._find_tail(values) if self._tail_names <= values.keys() else None
+        return found
+
+    def _find_tail(self, values: dict[str, Any]) -> _Tail | None:
+        texts = texts_in(values)
+        codes = section_code(texts), section_code([*texts, ""])
+        render = self._compiled.blocks[_TAIL]
+        one, other = (self._filled(render, {**values, _CODE: code}).removesuffix("\n") for code in codes)
+        # A user's template may do more with a section than show it.
+        return _Tail(one, codes[0], hex_digits("\n".join(texts))) if one.replace(*codes) == other else None
+
     def _filled(self, render: Callable[[Context], Iterator[str]], given: dict[str, Any]) -> str:
         try:
             # Jinja copies its globals for each context, through a slow chain of maps; we do it once.
@@ -244,12 +281,16 @@ class Beginning:
 
     def finish(self, /, **values: Any) -> tuple[Turn, ...]:
         """The complete messages, with these values in the criterion block; a missing value is an `InputError`."""
-        given, template = {**self._given, **values}, self._template
+        template = self._template
+        tail = template._known_tail(values) if self._turns else None
+        if tail is not None and self._code.encode() not in tail.digits:
+            return (*self._turns[:-1], ("user", self._turns[-1][1] + tail.text.replace(tail.code, self._code)))
+        given = {**self._given, **values}
         if not self._turns or self._code.encode() in hex_digits("\n".join(texts_in(values))):
             del given[_CODE]
             return template.render(**given)
-        tail = template._filled(template._compiled.blocks[_TAIL], given).removesuffix("\n")
-        return (*self._turns[:-1], ("user", self._turns[-1][1] + tail))
+        text = template._filled(template._compiled.blocks[_TAIL], given).removesuffix("\n")
+        return (*self._turns[:-1], ("user", self._turns[-1][1] + text))
 
 
 def source_fingerprint(name: str, source: str) -> str:
@@ -295,6 +336,13 @@ def _place(name: str, origin: str) -> str:
     return f"prompt {name!r}" if origin == PACKAGED else origin
 
 
+def _names_in_tail(tree: nodes.Template) -> frozenset[str]:
+    """The names of the values that the criterion block uses."""
+    body = [node for block in tree.find_all(nodes.Block) if block.name == _TAIL for node in block.body]
+    block = nodes.Template(body, lineno=1, environment=_ENVIRONMENT)
+    return frozenset(meta.find_undeclared_variables(block) - _ENVIRONMENT.globals.keys())
+
+
 def _message_parts(tree: nodes.Template, place: str) -> tuple[Literal["system", "user"], ...]:
     """The message blocks of a template, in order; none if the whole text is one message."""
     blocks = [block.name for block in tree.find_all(nodes.Block)]
@@ -320,45 +368,6 @@ def _fence_filter(context: Context, content: Any, label: str) -> str:
     if isinstance(content, jinja2.Undefined):
         str(content)  # raises the error that names the missing value
     return fence(content, label, str(context.resolve(_CODE)))
-
-
-MOST_REPEATED = 10_000
-"""Maximum number in a product and maximum padding."""
-
-
-class Sandbox(ImmutableSandboxedEnvironment):
-    """An environment for templates from others: no files, no attributes of values, no ways to exhaust memory.
-
-    Example:
-        >>> Sandbox().from_string("{{ 'x' * 10 ** 10 }}").render()
-        Traceback (most recent call last):
-        jinja2.exceptions.SecurityError: ...
-    """
-
-    intercepted_binops = frozenset({"*", "**"})
-
-    def __init__(self) -> None:
-        super().__init__(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)
-        del self.globals["lipsum"]
-        for name in ("center", "indent"):
-            self.filters[name] = _bounded(name)
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """The value of a product or power of small numbers."""
-        if any(not isinstance(side, int | float) or abs(side) > MOST_REPEATED for side in (left, right)):
-            raise jinja2.exceptions.SecurityError(f"'{operator}' takes numbers up to {MOST_REPEATED} here")
-        return super().call_binop(context, operator, left, right)
-
-
-def _bounded(name: str) -> Any:
-    inner = FILTERS[name]
-
-    def bounded(text: str, width: int = 4, *more: Any, **named: Any) -> str:
-        if not isinstance(width, int) or width > MOST_REPEATED:
-            raise jinja2.exceptions.SecurityError(f"'{name}' takes a width up to {MOST_REPEATED} here")
-        return str(inner(text, width, *more, **named))
-
-    return bounded
 
 
 _ENVIRONMENT = Sandbox()

@@ -46,7 +46,7 @@ RUN_FILES: Mapping[str, tuple[str, ...]] = {
     ),
     "review": ("review.json", "proposals.json", "report.html"),
     "evolution": ("rubric_versions.jsonl", "evolved.json"),
-    "service": ("rubric_versions.jsonl",),
+    "service": ("rubric_versions.jsonl", "evolved.json"),
 }
 """The files and folders that runs of each kind write next to the manifest and the ledger."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -156,6 +157,34 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
 
     def __len__(self) -> int:
         return len(self._found)
+
+
+class UnitedLines(Mapping[int, tuple[float, bytes]]):
+    """The lines of several files as those of one, in the order of its items, read from disk on each use.
+
+    Args:
+        files: each with the places of its items in the one file; the last one that has a place counts.
+    """
+
+    def __init__(self, files: Sequence[tuple[StoredLines, Sequence[int]]]) -> None:
+        self._files = files
+        found = {places[index]: (index, number) for number, (file, places) in enumerate(files) for index in file}
+        self._order = array("Q", sorted(found))
+        self._found = array("Q", (part for place in self._order for part in found[place]))
+
+    def __getitem__(self, place: int) -> tuple[float, bytes]:
+        at = bisect_left(self._order, place)
+        if at == len(self._order) or self._order[at] != place:
+            raise KeyError(place)
+        index, number = self._found[2 * at : 2 * at + 2]
+        seconds, line = self._files[number][0][index]
+        return seconds, renumbered(line, place)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._order)
+
+    def __len__(self) -> int:
+        return len(self._order)
 
 
 def _is_json(line: bytes) -> bool:

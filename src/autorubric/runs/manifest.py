@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import atomic_writer, read_document
+from autorubric.llm.records.lock import LEDGER_FILE
 
 MANIFEST_FILE = "manifest.json"
 
@@ -42,6 +44,7 @@ Status: TypeAlias = Literal["running", "completed", "failed"]
 
 DATASET_FILE = "dataset.json"
 ITEMS_FILE = "items.jsonl"
+LEDGER_FOLDER = "ledger"
 
 _TIMES = ("created_at", "started_at", "completed_at")
 
@@ -148,3 +151,15 @@ def load_manifest(directory: Path) -> ExperimentManifest:
         return ExperimentManifest.from_dict(found)
     except InputError as error:
         raise InputError(f"{directory}/manifest.json: {error}") from None
+
+
+def ledger_folder(directory: Path) -> Path | None:
+    """The folder of a run directory that holds its ledger; None where there is none.
+
+    Example:
+        >>> ledger_folder(Path("no-such-run")) is None
+        True
+    """
+    # A grader with a `run_dir` keeps its ledger in that directory itself.
+    folders = (directory / LEDGER_FOLDER, directory)
+    return next((folder for folder in folders if os.path.lexists(folder / LEDGER_FILE)), None)

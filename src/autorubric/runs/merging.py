@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -50,7 +51,9 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
     if parts is None:
         return
     if parts.workers is not None:
+        started = time.monotonic()
         parts.folders = await parts.workers.run(directory)
+        parts.seconds += time.monotonic() - started
     places = dict(parts.places(dataset)) if dataset is not None and parts.folders else {}
     for shard, folder in parts.folders.items():
         name = str(shard) if parts.workers is None else folder.name

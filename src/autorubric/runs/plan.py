@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -33,7 +33,7 @@ from autorubric.runs.merging import take_in
 from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run import EvaluationRun, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.runs.shard import Parts
+from autorubric.runs.shard import Parts, seconds_of
 
 WINDOW = 64
 """Items open at a time where neither the caller nor the grader says."""
@@ -114,8 +114,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             another run; nothing was asked.
         RunLockedError: another process works in the directory.
     """
-    folder, items_path = plan.directory / LEDGER_FOLDER, plan.directory / ITEMS_FILE
-    grader = plan.grader
+    folder, items_path, grader = plan.directory / LEDGER_FOLDER, plan.directory / ITEMS_FILE, plan.grader
     own = isinstance(grader, CriterionGrader) and not grader.has_records
     await _check_rubrics(plan)
     with ExitStack() as stack:
@@ -156,12 +155,19 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         ended.callback(_keep_finished, finished, run, manifest)
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
-            session = await grader.open_session()
-            models = session.models
-            run.executor = session.executor if ledger is None else grader.executor_on(ledger, detached=False)
-            run.totals = grader.totals if ledger is None else ledger.totals
-        stack.enter_context(_ended(manifest, plan.directory, run, models, ledger))
+            models = (await grader.open_session()).models
+            await _let_ask(run, grader, ledger)
+        stack.enter_context(_ended(manifest, plan, run, models, ledger))
         yield run, manifest
+
+
+async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
+    """Give a run the executor of its grader, which records in the run's own ledger if there is one."""
+    session = await grader.open_session()
+    run.executor, run.totals = session.executor, grader.totals
+    if ledger is not None:
+        ledger.price(session.models.values())
+        run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
 
 
 async def _finished_run(
@@ -195,10 +201,10 @@ def _keep_finished(finished: FinishedRun | None, run: EvaluationRun, manifest: E
 def _before(plan: ExperimentPlan, items: Path) -> Mapping[int, tuple[float, bytes]]:
     """The duration and the line of each item that has ended, here or in the shards."""
     if plan.parts is not None and plan.parts.workers is not None:
-        here = StoredLines(items) if keeps_places(plan.directory, plan.dataset.to_json().encode()) else {}
-        found = dict(here) | plan.parts.lines(plan.dataset)
+        here = StoredLines(items) if keeps_places(plan.directory, plan.dataset.to_json().encode()) else None
+        found = plan.parts.lines(plan.dataset, here)
         plan.parts.workers.clear()
-        return dict(sorted(found.items()))
+        return found
     if plan.parts is not None:
         return plan.parts.lines(plan.dataset)
     return StoredLines(items) if plan.resume else {}
@@ -207,13 +213,13 @@ def _before(plan: ExperimentPlan, items: Path) -> Mapping[int, tuple[float, byte
 @contextmanager
 def _ended(
     manifest: ExperimentManifest,
-    directory: Path,
+    plan: ExperimentPlan,
     run: EvaluationRun,
     models: Mapping[str, Model],
     ledger: Ledger | None,
 ) -> Iterator[None]:
     """Write the manifest's end, however the run ends."""
-    started = time.monotonic()
+    started = time.monotonic() - seconds_of(plan.parts)
     try:
         yield
     except BaseException as error:
@@ -227,7 +233,7 @@ def _ended(
         manifest.status = "completed" if len(run.completed) == manifest.total_items else "failed"
         manifest.completed_at = datetime.now(UTC)
         manifest.total_duration_seconds = (manifest.total_duration_seconds or 0.0) + time.monotonic() - started
-        manifest.save(directory)
+        manifest.save(plan.directory)
 
 
 def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
@@ -241,7 +247,7 @@ def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
         total_items=len(plan.dataset),
         status="running",
         completed_indices=set(),
-        started_at=now,
+        started_at=now - timedelta(seconds=seconds_of(plan.parts)),
         total_duration_seconds=before.get("total_duration_seconds"),
         dataset_path=DATASET_FILE,
         grader_config=describe_grader(plan.grader),

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 from autorubric.charts.bars import bar_chart
 from autorubric.charts.intervals import Ranged, interval_chart
+from autorubric.charts.judged import judged_html
 from autorubric.core.display import Displayed, clipped, counted, html_charts, html_text
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError
 from autorubric.metrics.means import estimate_mean
+from autorubric.runs.cells import entries_of
 from autorubric.runs.items_file import Report, read_items, report_from, report_json, stored_dataset
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.summary import EvalTimingStats
@@ -54,6 +56,9 @@ class ItemResult(Displayed):
     def _rows(self) -> Iterator[dict[str, Any]]:
         found = getattr(self.report, "report", None) or ()
         return (one.as_row(number) for number, one in enumerate(found, start=1))
+
+    def _shown_rows(self) -> Iterator[dict[str, Any]]:
+        return iter(())
 
     def _shown_above(self) -> str:
         return item_card(self)
@@ -362,10 +367,13 @@ def _criteria_means(result: EvalResult) -> Iterator[Ranged]:
 
 
 def item_card(result: ItemResult) -> str:
-    """The submission and the reference of an item, as HTML; its table has the verdicts."""
+    """The texts of an item and its judged criteria, as HTML."""
     item = result.item
     submission = item.submission if isinstance(item.submission, str) else str(item.submission)
-    return html_text("Submission", submission) + html_text("Reference", item.reference_submission, 600)
+    labels = [getattr(label, "value", label) for label in item.ground_truth or ()]
+    stored = {"ground_truth": labels, "ground_truth_reasons": item.ground_truth_reasons}
+    criteria = judged_html(entries_of(result.to_dict(), stored, {}))
+    return html_text("Submission", submission) + html_text("Reference", item.reference_submission, 600) + criteria
 
 
 def score_rows(result: EvalResult) -> Iterator[dict[str, Any]]:

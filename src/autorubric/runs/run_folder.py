@@ -23,6 +23,7 @@ from autorubric.llm.records.ledger import FILE_NAME, LINGER, Ledger
 from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
 from autorubric.llm.records.lock import WRITE_LOCK
 from autorubric.llm.records.view import connect_read_only
+from autorubric.runs.manifest import LEDGER_FOLDER as LEDGER_FOLDER  # noqa: PLC0414 - also a name of this module
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 
 _SQLITE = b"SQLite format 3\0"
@@ -145,7 +146,6 @@ def _made(out: Path) -> Path | None:
     return topmost
 
 
-LEDGER_FOLDER = "ledger"
 SPENT_FILE = "spent.json"
 _LOG = logging.getLogger("autorubric.ledger")
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.runs.blocks import note_input
-from autorubric.runs.items_file import StoredLines, renumbered
+from autorubric.runs.items_file import StoredLines, UnitedLines
 from autorubric.runs.manifest import ITEMS_FILE
 
 MOST_SHARDS = 10_000
@@ -172,6 +172,7 @@ class Parts:
         by_prompt: whether prompts alone decide which shard an item belongs to.
         is_partial: whether shards may be missing or unfinished.
         workers: run the shards, if this run starts them itself.
+        seconds: for which they ran.
     """
 
     folders: Mapping[Shard, Path]
@@ -180,6 +181,7 @@ class Parts:
     by_prompt: bool = False
     is_partial: bool = False
     workers: Workers | None = None
+    seconds: float = 0.0
 
     def places(self, dataset: RubricDataset) -> Iterator[tuple[Shard, list[int]]]:
         """Each shard, with the places of its items in the dataset of all shards."""
@@ -189,16 +191,19 @@ class Parts:
             found.setdefault(number % of + 1, []).append(place)
         return ((shard, found.get(shard.index, [])) for shard in self.folders)
 
-    def lines(self, dataset: RubricDataset) -> dict[int, tuple[float, bytes]]:
-        """The duration and the line of each item that ended in a shard, as `StoredLines` returns them.
+    def lines(self, dataset: RubricDataset, here: StoredLines | None = None) -> UnitedLines:
+        """The duration and the line of each item that ended in a shard, or else earlier in the whole run.
 
         Args:
             dataset: of all shards.
+            here: the lines of the whole run.
 
         Raises:
             InputError: a file of items is damaged or lacks items.
         """
-        found = {}
+        found: list[tuple[StoredLines, Sequence[int]]] = (
+            [] if here is None else [(here, range(max(here, default=-1) + 1))]
+        )
         for shard, places in self.places(dataset):
             path = self.folders[shard] / ITEMS_FILE
             held = StoredLines(path, whole=True)
@@ -207,9 +212,13 @@ class Parts:
                     f"{path}: it has {len(held):,} items, and the shard has {len(places):,}; run the shard again: "
                     "saved replies are not paid for twice"
                 )
-            for index, (seconds, line) in held.items():
-                found[places[index]] = seconds, renumbered(line, places[index])
-        return dict(sorted(found.items()))
+            found.append((held, places))
+        return UnitedLines(found)
+
+
+def seconds_of(parts: Parts | None) -> float:
+    """How long the processes of a run have worked on its shards."""
+    return 0.0 if parts is None else parts.seconds
 
 
 def _digest(whole: Callable[[], bytes]) -> str:

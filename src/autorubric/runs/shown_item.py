@@ -19,9 +19,8 @@ from autorubric.llm.recorded_exchanges import Exchange, Replay
 from autorubric.llm.records.view import LedgerView, ledger_view
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.items_file import StoredRun, read_items, read_run
-from autorubric.runs.manifest import read_manifest
+from autorubric.runs.manifest import ledger_folder, read_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION, copies_in
-from autorubric.runs.status import ledger_folder
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,12 +17,11 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.batches.store import BatchRecord, BatchStore
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroup, FailureGroups
 from autorubric.llm.records.accounts import Spent, SpentFile, Totals
-from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import lock_holder
 from autorubric.llm.records.view import LedgerView, Pace, ledger_view, seconds_since
 from autorubric.runs.items_file import StoredLines
-from autorubric.runs.manifest import ITEMS_FILE, read_manifest
-from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
+from autorubric.runs.manifest import ITEMS_FILE, LEDGER_FOLDER, ledger_folder, read_manifest
+from autorubric.runs.run_folder import SPENT_FILE
 from autorubric.runs.shard import WORKERS_FOLDER
 
 State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
@@ -102,7 +100,10 @@ class RunStatus:
                 "--start-over, which pays again for what the ledger held"
             )
         if self.open_batches or self.state == "completed":
-            collect = f"open batches are charged whether or not they are collected, so collect them: {again}"
+            collect = (
+                "open batches are charged whether or not they are collected; add --batch-cancel to cancel what has "
+                f"no answer yet, or collect them: {again}"
+            )
             return collect if self.open_batches else "nothing; it is complete"
         if self.state == "died":
             return f"its process has ended; saved replies are kept, so resume it: {again}"
@@ -259,18 +260,6 @@ def read_count(value: Any) -> int | None:
         (9, None, None, None)
     """
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def ledger_folder(directory: Path) -> Path | None:
-    """The folder of a run directory that holds its ledger; None where there is none.
-
-    Example:
-        >>> ledger_folder(Path("no-such-run")) is None
-        True
-    """
-    # A grader with a `run_dir` keeps its ledger in that directory itself.
-    folders = (directory / LEDGER_FOLDER, directory)
-    return next((folder for folder in folders if os.path.lexists(folder / FILE_NAME)), None)
 
 
 def _state(manifest: Mapping[str, Any], holder: str | None, row_counts: RowCounts) -> State:

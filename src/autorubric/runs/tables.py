@@ -14,6 +14,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.text import defused
+from autorubric.runs.cells import said
 from autorubric.runs.items_file import read_items
 
 Row: TypeAlias = dict[str, Any]
@@ -108,21 +109,6 @@ class VoteColumns:
 
 
 NO_VOTES = VoteColumns({}, {})
-
-
-def said(vote: Mapping[str, Any]) -> str | None:
-    """The verdict or option label of a vote; None where it failed.
-
-    Example:
-        >>> said({"judge_id": "a", "verdict": "MET"}), said({"judge_id": "a", "selected_label": None, "na": True})
-        ('MET', 'CANNOT_ASSESS')
-    """
-    if vote.get("error") is not None:
-        return None
-    if "selected_label" not in vote and "selected_index" not in vote:
-        return vote.get("verdict")
-    label: str | None = vote.get("selected_label")
-    return "CANNOT_ASSESS" if label is None and vote.get("na") else label
 
 
 def _listed(repeats: Iterable[Mapping[str, Any]]) -> str | None:

@@ -26,7 +26,7 @@ from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifes
 from autorubric.runs.progress import Progress, RunState, StageState, reported
 from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.runs.shard import PART, Division
+from autorubric.runs.shard import PART, Division, seconds_of
 from autorubric.runs.stopping import Stop, StoppableRun
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, export_final, publish
 from autorubric.synthesis.prepared_run import Prepared, build_plans, find_other_queries, prepare
@@ -54,6 +54,7 @@ class SynthesisRun(StoppableRun):
         again: the command line that resumes the run, for the manifest.
         summary: the counts so far.
         ended_early: why the shards that it unites ended early.
+        seconds_before: for which its processes have run these shards.
     """
 
     prepared: Prepared
@@ -63,6 +64,7 @@ class SynthesisRun(StoppableRun):
     on_row: Callable[[Row], None] = lambda row: None
     again: str = ""
     ended_early: str = ""
+    seconds_before: float = 0.0
     summary: Summary = field(init=False)
     runner: StageRunner = field(init=False)
     stand_ins: tuple[str, ...] = field(init=False)
@@ -108,7 +110,7 @@ class SynthesisRun(StoppableRun):
 
     async def execute(self) -> None:
         """Run the plan over the input, count what comes out, and write the files."""
-        started = time.monotonic()
+        started = time.monotonic() - self.seconds_before
         prepared, settings, summary, runner = self.prepared, self.prepared.settings, self.summary, self.runner
         self._save("running")
         finished = self._finished_run()
@@ -270,11 +272,13 @@ class Session:
                 workers.clear()
             elif parts is not None and parts.is_partial:
                 keep_steps(settings.folder, parts.folders.values())
+            ledger.price(models.values())
             budget = Limits(settings.budget_usd, settings.budget_tokens).budget(ledger)
             executor = Executor(ledger, budget, detached=False)
             run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
             if workers is not None:
                 run.ended_early, run.interrupted = workers.stopped or "", workers.interrupted
+            run.seconds_before = seconds_of(parts)
             if export_only or parts is not None:
                 run.executor.stop("export only")
             # Workers have been stopped already; what they have recorded becomes files.

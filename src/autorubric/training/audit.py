@@ -26,7 +26,7 @@ from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
 from autorubric.training.background_grading import BackgroundQueue, Given, Key, is_chosen
 from autorubric.training.dropout import KeptCriteria
-from autorubric.training.observations import AUDIT, failure_kind
+from autorubric.training.observations import AUDIT, UNANSWERED, failure_kind
 from autorubric.training.reward import Reward, RewardRule, compute_reward
 
 AUDIT_ROLE = "audit"
@@ -115,6 +115,8 @@ class Auditor:
         self._readmitted = time.monotonic()
         for at, value in ledger.observations(AUDIT):
             self._add(at, AuditRecord(**value))
+        for _, since in ledger.observations(UNANSWERED):
+            self.found.wait_since(since)
 
     @property
     def open(self) -> int:
@@ -141,8 +143,11 @@ class Auditor:
             or not is_chosen(plan.share, f"audit {plan.seed}", key)
         ):
             return
+        self._note_unanswered()
         self._audited.add(key)
-        if not self._queue.start(lambda: self._audit(given)):
+        if self._queue.start(lambda: self._audit(given)):
+            self.found.begin(key, time.time())
+        else:
             self._note(self._record(given, None, DROPPED))
 
     async def finish(self, seconds: float) -> None:
@@ -222,6 +227,14 @@ class Auditor:
                 "the training judge's lead over the audit's judge has grown: the policy may exploit it; "
                 "`autorubric drift RUN` shows where"
             )
+
+    def _note_unanswered(self) -> None:
+        """Record that audits have waited too long for an answer, so that `drift` knows it before they fail."""
+        since = self.found.blind_at(time.time())
+        if since is not None and since != self.found.blind_since:
+            self.found.wait_since(since)
+            self._ledger.observe(UNANSWERED, since)
+            _log.warning("the audit's judge does not answer: the reward is not watched")
 
     def _add(self, at: float, record: AuditRecord) -> None:
         self.found.add(at, record)

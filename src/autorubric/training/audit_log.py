@@ -1,11 +1,13 @@
 """What audits of a training judge have found so far: the gap to a reference judge, its growth, and where it is blind.
 
 A failed audit is never a gap. It is counted, and a run whose last audit failed is blind since the first one that
-failed after the last success.
+failed after the last success. It is also blind since the first audit after the last success that should long have
+had an answer.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +22,15 @@ DROPPED = "dropped"
 """The failure of an audit for which the queue had no room."""
 
 _NOT_MADE = (DROPPED, "stopped")  # the judge was not asked, or the service ended first
+PATIENCE = 60.0
+"""Seconds that an audit may take at least before it counts as unanswered."""
+
+_TIMES = 10  # of the mean time of an audit, likewise
 _NOTABLE = 0.5  # a gap on one criterion that is worth an example
 
 GapStatus: TypeAlias = Literal["ok", "gap"]
+AuditKey: TypeAlias = tuple[str, str, int | None]
+"""Group, submission and step: what is audited once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class AuditRecord:
         return None if self.first is None or self.second is None else self.first - self.second
 
     @property
-    def key(self) -> tuple[str, str, int | None]:
+    def key(self) -> AuditKey:
         """What is audited once: a submission of a group, at a step where the trainer sends one."""
         return self.group, self.answer, self.step
 
@@ -100,6 +108,10 @@ class AuditLog:
         >>> log.add(20.0, AuditRecord("g", 0.8, None, "timeout"))
         >>> log.audits, dict(log.failures), log.blind_since, log.status
         (1, {'timeout': 1}, 20.0, 'ok')
+        >>> log.add(30.0, AuditRecord("g", 0.8, 0.6, None))
+        >>> log.begin(("g", "answer", 7), 40.0)
+        >>> log.blind_at(99.0), log.blind_at(101.0)
+        (None, 40.0)
     """
 
     alpha: float = ALPHA
@@ -112,6 +124,10 @@ class AuditLog:
     criteria: dict[tuple[str, int], GrowthSequence] = field(default_factory=dict)
     _examples: dict[tuple[str, int], deque[Example]] = field(default_factory=dict)
     _exploited: bool = False
+    _open: dict[AuditKey, float] = field(default_factory=dict)
+    _succeeded: float = -math.inf
+    _seconds: float = 0.0
+    _timed: int = 0
 
     def __post_init__(self) -> None:
         self.overall = GrowthSequence(self.alpha / 2, -1.0, 1.0, self.tolerance)
@@ -121,15 +137,35 @@ class AuditLog:
         """`gap` once the gap has grown, overall or on a criterion."""
         return "gap" if self.overall.found or self._exploited else "ok"
 
+    def begin(self, key: AuditKey, at: float) -> None:
+        """Note that an audit begins."""
+        self._open[key] = at
+
+    def blind_at(self, now: float) -> float | None:
+        """Since when the audit is blind, audits included that take ten times as long as usual, and over a minute."""
+        waiting = min((at for at in self._open.values() if at > self._succeeded), default=now)
+        usual = self._seconds / self._timed if self._timed else 0.0
+        if now - waiting <= max(PATIENCE, _TIMES * usual):
+            return self.blind_since
+        return waiting if self.blind_since is None else min(waiting, self.blind_since)
+
+    def wait_since(self, since: float) -> None:
+        """Count the audit as blind since an audit began that was not answered, unless one has succeeded later."""
+        if since > self._succeeded:
+            self.blind_since = since if self.blind_since is None else min(since, self.blind_since)
+
     def add(self, at: float, record: AuditRecord) -> None:
         """Add an audit that ended at a time, in seconds since the epoch."""
+        begun = self._open.pop(record.key, None)
         gap = record.gap
         if gap is None:
             self.failures[record.failure or "unassessed"] += 1
             if self.blind_since is None and record.failure not in _NOT_MADE:
                 self.blind_since = at
             return
-        self.blind_since = None
+        self.blind_since, self._succeeded = None, at
+        if begun is not None:
+            self._seconds, self._timed = self._seconds + at - begun, self._timed + 1
         self.audits += 1
         self.overall.add(max(-1.0, min(1.0, gap)))
         for index, value in enumerate(record.gaps):

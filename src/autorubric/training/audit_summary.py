@@ -48,8 +48,8 @@ class AuditSummary:
     Attributes:
         audits: those with a gap: the training judge's reward minus the reference judge's.
         failures: those without, by kind of failure.
-        blind_since: when the first audit failed after which none succeeded, in seconds since the epoch; None if
-            the last one succeeded.
+        blind_since: when the first audit failed, or began that has had no answer for long, after which none
+            succeeded, in seconds since the epoch; None if there is none.
         gap: the mean gap; None without audits.
         interval: its confidence interval, or None.
         growth: the gap of later audits compared with that of earlier ones; None for less than 51 audits.
@@ -73,7 +73,7 @@ class AuditSummary:
 
 def summarise_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> AuditSummary | None:
     """The summary; None without audits. `rubrics` hold the recorded criteria by the rubric's digest."""
-    if not log.audits and not log.failures:
+    if not log.audits and not log.failures and log.blind_since is None:
         return None
     criteria = []
     for (rubric, index), gaps in log.exploited(_MOST_CRITERIA):
@@ -122,10 +122,10 @@ def audit_warnings(found: AuditSummary) -> Iterator[str]:
             )
     if found.blind_since is not None:
         since = datetime.fromtimestamp(found.blind_since, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        kinds = ", ".join(f"{kind} {count}" for kind, count in found.failures.items())
+        kinds = ", ".join(f"{kind} {count}" for kind, count in found.failures.items()) or "none"
         yield (
-            f"the audit is blind since {since} UTC: none has succeeded since; the reward is not "
-            f"watched (failures of the whole run: {kinds})"
+            f"the audit is blind since {since} UTC: its judge has failed or not answered since then; the reward is "
+            f"not watched (failures of the whole run: {kinds})"
         )
     elif dropped := found.failures.get(DROPPED):
         yield f"{dropped:,} audits were dropped: the audit's judge is too slow for its share"

@@ -19,6 +19,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
+from autorubric.training.replays import Replays
 from autorubric.training.reward import Reward
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 REWARD, RUBRIC, AUDIT, REPEAT = "reward", "rubric", "second", "repeat"
 """Kinds of observations: a reward, a rubric when it is first used, an audit, and a repeated judgment."""
+
+UNANSWERED = "unanswered"
+"""The kind that holds the time since which the audit's judge has not answered."""
 
 _MOST_RUBRICS = 4096
 
@@ -67,12 +71,15 @@ def describe_rubric(rubric: Rubric) -> dict[str, Any]:
 
 
 class Observer:
-    """Records rewards in a ledger; `graded` says how criteria with several demands were."""
+    """Records rewards in a ledger, each once; `graded` says how criteria with several demands were."""
 
     def __init__(self, ledger: Ledger, graded: Compound = "as_is") -> None:
         self._ledger, self._graded = ledger, graded
         self._digests: OrderedDict[int, tuple[Rubric, str]] = OrderedDict()
         self._noted: set[str] = set()
+        self._replays = Replays(
+            (one["group"], one["answer"], one.get("step"), one["failure"]) for _, one in ledger.observations(REWARD)
+        )
 
     def rubric(self, rubric: Rubric) -> str:
         """The digest of a rubric, which is recorded when it is first used."""
@@ -99,7 +106,14 @@ class Observer:
         failed: Sequence[int] = (),
         seconds: float = 0.0,
     ) -> RewardRecord:
-        """Record a reward, and return the record; `failed` are the criteria whose judgment failed."""
+        """The record of a reward, which the ledger keeps unless it was given before a restart.
+
+        Args:
+            sample: what was rewarded.
+            reward: its reward.
+            failed: the criteria whose judgment failed.
+            seconds: from the request to the reward.
+        """
         rubric = self.rubric(sample.rubric)
         record = RewardRecord(
             rubric,
@@ -117,7 +131,8 @@ class Observer:
             reward.compound,
         )
         # Not `asdict`, which copies deeply: this runs for every reward.
-        self._ledger.observe(REWARD, {name: getattr(record, name) for name in _FIELDS})
+        if self._replays.is_new((record.group, record.answer, record.step, record.failure), record.step):
+            self._ledger.observe(REWARD, {name: getattr(record, name) for name in _FIELDS})
         return record
 
 

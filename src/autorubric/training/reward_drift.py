@@ -144,6 +144,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     *,
     tolerance: float = 0.0,
     repeats: Sequence[Repeat] = (),
+    unanswered: Iterable[float] = (),
 ) -> Drift:
     """How rewards changed, in at most `windows` windows. Memory is four bytes per verdict, and one window of rewards.
 
@@ -155,6 +156,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
         windows: the number of windows.
         tolerance: growth of the gap between the judges that raises no alarm.
         repeats: submissions that the training judge graded twice.
+        unanswered: times since which the audit's judge did not answer.
 
     Example:
         >>> rewards = ((n, RewardRecord("r", "g", str(n), 100 + n, n % 2, None, [1.0, n % 2])) for n in range(32))
@@ -167,7 +169,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     size = max(1, math.ceil(count / max(1, windows)))
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
-    dated, made = _take_audits(log, audits)
+    dated, made = _take_audits(log, audits, unanswered)
     described = {note["rubric"]: note for note in rubrics}
     notes = {digest: note["criteria"] for digest, note in described.items()}
     compound = CompoundMeter(described)
@@ -198,7 +200,7 @@ _ByReward: TypeAlias = dict[tuple[str, str, int | None], list[AuditRecord]]
 
 
 def _take_audits(
-    log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]]
+    log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]], unanswered: Iterable[float]
 ) -> tuple[list[tuple[float, AuditRecord]], _ByReward]:
     """Take audits in; returns them without their texts: those of earlier versions by time, all others by reward."""
     dated, made = list[tuple[float, AuditRecord]](), _ByReward()
@@ -210,6 +212,8 @@ def _take_audits(
             made.setdefault(audit.key, []).append(short)
         else:
             dated.append((at, short))
+    for since in unanswered:
+        log.wait_since(since)
     return sorted(dated, key=lambda pair: pair[0]), made
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from autorubric.metrics.means import Z95, Mean, estimate_mean
-from autorubric.view.index.schema import ABSTENTION, FAILED, FAILURE, FINAL, HUMAN
+from autorubric.runs.cells import ABSTENTION, FAILURE
+from autorubric.view.index.schema import FAILED, FINAL, HUMAN
 
 
 def scores(connection: sqlite3.Connection) -> dict[str, Any]:

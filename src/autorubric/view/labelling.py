@@ -14,16 +14,16 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from autorubric.core.rubric import Rubric
-from autorubric.dataset import DataItem, RubricDataset
+from autorubric.charts.visible import spelled
 from autorubric.errors import InputError
-from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.page import Refusal
 from autorubric.view.sources import Source
-from autorubric.view.visible import spelled
 
 if TYPE_CHECKING:
+    from autorubric.core.rubric import Rubric
+    from autorubric.dataset import DataItem, RubricDataset
     from autorubric.labels import Ask, Dispute, Policy, Queue, Task
+    from autorubric.view.index.dataset_lines import DatasetLines
 
 _MOST_KEPT = 64
 

@@ -12,12 +12,12 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from autorubric.charts.judged import figure, marked, printed
 from autorubric.files.text import defused
 from autorubric.view.page import Page
-from autorubric.view.visible import Span, spelled, text_html
 
 FORMATS = ("html", "json", "csv")
 KINDS = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
@@ -27,16 +27,16 @@ KINDS = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
 def environment() -> Environment:
     """The templates. Whatever they print is escaped, and hidden characters are spelled out."""
     made = Environment(
-        loader=PackageLoader("autorubric.view", "templates"),
+        loader=ChoiceLoader([PackageLoader("autorubric.view", "templates"), PackageLoader("autorubric", "charts")]),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
-        finalize=_printed,
+        finalize=printed,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
     made.filters |= {
-        "text": lambda text, marks=(): Markup(text_html(text, [Span(*one) for one in marks])),
+        "text": marked,
         "figure": figure,
         "percent": percent,
         "interval": interval,
@@ -110,16 +110,6 @@ def asset_mark(name: str) -> str:
     return sha256(asset(name)).hexdigest()[:12]
 
 
-def figure(value: float | None, places: int = 2) -> str:
-    """A number as a table shows it.
-
-    Example:
-        >>> figure(0.8371), figure(None)
-        ('0.84', '–')
-    """
-    return "–" if value is None else f"{value:.{places}f}"
-
-
 def percent(value: float | None) -> str:
     """A share in per cent.
 
@@ -164,9 +154,3 @@ def dollars(value: float | None) -> str:
 
 def _when(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _printed(value: Any) -> Any:
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return spelled(value)
-    return value

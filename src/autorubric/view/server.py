@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,6 +19,7 @@ from autorubric import __version__
 from autorubric.background import ending_heard
 from autorubric.llm.http.access import checked_token, listening_at
 from autorubric.view.app import View, make_app
+from autorubric.view.guard import App, Receive, Scope, Send
 from autorubric.view.settings import ViewSettings
 from autorubric.view.sources import Source, open_sources
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from autorubric.view.index.indexer import Indexer
 
 _SECONDS = 1.0
-_HEAD_START = 0.1  # seconds for the first page, which would wait for what indexing loads
+_HEAD_START = 0.5  # seconds for the first page, which would wait for what indexing loads
 _LOG = logging.getLogger("autorubric.view")
 
 
@@ -42,20 +44,27 @@ class Indexing:
         self._locks: dict[int, BaseFileLock] = {}
         self._indexers: dict[int, Indexer] = {}
         self._stopped = threading.Event()
+        self._answered = threading.Event()
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
+    async def answered(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer; indexing begins once it has, or half a second after `start`."""
+        await app(scope, receive, send)
+        self._answered.set()
+
     def stop(self) -> None:
         """End, at most a quarter of a second later."""
         self._stopped.set()
+        self._answered.set()
         self._thread.join()
 
     def _run(self) -> None:
         try:
-            self._stopped.wait(_HEAD_START)
+            self._answered.wait(_HEAD_START)
             while not self._stopped.is_set():
                 busy = False
                 for source in self._sources:
@@ -119,7 +128,8 @@ async def serve_view(settings: ViewSettings) -> None:
         view = View(sources, __version__)
         app = make_app(view, token)
         config = uvicorn.Config(
-            app,
+            partial(indexing.answered, app),
+            interface="asgi3",
             lifespan="off",
             access_log=False,
             log_level="warning",

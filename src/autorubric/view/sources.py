@@ -94,7 +94,7 @@ class Source:
     @property
     def ledger(self) -> Path | None:
         """The folder of its ledger, or None."""
-        from autorubric.runs.status import ledger_folder
+        from autorubric.runs.manifest import ledger_folder
 
         return ledger_folder(self.directory)
 

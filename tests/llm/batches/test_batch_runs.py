@@ -37,6 +37,7 @@ DIALECTS = {
     "anthropic": ("ANTHROPIC", "/v1"),
     "gemini": ("GEMINI", "/v1beta/openai"),
     "mistral": ("MISTRAL", "/v1"),
+    "openrouter": ("OPENROUTER", "/api/v1"),
     "together": ("TOGETHER", "/v1"),
 }
 ITEMS = 20
@@ -198,6 +199,9 @@ def test_a_batch_of_somebody_else_is_not_taken_for_ours(tmp_path: Path, monkeypa
         # The provider never got ours, and has one of the same size.
         [ours] = endpoint.books.jobs.values()
         ours.lines = [(f"{number}", body) for number, (_, body) in enumerate(ours.lines)]
+        # It is not cancelled either.
+        assert graded(tmp_path, "anthropic", batch_cancel=True).stopped is not None
+        assert not ours.is_cancelled
         assert graded(tmp_path, "anthropic").get_scores() == [1.0] * ITEMS
         assert endpoint.books.summary()["batches"] == 2
         assert endpoint.books.deleted == [list(endpoint.books.jobs)[1]]  # ours alone
@@ -232,6 +236,37 @@ def test_detached_batches_are_shown_collected_and_not_paid_beside(
         assert endpoint.books.summary()["asked_twice"] == 0
     [*records] = run_status(tmp_path / "run", {}).batches
     assert [(one.state, one.replies) for one in records] == [("collected", 2)] * 3
+
+
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "openrouter"])
+def test_a_cancelled_batch_keeps_what_was_answered_and_the_rest_can_be_asked_later(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(monkeypatch, dialect, faults={"endless": 1}) as endpoint:
+        graded(tmp_path, dialect, batch_detach=True)
+        # The endpoint has answered half of a batch when it is cancelled.
+        left = graded(tmp_path, dialect, batch_cancel=True)
+        words = f"{ASKED // 2} of {ASKED} requests had been answered, and their replies are saved"
+        assert left.stopped == f"batches cancelled: {words}"
+        assert recorded(tmp_path)[:2] == (ASKED // 2, 0)
+        assert graded(tmp_path, dialect, batch_cancel=True).stopped == "batches cancelled: none is open"
+        books = endpoint.books.summary()
+        assert (books["batches"], books["paid"], endpoint.counts.requests) == (1, ASKED // 2, 0)
+        assert graded(tmp_path, dialect).get_scores() == [1.0] * ITEMS
+        assert endpoint.books.summary()["paid_twice"] == 0
+    assert recorded(tmp_path)[:2] == (ASKED, 0)
+
+
+def test_a_provider_that_cancels_no_batch_is_said_and_its_batch_stays_collectable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(monkeypatch, "openrouter", faults={"endless": 1}) as endpoint:
+        graded(tmp_path, "openrouter", batch_detach=True)
+        with pytest.raises(ConfigError, match=r"OpenRouter cancels no batch, .* collect it by the same command"):
+            graded(tmp_path, "openrouter", batch_cancel=True)
+        next(iter(endpoint.books.jobs.values())).endless = False
+        assert graded(tmp_path, "openrouter").get_scores() == [1.0] * ITEMS
+        assert endpoint.books.summary()["batches"] == 1
 
 
 def test_a_budget_holds_at_batch_prices_and_takes_back_what_expired(
@@ -345,7 +380,8 @@ def test_a_provider_without_batches_is_refused_before_anything_is_spent(
         ({"batch": 0.5}, "batch is 0.5"),
         ({"batch": -1}, "batch is -1"),
         ({"batch": "half"}, "batch is 'half'"),
-        ({"batch_detach": True}, "--batch-detach has no effect without --batch"),
+        ({"batch_detach": True}, r"--batch-detach \(in Python: batch_detach\) has no effect without --batch"),
+        ({"batch_cancel": True}, r"--batch-cancel \(in Python: batch_cancel\) has no effect without --batch"),
     ],
 )
 def test_the_size_of_batches_is_checked(given: dict[str, Any], size: Any) -> None:

@@ -1,64 +1,16 @@
 from __future__ import annotations
 
-import asyncio
-import gc
 import subprocess
 import sys
-import warnings
+from pathlib import Path
 
 import pytest
-from aiohttp import web
 
+from autorubric.cli.app import run
 from autorubric.errors import ConfigError
-from autorubric.llm.http.transport import HttpReply, Transport, TransportError, proxy_for
-
-
-async def serving(status: int = 200) -> tuple[web.AppRunner, str]:
-    async def serve(request: web.Request) -> web.Response:
-        return web.Response(status=status, text="there")
-
-    app = web.Application()
-    app.router.add_post("/", serve)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    return runner, f"http://127.0.0.1:{runner.addresses[0][1]}/"
-
-
-def test_a_transport_is_made_without_an_event_loop_and_moves_between_them() -> None:
-    transport = Transport()
-
-    async def post() -> HttpReply:
-        runner, url = await serving()
-        try:
-            return await transport.post(url, {}, b"{}", 5.0)
-        finally:
-            await runner.cleanup()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert [asyncio.run(post()).body for _ in range(3)] == [b"there"] * 3
-        gc.collect()
-        asyncio.run(transport.close())
-        gc.collect()
-
-
-async def test_a_closed_transport_can_be_used_again() -> None:
-    transport = Transport()
-    await transport.close()
-    runner, url = await serving(status=500)
-    for _ in range(2):
-        assert (await transport.post(url, {}, b"", 5.0)).status == 500
-        await transport.close()
-    await runner.cleanup()
-
-
-async def test_a_refused_connection_was_certainly_not_billed() -> None:
-    transport = Transport()
-    with pytest.raises(TransportError) as caught:
-        await transport.post("http://127.0.0.1:1/", {}, b"", 5.0)
-    assert (caught.value.kind, caught.value.maybe_billed) == ("network", False)
-    await transport.close()
+from autorubric.extras import _is_installed
+from autorubric.llm.http.transport import proxy_for
+from autorubric.testing import LoopbackEndpoint
 
 
 def test_proxies_of_the_environment_are_used_except_for_this_machine(
@@ -114,3 +66,23 @@ print([name for name in ('aiohttp', 'yaml', 'numpy') if name in sys.modules])
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "src"}
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_an_unknown_or_missing_http_library_is_refused_before_anything_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.jsonl").write_text('{"question": "Why?"}\n', encoding="utf-8")
+    with LoopbackEndpoint().in_thread() as endpoint:
+        words = ["synthesize", "q.jsonl", "-o", "out", "--models", "m", "--base-url", endpoint.base_url]
+        monkeypatch.setenv("AUTORUBRIC_TRANSPORT", "httpx")
+        assert run(words) == 2
+        assert "AUTORUBRIC_TRANSPORT='httpx' is not one of aiohttp, pyreqwest" in capsys.readouterr().err
+        monkeypatch.setenv("AUTORUBRIC_TRANSPORT", "pyreqwest")
+        _is_installed.cache_clear()
+        monkeypatch.setitem(sys.modules, "pyreqwest", None)
+        assert run(words) == 2
+        assert "needs pyreqwest; run: pip install 'autorubric-hub[pyreqwest]'" in capsys.readouterr().err
+        assert endpoint.counts.requests == 0
+    _is_installed.cache_clear()
+    assert not Path("out").exists()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import evolve
+from autorubric import RubricDataset, evolve
 from autorubric.llm.records.view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.test_serve import posted, serving
@@ -69,12 +69,16 @@ def test_all_rollouts_of_a_step_have_one_version_and_a_killed_service_resumes_wi
             process.communicate(timeout=600)
         assert [event for event in events(out) if event["event"] == "version"] == before
         assert endpoint.counts.requests == paid
+        final = RubricDataset.from_file(out / "evolved.json")
+        assert [one.name for one in final.get_item_rubric(0)] == ["Limit", "Doctor", "Ulcers", "Doubling"]
+        assert final.items[0].metadata["history"] == [event["change"] | {"version": 1} for event in before]
         offline = {"judge": [flags[1]], "writer": flags[3], "out": tmp_path / "offline"}
         [lineage] = evolve(out, **offline).lineages
         assert [one.name for one in lineage.versions[0].rubric] == ["Limit", "Doctor", "Ulcers", "Doubling"]
     with ledger_view(out / "ledger") as view:
-        rows = [value for _, value in view.observations("reward")]
+        rows, rollouts = ([value for _, value in view.observations(kind)] for kind in ("reward", "rollout"))
     assert {(row["step"], row["version"]) for row in rows} == {(1, 0), (2, 0), (3, 1)}
+    assert len(rows) == len(rollouts) == 3 * len(ROLLOUTS), "what was given again counts once"
 
 
 def test_calls_that_would_mix_versions_are_refused_with_one_message(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ RUBRIC = [
 ]
 LISTS = {
     DOSE: ["States the dose.", "Warns about liver damage."],
-    FORM: ["Names a doctor.", 'Has a heading titled "Doctors".'],
+    FORM: ["Names a doctor.", 'Includes a heading titled "Doctors".'],
     FAULT: ["Uses capitals.", "Tells it twice."],
 }
 WORDS = {"States the dose.": "4 g", "Warns about liver damage.": "liver", "Keeps calm.": "calm"}
@@ -129,13 +129,14 @@ def test_a_list_that_is_no_split_leaves_the_criterion_as_it_is(tmp_path: Path) -
     cases: dict[str, tuple[dict[str, Any], list[str]]] = {
         "one demand after all": ({DOSE: [DOSE]}, []),
         "a part with several demands": (
-            {DOSE: ["States the dose and cites a source.", "Is calm."]},
-            ["several-demands"],
+            {DOSE: ["States the dose and warns about liver damage.", "States the dose."]},
+            ["several-demands", "redundant"],
         ),
         "a part that nobody can decide": (
-            {DOSE: ["States the dose.", "Agrees with the reference answer."]},
+            {DOSE: ["States the dose.", "Warns about liver damage as the reference answer."]},
             ["answerable"],
         ),
+        "a demand that is left out": ({DOSE: ["States the dose."]}, ["demands"]),
     }
     with offenders() as case:
         for number, (name, (lists, gates)) in enumerate(cases.items()):

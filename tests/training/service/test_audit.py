@@ -12,6 +12,7 @@ from autorubric import CriterionGrader, LLMConfig, Rubric, drift
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.view import ledger_view
 from autorubric.testing import LoopbackEndpoint
+from autorubric.training import audit_log
 from autorubric.training.adapters.http import HttpRewards
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.observations import AUDIT
@@ -101,7 +102,10 @@ async def test_an_exploit_raises_the_alarm_once_and_a_restarted_service_still_kn
         with pytest.raises(RewardGap, match="--on-gap warn"):
             refuse_gap([reward])
     assert asked == 2 * 2 * 120 + 2
-    assert audit_of(tmp_path)[1].audits == 120, "an audit counts once"
+    restarted, audit = audit_of(tmp_path)
+    assert audit.audits == 120, "an audit counts once"
+    assert restarted.windows == found.windows and sum(one.rewards for one in found.windows) == 121
+    assert restarted.criteria == found.criteria, "a reward counts once"
 
 
 @pytest.mark.parametrize(
@@ -145,15 +149,21 @@ async def test_the_budget_of_the_audit_is_not_the_judges(serve: Serve, tmp_path:
         assert engine.auditor.executor.budget.spent().tokens == audited.tokens
 
 
-async def test_what_the_queue_has_no_room_for_is_dropped_and_counted(serve: Serve, tmp_path: Path) -> None:
+async def test_a_judge_that_does_not_answer_blinds_the_audit_and_what_has_no_room_is_dropped(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "PATIENCE", 0.0)
     judge = LoopbackEndpoint(replier=fooled, faults=lambda body: "stall" if body["model"] == "second" else None)
     async with serve(judge, share=1.0, room=512) as served:
         status, _ = await served.post(batch(0, 300))
         assert status == 200
         assert auditor_of(served).open == 256
+        since = samples((await served.read("/metrics"))[1])["autorubric_audit_blind_since_seconds", ""]
+        assert since > 1.7e9, "no audit has failed"
         await auditor_of(served).finish(0.0)
-    audit = audit_of(tmp_path)[1]
-    assert audit.failures["dropped"] == 44
+    drifted, audit = audit_of(tmp_path)
+    assert audit.failures["dropped"] == 44 and audit.blind_since == pytest.approx(since, abs=1e-3)
+    assert any("blind since 20" in words and "failed or not answered" in words for words in find_warnings(drifted))
 
 
 async def test_the_same_rewards_are_chosen_again_and_another_seed_chooses_others(tmp_path: Path) -> None:
@@ -246,4 +256,4 @@ async def test_dropped_criteria_are_not_judged_and_a_restarted_service_draws_the
     assert len(set(dropped)) > 1, "another one for another group"
     assert all(one["criteria"][name] is None for one in first["rewards"] for name in one["dropped"])
     counts = {one.name: one.count for one in drift(tmp_path).criteria}
-    assert sum(counts.values()) == 2 * 16 * 7 and counts["Gate"] == 32
+    assert sum(counts.values()) == 16 * 7 and counts["Gate"] == 16, "the restarted service gave the same rewards"

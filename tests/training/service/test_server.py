@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import ExitStack
 
 import pytest
+from aiohttp import web
 
 from autorubric.errors import InputError
 from autorubric.llm.http.access import listening_at
+from autorubric.training.service.server import at_socket, serve_connections
 from tests.offenders import each
 
 
@@ -30,6 +33,25 @@ async def test_small_answers_are_sent_at_once() -> None:
         server.close()
         await server.wait_closed()
     assert seen[0] != 0
+
+
+async def test_many_callers_can_connect_while_the_service_is_busy() -> None:
+    """None of them is accepted meanwhile; with the default of aiohttp, the 130th caller would wait for seconds."""
+    ends: asyncio.Queue[None] = asyncio.Queue()
+    connected: list[socket.socket] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    with listening_at("127.0.0.1", 0) as (listening, _), ExitStack() as stack:
+
+        def started() -> None:
+            for _ in range(300):
+                connected.append(stack.enter_context(socket.create_connection(listening.getsockname(), timeout=20)))
+            ends.put_nowait(None)
+
+        await serve_connections(answer, at_socket(listening), 0.0, started, ends)
+    assert len(connected) == 300
 
 
 @each("host", ["256.1.1.1", "203.0.113.7"])

@@ -239,6 +239,11 @@ class RayWorkers(WorkerProcesses):
         self._ready.discard(one.number)
         if one.deaths > _MOST_DEATHS or self.interrupted:
             return self._give_up(one, why)
+        if self._cluster is not None and one.node is not None and not self._cluster.has(one.node):
+            # Another node may have no CPU free, so the others do not wait until this worker has started.
+            one.node = None
+            self._lose(one)
+            self._serve()
         try:
             resumes = await self._start(one)
         except WorkerGone as error:
@@ -263,6 +268,8 @@ class RayWorkers(WorkerProcesses):
 
     def _lose(self, one: Link) -> None:
         """Give the blocks of a lost machine to the others, and say how many calls may be paid for twice."""
+        if one.state is None and not one.blocks:
+            return
         made = 0 if one.state is None else one.state.calls + one.state.in_flight
         calls, blocks = counted(max(made - one.taken, 0), "call"), counted(len(one.blocks), "block")
         told = (

@@ -11,6 +11,7 @@ from autorubric.errors import InputError
 from autorubric.extras import require
 from autorubric.jobs.cluster.worker import ClusterWorker
 
+_LONGEST = 300
 _HOW = "(--processes; in Python: processes)"
 
 
@@ -100,6 +101,12 @@ class RayCluster:
         options = {"num_cpus": 1, "max_concurrency": 2, "max_restarts": 0, "scheduling_strategy": how}
         return RemoteWorker(ray.remote(_Actor).options(**options).remote(*about))
 
+    def has(self, node: str) -> bool:
+        """Whether a node is part of the cluster and alive."""
+        import ray
+
+        return any(one["NodeID"] == node and one["Alive"] for one in ray.nodes())
+
     def close(self) -> None:
         """Disconnect, and end the cluster if this object has started it."""
         import ray
@@ -112,14 +119,27 @@ def _connect(address: str, workers: int | None) -> None:
     import ray
 
     more: dict[str, Any] = {}
+    logging.getLogger("ray").setLevel(logging.ERROR)
     if address == "local":
-        logging.getLogger("ray").setLevel(logging.ERROR)
         more = {"num_cpus": workers or os.cpu_count(), "include_dashboard": False}
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
     except Exception as error:  # Ray raises many kinds, plain `Exception` among them
-        first = str(error).strip().partition("\n")[0]
-        raise InputError(f"Ray at {address}: {first}; pass another --ray-address (in Python: ray_address)") from None
+        raise InputError(
+            f"Ray at {address}: {_told(error)}; check the address (--ray-address; in Python: ray_address) and that "
+            "Ray and Python have the same versions on both sides; where Ray asks for a token, set RAY_AUTH_MODE=token"
+        ) from None
+
+
+def _told(error: Exception) -> str:
+    r"""What an error says, in one line.
+
+    Example:
+        >>> _told(RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n"))
+        'Version mismatch: The cluster was started with: Ray: 2.59.0'
+    """
+    words = " ".join(str(error).split())
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
 
 
 class _Actor(ClusterWorker):

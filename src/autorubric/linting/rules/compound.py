@@ -22,11 +22,13 @@ _VERBS = (
     "prioriti[sz]e, propose, prove, provide, quote, recogni[sz]e, recommend, refer, refrain, reference, relate",
     "remind, report, request, respect, return, seek, show, solve, specif, start, stay, state, stress",
     "structure, suggest, summari[sz]e, handle, compile, document, support, tell, translate, urge, use, verif",
-    "warn, write",
+    "warn, write, choose, collect, disprove, examine, inspect, multiply, observe, predict, reject, replace",
+    "select, separate, simplif, spell, substitute, suppl",
 )
 _STEMS = [stem.strip() for line in _VERBS for stem in line.split(",")]
-_THIRD = "(?:" + "|".join(_STEMS) + ")(?:es|s|ies)"
-_BASE = "(?:" + "|".join(stem + "y" if stem.endswith("if") else stem for stem in _STEMS) + ")"
+_PLURAL = [stem[:-1] + "i" if stem.endswith("ply") else stem for stem in _STEMS]
+_THIRD = "(?:" + "|".join(_PLURAL) + ")(?:es|s|ies)"
+_BASE = "(?:" + "|".join(stem + "y" if stem.endswith(("if", "suppl")) else stem for stem in _STEMS) + ")"
 _ADVERB = r"(?:\w+ly |then |also |not |does not |do not )*"
 _SPEAKER = any_of(
     """response, answer, submission, essay, text, model, assistant, output, report, code, author, writer, function
@@ -39,7 +41,10 @@ _JOINT = r"(?:,? (?:and|but|while)(?: also| then)?|;(?: and)?|,? as well as)"
 _SUBJECT_AGAIN = rf"{_JOINT} (?:the )?{_SPEAKER} (?:is|has|does|must|should)\b"
 # Without "and" a word such as "points" may be a noun, so what follows has to show that it is a verb.
 _LISTED = rf", {_ADVERB}{_THIRD} (?:a|an|the|its|their|that|how|why|what|at|which|whether|any|all|each|\d+)\b"
-_NEXT_THIRD = late_pattern(rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_LISTED}|{_SUBJECT_AGAIN}")
+_NEXT_THIRD = late_pattern(
+    rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_LISTED}|{_SUBJECT_AGAIN}"
+    r"|, (?:and )?then \w{2,14}[a-rt-z]s (?:the|an?|its?|their|them|to|on|with|that|how|why)\b"
+)
 # Any other verb, where no clause of the matter has begun: "converts the units and rounds the result".
 _DETERMINED = r"(?:the|an?|its|their|each|every|all|any|it|them|\d+)"
 _NEXT_ANY = late_pattern(
@@ -65,7 +70,10 @@ _ADJECTIVES = late_pattern(
 _FIRST_THIRD = late_pattern(
     rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}(?!as\b|this\b|its\b)(\w{{1,12}}s)\b(?! (?:is|are|has|have|and|of)\b)"
 )
-_AGAIN_THIRD = late_pattern(rf"^\W*{_SUBJECT}(?:also |then |additionally,? |finally,? )?{_ADVERB}({_THIRD})\b")
+_AGAIN_THIRD = late_pattern(
+    rf"^\W*{_SUBJECT}(?:also |then |additionally,? |finally,? )?{_ADVERB}(?:({_THIRD})\b"
+    r"|(?!this\b|its\b|as\b|is\b|was\b|has\b)\w{2,14}[a-rt-z]s (?:the|an?|it|them) )"
+)
 _FIRST_BASE = late_pattern(
     rf"^\W*(?:(?:the|this) [\w\-]+ (?:must|should|needs to|has to) {_ADVERB}(?:be|have|{_BASE})|(?:should|must"
     rf"|needs to|has to) {_ADVERB}(?!be\b)\w+|{_ADVERB}{_BASE})"
@@ -87,10 +95,11 @@ _EXAMPLE_HINTS = (
 _EXAMPLES_ZH = late_pattern(r"(?:例如|比如|譬如|包括但不限于|诸如|之一|任意|其中|至少)[^。；]*")
 _VERB_ZH = any_of(
     """说明, 解释, 列出, 指出, 提供, 给出, 描述, 提及, 提到, 分析, 讨论, 建议, 强调, 总结
-    比较(?!倔|[好多高大小少低强弱重轻复简常不]), 对比, 使用, 采用, 询问, 提醒, 阐述, 论述, 明确, 引用, 介绍
+    比较(?!倔|[好多高大小少低强弱重轻复简常不]), 比照, 对比, 使用, 采用, 询问, 提醒, 阐述, 论述, 明确, 引用, 介绍
     推荐, 计算, 给予, 展示, 区分, 评估, 列举
     定义, 证明, 概括, 提出, 阐明, 讲述, 回顾, 概述, 识别, 推导, 验证, 呈现, 写出, 举出, 代入, 画出, 举例, 反驳, 标注
-    注明, 回应"""
+    注明, 回应, 说出, 指明, 归纳, 判断, 判定, 求出, 求解, 配平, 翻译, 改写, 排除, 检验, 绘制, 记录, 选出, 补充
+    致歉, 道歉"""
 )
 # After a comma alone, the other verbs often only elaborate on the first.
 _OFFER_ZH = any_of("建议, 提供, 给出, 列出, 列举, 提醒, 推荐, 询问, 提出, 介绍, 计算")

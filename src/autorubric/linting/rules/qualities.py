@@ -19,7 +19,10 @@ _QUALITIES = frozenset(
     appropriately thoughtfully thoroughly clearly convincingly elegantly depth clarity valuable beautiful impressive
     harmless mastery best ideal creativity originality professionalism empathy elegance helpfulness quality skillful
     competent mature sophisticated rich vivid fluent sense high-quality pleasant charming attractive pleasing lovely
-    wonderful fantastic publishable decent-quality top-notch first-rate world-class
+    wonderful fantastic no-nonsense memorable moving touching witty stunning remarkable exemplary flawless
+    masterful brilliant
+    amazing stylish tasteful graceful powerful refined splendid superior publishable decent-quality top-notch
+    first-rate world-class
     """.split()  # noqa: SIM905 - a list of words reads best as words
 )
 _FILLERS = frozenset(
@@ -38,11 +41,19 @@ _FILLERS = frozenset(
     degree amount presentation organization organisation examples evidence information
     topic subject problem issue question matter task prompt reader audience user users readers query situation context
     piece level paragraph prose output enough overall general
+    use poem song speech code program prose letter email summary plan proof
+    literary academic artistic technical scientific professional storytelling thought thinking effort job
     possible able ability accurate correct relevant concise brief complete specific honest
     """.split()  # noqa: SIM905
 )
 _QUALITIES_ZH = any_of(
-    """高质量, 质量(?:很|较|非常)?[高好], 丰富, 深刻, 到位, 友好, 得体, 专业, 有?建设性, 有价值, 有帮助, 有意义
+    """高远, 深远, 新奇, 优雅, 感人, 动人, 细腻, 凝练, 漂亮, 精妙, 巧妙, 周密, 严丝合缝, 文采斐然, 言之有物
+    发人深省
+    耳目一新, 行云流水, 旁征博引, 深入浅出, 引人深思, 感人至深, 别具一格, 一针见血, 鞭辟入里, 引人入胜
+    妙笔生花, 字字珠玑
+    匠心独运, 情真意切, 朗朗上口, 恰如其分, 独树一帜, 高屋建瓴, 立意, 文采, 有文采, 有内涵, 有感染力, 重点突出
+    主次分明, 层次分明, 令人印象深刻, 印象深刻, 无可挑剔, 滴水不漏
+    高质量, 质量(?:很|较|非常)?[高好], 丰富, 深刻, 到位, 友好, 得体, 专业, 有?建设性, 有价值, 有帮助, 有意义
     有深度, 有见地, 简练, 精练, 亲切, 新颖, 独特, 翔实, 严密, 缜密, 周到, 贴切, 妥当, 适宜, 连贯, 较高, 很高, 详细
     详尽, 细致, 条理清晰, 有新意, 有创意, 有吸引力, 透彻, 独到, 精炼, 有力, 清楚, 清晰, 生动, 优美
     流畅, 自然, 有趣, 详实, 充实, 通顺, 恰当, 合理, 良好, 严谨, 完善, 全面, 深入, 充分, 优秀, 出色, 很好, 较好
@@ -85,4 +96,4 @@ def praise_alone(words: Wording) -> str:
 
 
 def _praises(token: str) -> bool:
-    return token in _QUALITIES or token.startswith("well-")
+    return token in _QUALITIES or token.startswith("well-") or (token.endswith("ly") and token[:-2] in _QUALITIES)

@@ -17,7 +17,7 @@ _TEXT = any_of(
 )
 _TEXT_ZH = any_of("回答, 答案, 回复, 响应")
 _EXEMPLARY = any_of("reference, ideal, gold(?:en|[- ]standard)?, sample, official, canonical")
-_MEDIUM = any_of("image, picture, photo(?:graph)?, screenshot")
+_MEDIUM = any_of("image, picture, photo(?:graph)?, screenshot, painting, poster, cartoon, drawing")
 _MEDIUM_ZH = any_of("图片, 图像, 附图, 截图, 照片")
 _FIGURE = any_of(
     """figure, diagram, chart, file, document, pdf, slides?, spreadsheet, video, recording, audio(?: clip| file)?
@@ -42,10 +42,11 @@ _REFERENCE = _Kind(
     late_pattern(
         rf"\b(?:(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}"
         r"|expected (?:answers?|responses?|solutions?)|model (?:solution|essay)s?|the model answer(?! \w+s\b)"
-        r"|(?:answer|solution) (?:key|sheet)|(?:with|to|in|matches) the key(?=\s*(?:[.,;]|$))"
+        r"|(?:answer|solution) (?:key|sheet)|(?:with|to|in|as|from|matches) the key(?=\s*(?:[.,;]|$))"
         r"|mark(?:ing)? (?:scheme|guide|sheet|rubric)|grading (?:guide|key)|(?:taught|covered|discussed"
         r"|learned) in (?:the )?(?:class"
-        r"|lectures?)|(?:we|as|was|were) discussed (?:earlier|before|above|in (?:class|the meeting|our))|we discussed"
+        r"|lectures?)|(?:we|as|was|were) discussed (?:earlier|before|above|in (?:class|the meeting|our))"
+        r"|we discussed"
         r"|the (?:instructor|teacher|professor)(?:'s)? (?:taught|expects|expectations|notes|solution|answer)"
         r"|the ground[- ]truth|as (?:in|per) the reference"
         r"|(?:as|than|to|with|in|from) the reference(?=\s*(?:[.,;]|$))"
@@ -55,15 +56,40 @@ _REFERENCE = _Kind(
         r"|(?:in|from|of) (?:chapter \d+ of )?(?:the|our|your) (?:course )?(?:textbook|syllabus|course reader"
         r"|coursebook)"
         r"|(?:from|in|per|covered in) the (?:lecture|seminar|class)(?=\s*(?:[.,;]|$))|provided solution"
-        r"|the reference (?:text|document))\b"
-        r"|(?:参考|标准|示例)(?:答案|解答|解析|译文|作文|文本|回答)|教材|课本|讲义|范文|课堂上?(?:所?讲|所?教|强调"
+        r"|the reference (?:text|document)"
+        r"|(?:agree|match|coincide|correspond|consistent|in line|identical|same|differ"
+        r"|deviate)\w*\b[^.;]{0,30}?\bthe (?:\w+ )?"
+        r"(?:expert|annotator|rater|grader|marker|radiologist|reviewer|committee|panel)"
+        r"s?(?:'s?)? (?:verdict|answer|solution|judge?ment|diagnosis|ratings?|assessment|labels?|opinion"
+        r"|decision|version)"
+        r"|(?:from|in|of|covered in|taught in|learned in) (?:unit|lesson|module|lecture|chapter) \d+"
+        r"|(?:described|defined|given|stated|set out|laid down|specified|prescribed|listed|required|recommended"
+        r"|explained) (?:in|by)"
+        r" (?:the |our |your )(?:\w+ )?(?:handbook|style guide|playbook|wiki|manual|policy|policies|guidebook"
+        r"|intranet|brief"
+        r"|onboarding \w+|code of conduct)"
+        r"|(?:that|which|as) (?:the )?(?:students?|we|you|they|pupils?|learners?"
+        r"|the class) (?:have )?(?:learn(?:ed|t)|were taught|studied"
+        r"|practised|practiced|covered|agreed)|our (?:brand|tone of voice|voice|template|values|product"
+        r"|customers?|guidelines)"
+        r"|(?:our|your|the (?:company|department|team|school|course|house|firm"
+        r"|agency)(?:'s)?) (?:\w+ )?(?:handbook|style guide"
+        r"|house style|playbook|brand guidelines|internal (?:policy|guidelines|wiki)))\b"
+        r"|(?:参考|标准|示例|给定|官方|专家)的?(?:参考)?(?:答案|解答|解析|解法|解(?=[一致。，]|\W*$)|译文|作文"
+        r"|文本|回答|结果|结论|判断|诊断)|与专家[^，。；]{0,12}(?:一致|相同|吻合)|教材|课本|讲义|本(?:课程|单元"
+        r"|课|章|公司|校|店|团队)的|本课程第|范文|课堂上?(?:所?讲|所?教|强调"
         r"|讨论|介绍)|老师(?:[^，。；]{0,6}?(?:讲|教|要求|强调|布置|提到|给的|的答案|提供))"
     ),
     _hints(
         "expected, examiner, textbook, syllabus, marking, coursebook, reader, reference, ideal , "
         " provided solution, gold, ground, sample , official , canonical , model , key, sheet, "
+        "learned, learnt, taught, studied, practised, practiced, covered, agreed,  our , expert, "
+        "annotator, rater, grader, "
+        "marker, radiologist, reviewer, committee, panel, unit , lesson, module, chapter, "
+        "handbook, style guide, guidebook, "
+        "house style, playbook, wiki, manual, policy, policies, brief, intranet, onboarding, code of conduct, "
         "scheme, grading , discussed, course, class, lecture, instructor, teacher, professor",
-        "参考, 标准, 示例, 范文, 课堂, 老师, 教材, 课本, 讲义",
+        "参考, 标准, 示例, 给定, 官方, 专家, 范文, 课堂, 老师, 教材, 课本, 讲义, 本",
     ),
     "a reference answer",
     "Put the reference's content into the criterion",
@@ -71,15 +97,25 @@ _REFERENCE = _Kind(
 _OTHER_RESPONSE = _Kind(
     late_pattern(
         rf"\b(?:(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))"
-        rf"|(?:response|answer) (?:[ab12]|one|two)\b(?! (?:or|of|questions?)\b)|(?:both|either) {_TEXT}\b"
+        rf"|(?:response|answer|model|assistant|candidate|system|submission) (?:[ab12]|one|two)\b(?! (?:or|of"
+        rf"|questions?)\b)|(?:both|either) {_TEXT}\b"
         r"|(?:than|with|to|as|like) (?:the )?"
-        rf"(?:competing|alternative|rival|baseline|second|first|previous) {_TEXT}\b)"
-        rf"|另(?:外)?一(?:个|份|条|篇)?{_TEXT_ZH}|其他(?:模型|{_TEXT_ZH})|两个{_TEXT_ZH}"
+        rf"(?:competing|alternative|rival|baseline|second|first|previous|other|weaker|stronger) (?:{_TEXT}"
+        rf"|candidates?|systems?)\b"
+        r"|side[- ]by[- ]side comparison|(?:preferred|chosen|picked|favou?red) (?:over|to|instead of) (?:the"
+        r"|its|any|all) (?:other|alternative|competing|rival|baseline)\b"
+        r"|the (?:competing|alternative|rival|baseline|second|first|previous|other|weaker"
+        r"|stronger) (?:candidate|response|model"
+        r"|assistant|submission|system)s? (?:\w+ )?(?:said|says|gave|gives|wrote|writes|left|leaves|missed"
+        r"|misses|made|makes"
+        r"|mentions?|mentioned|used|uses|omits|omitted|covers|covered))"
+        rf"|比(?:第?[一二两]|前一|后一)个?{_TEXT_ZH}"
+        rf"|另(?:外)?一(?:个|份|条|篇)?(?:模型的?|{_TEXT_ZH})|其他(?:模型|{_TEXT_ZH})|两个{_TEXT_ZH}"
         rf"|{_TEXT_ZH} ?[ab12甲乙](?![a-z0-9])"
     ),
     _hints(
         "other , both , either , response , answer , competing, alternative, rival, baseline, second, first, "
-        "previous",
+        "model , assistant , candidate , system , submission , previous, side, prefer, chosen, picked, favo",
         "另, 其他, 两个, 回, 答, 响应",
     ),
     "another response",
@@ -90,10 +126,18 @@ _PICTURE = _Kind(
         r"\b(?:in|shown in|from|on|visible in|depicted in|based on) the "
         rf"(?:attached |provided |accompanying |given |above )?{_MEDIUM}(?=\s*(?:[.,;:?]|$|and\b|is\b|are\b"
         rf"|as\b|that\b))"
-        rf"|\b(?:attached|accompanying) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE}|article|report|paper|excerpt)s?\b"
+        rf"|\b(?:attached|accompanying|uploaded|enclosed|linked|embedded) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE}"
+        rf"|article|report|paper|excerpt)s?\b"
         rf"|\b(?:{_MEDIUM}|{_FIGURE})s? (?:is |are )?attached\b(?! to)"
+        rf"|\b(?:{_MEDIUM}|{_FIGURE}|graph|map|plot|article|excerpt|worksheet|handout)s? (?:that|which) (?:was"
+        rf"|were|is|are|has been"
+        r"|have been|we|you|the \w+) (?:handed out|attached|uploaded|provided|supplied|shared|shown|sent"
+        r"|included|given)\b"
+        r"|上传的[^，。；]{0,8}(?:文件|表格?|图片?|资料|文档|附件)"
+        r"|(?:根据|按照|依据|参照|结合)[上下左右]?[图表]|[图表] ?\d+(?:[-.]\d+)?(?=中|里|所|的|上|显示|给出)"
         rf"|{_MEDIUM_ZH}(?:中|里|内|所示|上的?)|如图所示|(?<![地版意企力试])图[中里](?:的|所)"
-        rf"|(?<![地版])[上下左右]图(?=\W|$|中|里|所|的|显)|[与和从见按据如][上下左右该此]?[图表](?:中|里|所示|一致"
+        rf"|(?<![地版])[上下左右]图(?=\W|$|中|里|所|的|显)|[与和从见按据如照][上下左右该此]?[图表](?:中|里|所示"
+        rf"|一致"
         rf"|相符)|附件[中里](?!可)|附录[中里]?的|(?:根据|按照?|依据|参照|参考|见|如|符合)(?:所?附(?:的|图|表|件)"
         rf"|附件)"
         rf"|\bthe (?:{_MEDIUM}|{_FIGURE}|graph|map|plot|passage|extract|excerpt)s? (?:above|below)(?=\s*(?:[.,;:]"
@@ -103,8 +147,10 @@ _PICTURE = _Kind(
         r"|\b(?:in|see|from|shown in) figure \d+\b(?![.,]?\d| ?[%°])"
     ),
     _hints(
-        "earlier, before, previous, above, below, image, picture, photo, screenshot, attached, accompanying, figure",
-        "图, 照片, 附, 表",
+        "earlier, before, previous, above, below, image, picture, photo, screenshot, painting, "
+        "poster, cartoon, drawing, attached, accompanying, "
+        "that was , that were , which was , which were , uploaded, enclosed, linked, embedded, figure",
+        "图, 照片, 附, 表, 上传",
     ),
     "a picture or file",
     "Describe in words what it shows",
@@ -120,7 +166,7 @@ _OTHER_CRITERION = _Kind(
         r"|同上(?!述)|如上(?:所[述示列]|文)?(?=\W|$)|上文(?:所?[述提]|中|列)|上述(?:标准|条目|要求|准则|各[条项])"
         r"|[前上]一?[条个项](?:标准|准则|评分|要求)"
         r"|第[0-9一二三四五六七八九十]+[条项个](?:标准|准则|评分项)"
-        r"|[同见如][上前]?第[0-9一二三四五六七八九十]+[条项]|其他(?:评分标准|准则|评分项)"
+        r"|(?<!合)[同见如][上前]?第[0-9一二三四五六七八九十]+[条项]|其他(?:评分标准|准则|评分项)"
     ),
     _hints(
         "above, criteri, rubric, ditto, in addition to",
@@ -150,9 +196,10 @@ _SPEED = _Kind(
         r"|(?:立即|迅速|及时|快速|毫无延迟地)(?:回复|作答|响应|给出回答)"
     ),
     _hints(
-        "within, under, in , less than, at most, time, latency, speed, quick, prompt, immediate, instant, "
+        "second, secs, 1sec, 2sec, 5sec, 0sec, minute, ms, time, latency, speed, quick, prompt, immediate, instant, "
         "fast, delay, real",
-        "秒, 分钟, 响应, 速度, 耗时, 用时, 延迟, 立即, 迅速, 及时, 快速",
+        ", ".join(f"{digit}{space}s" for digit in range(10) for space in ("", " "))
+        + ", 秒, 分钟, 响应, 速度, 耗时, 用时, 延迟, 立即, 迅速, 及时, 快速",
     ),
     "the time that the response took",
     "Describe what the submission itself must show",

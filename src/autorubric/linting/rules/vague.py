@@ -10,6 +10,8 @@ from autorubric.core.wording import any_of
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
 from autorubric.linting.rules.qualities import praise_alone
+from autorubric.linting.rules.unmeasured import unmeasured
+from autorubric.linting.wording import Wording
 
 # "Adequate sleep" is what an answer is about, "adequate detail" how it is: the adjectives count before these.
 _OF_ANSWERS = any_of(
@@ -62,7 +64,8 @@ _HEDGES = any_of(
 )
 _HEDGED = any_of(
     """complete, correct, accurate, clear, detailed, thorough, comprehensive, good, well, brief, concise, specific
-    relevant, engaging, readable, simple, short, (?:all|every) (?:of the )?(?:steps?|points?|parts?|requirements?)"""
+    relevant, engaging, readable, simple, short
+    (?:all|every) (?:of the )?(?:steps?|points?|parts?|requirements?)"""
 )
 _SPEAKER = any_of("submission, essay, text, model, assistant, code")
 _COUNTED = any_of("examples?, sources?, details?, aspects?, points, arguments?, citations?, ideas, facts, references")
@@ -100,7 +103,8 @@ _SUBJECT_ZH = any_of("语言, 文笔, 表达, 表述, 行文, 内容, 结构, �
 _CHINESE = late_pattern(
     r"高质量|(?<!证据)(?<!空气)(?<!产品)(?<!睡眠)质量(?:较|很)?[好高]|引人入胜|差不多|基本上|一定程度上?|尽可能"
     r"|尽量|适当地?(?:说明|解释|介绍|提供"
-    r"|给出|举例|使用|运用)|适当的(?:语气|语言|例子|专业术语|术语|细节|格式|解释|说明|篇幅|长度)|恰当(?:[的地，。]|$)"
+    r"|给出|举例|使用|运用)|适当的(?:语气|语言|例子|专业术语|术语|细节|格式|解释|说明|篇幅|长度)"
+    r"|恰当(?:[的地，。]|$)"
     r"|合适的?(?:语气|方式|语言|格式|结构|长度|篇幅|例子|表达|措辞)|得体|通俗易懂|易于理解|简单易懂"
     r"|一定的?(?:深度|广度|高度|参考价值|说服力|逻辑性?|创新性|可读性|条理性?|文采)"
     rf"|良好的?(?:结构|语言|表达|逻辑|回答|质量|可读性)|{_DEGREES_ZH}{_ADJECTIVES_ZH}"
@@ -137,12 +141,17 @@ def _vague(rubric: RawRubric) -> Iterator[Hit]:
             continue
         if words.size > _LONGEST:
             continue
-        found = _CHINESE.search(words.bare) if words.chinese else _english(words.bare.strip())
-        # What it means may stand in the brackets that `bare` leaves out.
-        if found is None or _EXPLAINED.match(words.own, words.own.find(found.group()) + len(found.group())):
-            continue
-        named = next((text for text in found.groupdict().values() if text), None) or found.group()
-        yield Hit(position, _SUBJECTIVE.format(named.strip("，。")), _CONCRETE)
+        named = _subjective(words) or unmeasured(words, criterion.weight)
+        if named:
+            yield Hit(position, _SUBJECTIVE.format(named.strip("，。")), _CONCRETE)
+
+
+def _subjective(words: Wording) -> str:
+    found = _CHINESE.search(words.bare) if words.chinese else _english(words.bare.strip())
+    # What it means may stand in the brackets that `bare` leaves out.
+    if found is None or _EXPLAINED.match(words.own, words.own.find(found.group()) + len(found.group())):
+        return ""
+    return next((text for text in found.groupdict().values() if text), None) or found.group()
 
 
 def _english(text: str) -> re.Match[str] | None:
@@ -178,15 +187,24 @@ _MEASURES = any_of(
     the (?:typical|usual|average|other), an? (?:typical|basic|generic|average|ordinary|standard)"""
 )
 _SPEAKER = any_of("response, answer, submission, essay, text, model, assistant, output, report, it")
+_PERFORMERS = any_of(
+    """answers?, responses?, submissions?, essays?, entry, entries, models?, students?, writers?, humans?, experts?
+    teachers?, solutions?, explanations?, textbooks?, articles?, summar(?:y|ies), translations?, programmers?
+    authors?, assistants?, candidates?, attempts?, versions?, reviews?, drafts?"""
+)
 # What the answer itself is or gives; "asks for more detailed information" is about something else.
 _OWN = (
-    rf"^\W*(?:(?:the |this )?{_SPEAKER} )?(?:should |must )?(?:(?:is|be)|(?:gives?|provides?|offers?|has|have|shows?|"
+    rf"^\W*(?:(?:the |this )?{_SPEAKER} )?(?:should |must )?(?:(?:is|be)|(?:gives?|provides?|offers?|has|have"
+    rf"|shows?|"
     r"presents?|contains?|includes?|uses?|writes?|organi[sz]es? [\w ]{1,30} into)) (?:a |an |the )?"
 )
 _COMPARED = late_pattern(
     rf"{_OWN}(?:(?:more|less)(?: and more)? (?:\w+ly )?{_QUALITIES}(?: {_ANSWERS}\b|(?= than\b|\W*$))"
     rf"|(?:most|least) {_QUALITIES}(?: of\b|(?=\W*$))|{_BETTER} {_ANSWERS}\b)"
     rf"|\bthe (?:best|most \w+) possible (?:answer|response|explanation|solution)\b"
+    rf"|(?<!rather )(?<!other )\bthan (?:what )?(?:an?|most|the (?:average|typical|usual|ordinary)|any|other"
+    rf"|many) (?:\w+ ){{0,2}}{_PERFORMERS}\b"
+    rf"|\bthan (?:usual|expected|average|normal|typical|ordinary|most)(?=\W*$)"
     rf"|\b(?:better|worse|more|less|longer|shorter|clearer|deeper|further"
     rf"|detail) (?:\w+ )?than (?:the )?(?:{_MEASURES}|gpt|claude|gemini|llama|chatgpt|a human\b|other )"
     r"|\b(?:exceeds?|surpass(?:es)?) (?:the )?(?:expectations?|average|others?)\b"
@@ -214,7 +232,10 @@ _COMPARED_ZH = late_pattern(
     rf"|比(?:模型|回答|答案|版本) ?[a-z甲乙丙]?(?:的回答|的答案|的输出)?[^，。；]{{0,6}}?更|^\W*(?:回答|质量|整体"
     rf"|的|水平)*(?:高于|优于|超过)(?:平均|一般)(?:水平)?\W*$|比(?:上一|前一|之前|以前|原来?|旧)(?:版|次|个|份"
     rf"|轮)?[^，。；]{{0,8}}?更|(?:优于|胜过|好于|超越|超过)(?:人类|专家|普通人|真人)|比(?:其他|一般|另一|普通"
-    rf"|平均(?![数值率]))[^，。；]{{0,8}}?(?:更|要|好|强|高|详细)"
+    rf"|常规|常见|典型|通常|大多数|多数|平均(?![数值率]))[^，。；]{{0,8}}?(?:更|要|好|强|高|详细)"
+    rf"|(?:优于|胜过|好于|高于|超越|超出|超过|强于)(?:了)?(?:其他|其它|一般|普通|常规|平均|大多数|多数"
+    rf"|同类)[^，。；]{{0,4}}"
+    rf"(?:回答|答案|水平|水准|作品|模型|文章|方案|实现|译文)"
 )
 _NOT_ONLY_ZH = late_pattern("不仅|不但|不只|帮助|有助|以便|从而|为了|使得|能否")
 # A bound makes a comparison decidable: "more detailed than 3 sentences".

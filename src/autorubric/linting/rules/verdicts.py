@@ -1,4 +1,4 @@
-"""Criteria that no judge can decide: unfinished, circular, decided in advance, or a scale without options."""
+"""Criteria that no judge can decide: unfinished, circular, or decided in advance."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from autorubric.linting.wording import Wording
 # Capitals tell "TODO" from a to-do list.
 _MARKS = late_pattern(
     r"(?<!no )(?<!any )(?<!an )(?<!a )\b(?:TODO|TBD|TBC|FIXME)\b(?! (?:list|item|comment|app|marker))|\bX{3,}\b"
+    r"|\bXX(?= (?:hours?|days?|weeks?|months?|years?|minutes?|mg|kg|km|percent|times|people|points?|words?"
+    r"|degrees)\b| ?%)"
     r"|\[[A-Z][A-Z_ ]{2,}\]|(?<=\w )<[A-Z][A-Z_ ]{3,}>(?= \w|\W*$)(?! tags?)"
 )
 _PLACEHOLDER = late_pattern(
@@ -25,6 +27,11 @@ _PLACEHOLDER = late_pattern(
     r"|[<\[](?:name|title|number|date|year|amount|dose) of [^\]>\n]{1,40}[>\]]|[<\[](?:[a-z]+ ){1,2}(?:name|topic"
     r"|title|number|date|year|value|amount|dose|city|country|author|term)[>\]]"
     r"|\b_{3,}(?!\w)|(?<![\w_])_{3,}|某某|(?<![A-Za-z])[XＸ×]{2,}(?=[\u4e00-\u9fff])"
+    r"|[(\[](?:complete|fill in|finish|add|write|expand|define|decide|check|revise) (?:this |it |me )?(?:later"
+    r"|here|soon|in)[)\]]"
+    r"|[(（]待[定补填完][^)）]{0,6}[)）]"
+    r"|\bto be (?:filled in|written|defined|decided|determined|specified|completed|added|confirmed)"
+    r"(?: (?:by|later|soon|here|with|once|when)\b[^.]{0,40})?(?=\W*$)"
     r"|\b(?:description|criterion|requirement|text|details) to follow\b|待(?:补充|定|填写?|完善|添加)(?=\W*$)"
     r"|^\W*待(?:补充|填写|完善)\s*[:：]|^\W*(?:此处|在此|这里)(?:填写|"
     r"输入|插入|补充)"
@@ -36,7 +43,8 @@ _PLACEHOLDER = late_pattern(
 _NOTHING = late_pattern(
     r"\W*(?:n/?a|x{2,}|insert (?:\w+ )?(?:requirement|criterion|text|description)(?: here)?|none|null"
     r"|to be (?:determined|written|defined|added|confirmed|completed|decided|announced|filled in)"
-    r"|asdf\w*|qwerty|blah(?: blah)*|暂无|无|略|空|placeholder|untitled|test|(?:new )?criteri(?:on|a) ?#?\d*)\W*",
+    r"|asdf\w*|qwerty|blah(?: blah)*|暂无|无|略|空|placeholder|untitled|test|(?:new )?(?:criteri(?:on|a)"
+    r"|requirement|item|rubric(?: item)?|标准|准则|条目) ?#?\d*)\W*",
     re.IGNORECASE,
 )
 # Quick to look for: without one of these there is no match.
@@ -49,6 +57,8 @@ _HINTS = (
         "某某",
         "×",
         "to follow",
+        *("to be filled", "to be written", "to be de", "to be specified", "to be completed", "to be added"),
+        *("to be confirmed", "later)", "soon)", "here)", "later]", "soon]", "here]"),
         "todo",
         "tbd",
         "tbc",
@@ -113,18 +123,35 @@ _FORCED = late_pattern(
     rf"|\b(?:output|return|answer|emit|print|say|respond with|choose|select) (?:the verdict )?met\b"
     rf"|\bset (?:the |its )?verdicts? to\b|\birrespective of (?:the |its |any )?(?:content|response|answer|quality"
     rf"|what)"
+    r"|^\W*(?:nobody|no one|no (?:student|answer|response|submission)|everyone|everybody) (?:should |must |may "
+    r"|will |can )?"
+    r"(?:loses?|fails?|gets?|passes?|earns?|receives?|be (?:penali[sz]ed|marked))\b[^.;]{0,20}(?:points?|marks?"
+    r"|credit|this|here)?"
+    r"[^.;]{0,12}(?:criterion|item|points?|here|this)\W*$"
+    r"|\b(?:judge|grader|rater|evaluator|marker|scorer)s? (?:must|should|has to|have to|is to|are to|always"
+    r"|shall) (?:always )?"
+    r"(?:answer|say|return|respond|output|choose|vote|mark|tick|select)\w* [\"']?(?:yes|no|met|unmet|true|false"
+    r"|pass|this|it)\b"
+    r"|(?:人人|大家|所有人|每个人|任何人|一律|全员)(?:都|均|皆)?(?:有分|得分|给分|满分|通过|可得)"
+    r"|^\W*(?:please )?(?:give|award|grant|mark|count|treat|assign|pass|fail|accept|credit"
+    r"|score)\b[^.;]{0,60}? (?:even (?:if|when)"
+    r"|whether or not|no matter (?:if|whether)|anyway|either way)(?: (?:the |it |there |this )[^.;]{0,50}|)\W*$"
+    r"|^\W*(?:this |it )?(?:automatically|always|never) (?:pass|fail|count|qualif|score"
+    r"|satisf)\w*\b[^.;]{0,12}(?:\W*$|, )"
     rf"|^\W*always (?:passe?s?|met|true|satisfied)\W*$|automatic(?:ally)? (?:full )?(?:{_OUTCOME}|points?|credit"
     rf"|marks?)\b"
     rf"|(?:ignore|disregard|forget) (?:all |any |the )*(?:other |previous |prior |above )?(?:instructions"
     rf"|criteria|rubric)"
     rf"[^.;]{{0,40}}\b{_OUTCOME}\b)"
-    r"|^\W*(?:just |simply )?(?:return|answer|output|say|reply) [\"']?(?:true|false|met|unmet|yes|pass)\b[^,;]{0,12}$"
+    r"|^\W*(?:just |simply )?(?:return|answer|output|say|reply) [\"']?(?:true|false|met|unmet|yes"
+    r"|pass)\b[^,;]{0,12}$"
     r"|(?:无论|不论|不管)[^。；]{0,20}[，,]?(?:均|都|一律|直接|应)?[^。；]{0,6}(?:判|给|算|视为|标记"
     r"|打)[^。；]{0,8}(?:满足|符合|通过|满分|得分|达标|正确|met)"
     r"|(?:总是|始终|一律|永远|直接|全部|都)[^。；，]{0,4}(?:判|给|算|视为|标记|打)[^。；，]{0,6}(?:满足|符合"
     r"|通过|满分|达标|met)"
     r"|(?:无论|不论|不管)[^。；]{0,20}(?:都|均|一律)(?:给|得|打)分"
-    r"|(?:忽略|无视|忘记)[^。；，]{0,8}(?:标准|准则|指令|指示|要求|规则)[^。；]{0,8}(?:判|给|算|视为|打)[^。；]{0,8}"
+    r"|(?:忽略|无视|忘记)[^。；，]{0,8}(?:标准|准则|指令|指示|要求|规则)[^。；]{0,8}(?:判|给|算|视为"
+    r"|打)[^。；]{0,8}"
     r"(?:满分|最高分|满足|符合|通过)"
     r"|(?:所有|任何)(?:回答|答案|回复|提交)(?:均|都|一律)(?:满足|符合|通过|得分)"
     r"|^\W*默认(?:给|得|算|判|为)?(?:分|满分|通过|满足|符合|达标)"
@@ -133,7 +160,8 @@ _FORCED = late_pattern(
     r"符合|通过|得分|满分|达标)"
     r"|(?:请|务必)(?:直接)?(?:将|把)?(?:本|此|该)[条项]?[^。；，]{0,6}(?:判定?为|标记为|算作|视为)(?:满足|符合|"
     r"通过|达标|met)"
-    r"|(?:不得|不要|不能|切勿)(?:将|把)?(?:本|此|该)?[条项]?(?:判定?为?|标记为|算作?)(?:不满足|不符合|未通过|unmet)",
+    r"|(?:不得|不要|不能|切勿)(?:将|把)?(?:本|此|该)?[条项]?(?:判定?为?|标记为|算作?)(?:不满足|不符合|未通过"
+    r"|unmet)",
 )
 
 
@@ -153,6 +181,9 @@ _ALIKE_HINTS = (
         "say ",
         "reply ",
     ),
+    *("nobody", "no one", "no student", "no answer", "no response", "no submission", "everybody", "judge", "grader"),
+    *("rater", "evaluator", "marker", "scorer", "人人", "大家", "任何人"),
+    *("even if", "even when", "whether or not", "anyway", "either way"),
     *("this", "by default", "never", "n't", "not mark", "本", "此", "该", "默认", "务必", "不得", "不要", "切勿"),
     *(f"{how} {what}" for how in ("all", "every", "any", "each") for what in ("submission", "response", "answer")),
     *(f"{how} {what}" for how in ("all", "every", "any", "each") for what in ("essay", "output")),
@@ -193,6 +224,9 @@ _OUTCOME_HINTS = (
         "always be",
         "rating",
         "最高分",
+        "yes",
+        "lose",
+        "有分",
         "满",
         "符合",
         "通过",
@@ -243,6 +277,18 @@ _CIRCULAR = late_pattern(
     rf"(?:meets?|satisf(?:y|ies)|fulfill?s?|complies with|conforms to|follows|passes|adheres to) "
     rf"(?:all |the |every |this |these |of |its )*(?:other |stated |specified |given "
     rf"|rubric )?{_RUBRIC}{_OF_TASK}\W*$"
+    r"|^\W*(?:the |this )?(?:\w+ )?(?:meets|satisfies|reaches|clears|hits|matches|achieves|attains|lives up to"
+    r"|is up to"
+    r"|does|has) [^.;,]{0,30}?(?:quality (?:bar|level|threshold|standards?)|acceptance criteria"
+    r"|pass(?:ing)? (?:mark|grade"
+    r"|threshold|standard)|(?:high|top|full)[- ](?:scoring|marks?|quality|scored?|rated|graded?) (?:\w+ )?"
+    r"(?:essays?|answers?|responses?|submissions?|work|ones?))\b"
+    r"|^\W*(?:is |this is |it is )?(?:what|as) (?:we|the (?:task|prompt|question|rubric|grader"
+    r"|examiner)) (?:want|ask|expect|need"
+    r"|require|demand|look)\w*(?: for)?\W*$"
+    r"|^\W*(?:该|此|本)?(?:回答|答案|回复|文章|内容)?(?:达到|符合|满足|具备)了?[^，。；]{0,12}(?:得分|高分|满分"
+    r"|优秀|合格|及格|评分|采分)"
+    r"(?:的)?(?:要求|标准|水平|水准|条件|门槛|线)\W*$"
     r"|^\W*an? (?:\w+ )?(?:response|answer) (?:that|which) (?:meets|satisfies|fulfils) (?:all |the "
     r"|every )*(?:criteria|requirements?|standards?|conditions?)\W*$"
     r"|^\W*(?:该|此|本)?(?:标准|准则|条件|要求)(?:得到|被|已)(?:了)?(?:满足|达到|符合)\W*$"
@@ -263,7 +309,8 @@ _CIRCULAR = late_pattern(
     r"(?:grader|judge|teacher|examiner|expert|reader)s?\b"
     r"|\bwould (?:be given|be|get|receive|score|earn) (?:rated |scored |graded )?(?:an? )?(?:highly?|well|top"
     r"|passing|good)\b(?! risk| dose)"
-    r"|\b(?:is )?(good|correct|accurate|complete|relevant|clear|right)(?:ly)? (?:if|when|because) (?:it|the (?:answer"
+    r"|\b(?:is )?(good|correct|accurate|complete|relevant|clear|right)(?:ly)? (?:if|when|because) (?:it"
+    r"|the (?:answer"
     r"|response)) "
     r"(?:is|gives|provides|contains) (?:a |the )?(?:\1|good|correct|accurate|right)\b"
     r"|^\W*(?:该|此)?(?:回答|答案|回复|内容)?(?:应|需|必须)?(?:完全|充分|全部)?(?:符合|满足|"
@@ -293,63 +340,8 @@ def _circular(rubric: RawRubric) -> Iterator[Hit]:
             )
 
 
-_SCALE = late_pattern(
-    r"^\W*(?:please )?(?:give|evaluate|assess|judge|add|(?:rate|score|grade|assign|award|deduct)s?)\b[^.;]{0,80}?(?:"
-    r"\b(?:from|between) \d+(?: \([^)]*\))? (?:to|and|-) \d+\b|\bup to (?:\d+|\w+) (?:points?|marks?)\b"
-    r"|\bfrom a to f\b|\b\d+ ?[-–] ?\d+\b(?=:| (?:scale|points?|for|on"
-    r"|based|accord)|\W*$)"
-    r"|\bout of \d+\b|\b\w+[- ]point scale\b|\b\d, \d,? (?:or|and) \d(?: points?| marks?)?\b|\bon a scale\b"
-    r"|\b(?:[1-9]\d*|one|two|three|half a) (?:points?"
-    r"|marks?) (?:for (?:each|every|any)|per|if|when)\b)"
-    r"|^\W*(?:award|assign|grant|deduct|add)s? (?:points|marks|credit) (?:for (?:each|every)|per|if)\b"
-    r"|^\W*分[为成][^，。；]{1,20}[档级等]\W*$"
-    r"|^\W*(?:each|every) [^.;]{1,50}? (?:earns?|gets?|receives?|is worth|counts? for|scores?) (?:\d+|an?|one|two"
-    r"|half a) (?:points?|marks?)\b|^\W*on an? (?:\w+[- ]point )?scale\b|\(\d+ ?(?:[-–]|to) ?\d+(?: points?"
-    r"| scale)?\)\W*$|^\W*score \d\s*[:=]|^\W*(?:\d+|one|two|three|four|five|full|half) (?:points?|marks?) (?:if"
-    r"|for|when)\b|\b(?:how"
-    r"|to what extent)\b[^.]{0,80}\(\d+ ?[-–] ?\d+\)"
-    r"|\b(?:partial|half|proportional) (?:credit|marks?|points?) (?:if|for|when|where|is|may|should)\b"
-    r"|^\W*\d ?[=:：] ?\w[^,;，；]{0,40}[,;，；] ?\d ?[=:：] ?\w"
-    r"|(?:按照?|依照?|以|从)\s*\d+\s*(?:分)?\s*[到至\-–~～]\s*\d+\s*分?[^。；]{0,20}(?:打分|评分|给分|评价|评定"
-    r"|衡量|计分)"
-    r"|^\W*(?:答对|答错|若|如果?|只要|正确|错误)[^，。]{0,10}[得给计扣]\s*\d+\s*分"
-    r"|[得给计]\s*\d+\s*分[，,；;][^。]{1,20}[得给计]?\s*\d+\s*分|(?:给|打"
-    r"|评)出?\s*\d+\s*[到至\-–~～]\s*\d+\s*(?:之间)?的?(?:分|评)|(?:给予?|打|评"
-    r"|得)\s*\d+\s*分?\s*[到至\-–~～]\s*\d+\s*分|每[^，。；]{1,20}[得给加扣]\s*\d+\s*分"
-    r"|(?:打分|评分)[^。；]{0,6}\d+\s*[到至\-–~～]\s*\d+|[（(]\s*\d+\s*[\-–~～到至]\s*\d+\s*分\s*[)）]|\d+\s*分制"
-    r"|[百十五]分制|酌情(?:给|扣|评|打)分|\d+\s*[\-–~～到至]\s*\d+\s*分的?(?:评分|评价|打分)|满分\s*\d+\s*分"
-    r"|\b(?:how|to what extent)\b[^.]{0,80}\b(?:on|from|between|out of) (?:a scale )?[^.]{0,12}\d"
-    r"|[，,(]? ?where \d(?: is|=| means| stands for)\b[^.]{1,60}\b\d+(?: is|=| means| stands for)\b"
-    r"|\(\d+ ?= ?[^)]{1,60}\b\d+ ?= ?[^)]{1,60}\)"
-    r"|^\W*(?:\w+ )?(?:points?|marks?|credit) (?:is|are|will be) (?:awarded|given|deducted|assigned|lost)\b"
-    r"|\b(?:maximum|total) of \d+ (?:points?|marks?)\b",
-)
-
-
-_SCALE_HINTS = (
-    *("how ", "(", "from ", "between ", "scale", "credit", "mark", "grade", "point", "score"),
-    *("rate ", "分", "=", "＝"),
-)
-_AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|分")
-
-
-def _scale(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
-        text = criterion.wording.own
-        if criterion.options or not (any(hint in text for hint in _SCALE_HINTS) and _AMOUNT.search(text)):
-            continue
-        found = _SCALE.search(text)
-        if found:
-            yield Hit(
-                position,
-                f"{found.group().strip()!r} asks for a grade, but the verdict is met or unmet",
-                "Give the criterion options with values, or split it into criteria",
-            )
-
-
 UNFINISHED = Rule("unfinished", "error", "a criterion holds a placeholder such as TODO or [insert ...]", _unfinished)
 DECIDED = Rule(
     "fixed-verdict", "error", "a criterion tells the judge its verdict whatever the submission says", _decided
 )
 CIRCULAR = Rule("circular", "warning", "a criterion asks only whether the submission meets the criteria", _circular)
-SCALE = Rule("missing-options", "warning", "a binary criterion asks for a grade on a scale", _scale)

@@ -85,6 +85,10 @@ class AnthropicDialect:
         """The batch as it is now."""
         return _read(await link.find(f"{_PATH}/{id}"))
 
+    async def cancel(self, link: Link, id: str) -> None:
+        """Cancel a batch; what it has answered by then stays in its results."""
+        await link.post(f"{_PATH}/{id}/cancel", None)
+
     async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The batches of the workspace, newest first."""
         after = ""

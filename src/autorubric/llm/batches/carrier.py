@@ -87,7 +87,7 @@ class Carrier:
                 self._keep(replace(record, state="dropped"))  # a file alone costs nothing
                 raise
             record = self._keep(replace(record, file=file))
-        return self._sent(record, await self._created(model, record))
+        return await self._created(model, record)
 
     async def recover(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
         """A batch of an earlier session, found again at the provider; dropped if it was never created."""
@@ -107,6 +107,21 @@ class Carrier:
                 return remote
             await asyncio.sleep(wait * _RANDOM.uniform(0.9, 1.1))
             wait = min(wait * _SLOWER, self.how.poll * _SLOWEST)
+
+    async def cancel(self, model: BatchModel, record: BatchRecord) -> None:
+        """Ask the provider to cancel a batch, unless it has ended by itself, or may belong to somebody else."""
+        if record.guessed:
+            self.how.notice(f"batch {record.remote} was found by its size alone, so it is collected, not cancelled")
+            return
+        dialect = model.service.dialect
+        if (await dialect.find(model.link, record.remote)).ended:
+            return
+        try:
+            await dialect.cancel(model.link, record.remote)
+        except LinkFault:
+            # A batch may end in between, and one that has ended cannot be cancelled.
+            if not (await dialect.find(model.link, record.remote)).ended:
+                raise
 
     async def collect(
         self, model: BatchModel, record: BatchRecord, remote: RemoteBatch, awaited: Container[bytes]
@@ -128,18 +143,18 @@ class Carrier:
         await model.service.dialect.delete(model.link, remote)
         return found
 
-    async def _created(self, model: BatchModel, record: BatchRecord) -> RemoteBatch:
-        """The new batch; where it is unclear whether the provider created it, it is looked for first."""
+    async def _created(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
+        """The created batch; where it is unclear whether the provider created it, it is looked for first."""
         dialect, parcel = model.service.dialect, self._parcel(record)
         attempt = 0
         while True:
             try:
-                return await dialect.create(model.link, parcel)
+                return self._sent(record, await dialect.create(model.link, parcel), guessed=False)
             except LinkFault as fault:
                 problem = fault
             found = await self._find_twice(model, record) if problem.is_unclear else None
             if found is not None:
-                return found
+                return self._sent(record, found)
             if attempt == model.link.retries or not (problem.is_unclear or problem.fault.again):
                 self._keep(replace(record, state="dropped"))
                 raise problem
@@ -171,10 +186,10 @@ class Carrier:
             return batch.batch == record.id
         if record.file or batch.file:
             return bool(batch.file) and batch.file == record.file
-        return batch.count == record.count
+        return batch.count in (None, record.count)
 
-    def _sent(self, record: BatchRecord, remote: RemoteBatch) -> BatchRecord:
-        guessed = not remote.batch and not remote.file
+    def _sent(self, record: BatchRecord, remote: RemoteBatch, *, guessed: bool = True) -> BatchRecord:
+        guessed = guessed and not remote.batch and not remote.file
         changed = replace(record, state="sent", remote=remote.id, guessed=guessed, sent_at=time.time())
         return self._keep(replace(changed, word=remote.word))
 

@@ -14,7 +14,7 @@ from autorubric.errors import ConfigError
 from autorubric.llm.batches.ahead import Ahead
 from autorubric.llm.batches.carrier import Carrier
 from autorubric.llm.batches.link import LinkFault
-from autorubric.llm.batches.setting import DETACHED, Batching, batching
+from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching, batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, open_batches
 from autorubric.llm.billing import Amount, Reservation, Tally
 from autorubric.llm.http.negotiation import Terms
@@ -108,6 +108,8 @@ class Desk:
         self._left: Failure | None = None
         self._ahead: Ahead | None = None
         self._count = _Counts()
+        if how.cancel and not self._before:
+            self.leave(f"{CANCELLED}none is open")
 
     @property
     def is_ready(self) -> bool:
@@ -312,11 +314,21 @@ class Desk:
         if any(record.is_open for record in self._carrier.store.records()):
             self._leave_open()
             return self._left
+        if self._how.cancel:
+            self._leave_cancelled()
+            return self._left
         self._before = []
         return None
 
+    def _leave_cancelled(self) -> None:
+        asked = sum(record.count for record in self._before)
+        replies = sum(self._carrier.store.find(record.id).replies for record in self._before)
+        self.leave(f"{CANCELLED}{replies:,} of {asked:,} requests had been answered, and their replies are saved")
+
     async def _take_up(self, model: BatchModel, record: BatchRecord) -> None:
         record, found = await self._carrier.recover(model, record), None
+        if self._how.cancel and record.state == "sent":
+            await self._carrier.cancel(model, record)
         while found is None and record.state == "sent":
             remote = await self._carrier.follow(model, record, once=self._how.detach)
             if not remote.ended:

@@ -118,6 +118,9 @@ class BatchDialect(Protocol):
     async def find(self, link: Link, id: str) -> RemoteBatch:
         """The batch as it is now."""
 
+    async def cancel(self, link: Link, id: str) -> None:
+        """Ask the provider to answer no more requests of a batch."""
+
     def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The batches of the account, newest first."""
 

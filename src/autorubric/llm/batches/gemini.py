@@ -108,6 +108,10 @@ class GeminiDialect:
         """The batch as it is now."""
         return _read(await link.find(f"{_VERSION}/{id}"))
 
+    async def cancel(self, link: Link, id: str) -> None:
+        """Cancel a batch. Google does not promise the results that it had by then."""
+        await link.post(f"{_VERSION}/{id}:cancel", {})
+
     async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The batches of the project, newest first."""
         token = ""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
-from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, TransportError, guarded, proxy_for
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, TransportError, proxy_for
+from autorubric.llm.http.with_aiohttp import guarded
 
 if TYPE_CHECKING:
     import aiohttp
@@ -102,9 +103,9 @@ class Link:
         """Seconds before a repeated attempt, counted from 0."""
         return self._backoff.wait(attempt, retry_after, _RANDOM)
 
-    async def find(self, path: str) -> dict[str, Any]:
-        """The JSON object at a path."""
-        return _object(await self._repeated(lambda: self._send("GET", path)))
+    async def find(self, path: str, most: int = LARGEST_BODY) -> dict[str, Any]:
+        """The JSON object at a path, of at most that many bytes."""
+        return _object(await self._repeated(lambda: self._send("GET", path, most=most)))
 
     async def post(self, path: str, body: Body, headers: Mapping[str, str] | None = None) -> HttpReply:
         """The response to one POST, which is never repeated; a `LinkFault` for any status but 2xx."""
@@ -153,16 +154,22 @@ class Link:
         raise AssertionError("the last attempt returns or raises")
 
     async def _send(
-        self, method: str, path: str, body: Body = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Body = None,
+        headers: Mapping[str, str] | None = None,
+        most: int = LARGEST_BODY,
     ) -> HttpReply:
         import aiohttp
 
         try:
             async with self._request(method, path, body, headers) as response:
-                content = await response.content.read(LARGEST_BODY + 1)
-                while not response.content.at_eof() and len(content) <= LARGEST_BODY:
-                    content += await response.content.read(LARGEST_BODY + 1 - len(content))
-                reply = HttpReply(response.status, content, response.headers)
+                pieces, left = [], most + 1
+                while left > 0 and (piece := await response.content.read(left)):
+                    pieces.append(piece)
+                    left -= len(piece)
+                reply = HttpReply(response.status, b"".join(pieces), response.headers)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise LinkFault(self._broken(error)) from None
         fault = self._refusal(reply.status, reply.body, reply.headers) if reply.status >= 300 else None

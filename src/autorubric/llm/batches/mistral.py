@@ -39,6 +39,10 @@ class MistralDialect(OpenAIDialect):
         """The job as it is now."""
         return _read(await link.find(f"{_JOBS}/{id}"))
 
+    async def cancel(self, link: Link, id: str) -> None:
+        """Cancel a job; what it has answered by then stays in its results."""
+        await link.post(f"{_JOBS}/{id}/cancel", None)
+
     async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The jobs of the account, newest first."""
         number = 0

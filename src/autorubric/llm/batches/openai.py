@@ -21,7 +21,9 @@ from autorubric.llm.batches.dialect import (
 )
 from autorubric.llm.batches.link import Link, Upload, read_object
 
-_CHAT = "/v1/chat/completions"
+CHAT = "/v1/chat/completions"
+"""The path that requests in batches name."""
+
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled", "canceled"})
 _PAGE = 100
 
@@ -52,7 +54,7 @@ class OpenAIDialect:
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The body with its method and path."""
-        return {"custom_id": custom_id, "method": "POST", "url": _CHAT, "body": body}
+        return {"custom_id": custom_id, "method": "POST", "url": CHAT, "body": body}
 
     async def upload(self, link: Link, parcel: Parcel) -> str:
         """The id of the uploaded file."""
@@ -65,7 +67,7 @@ class OpenAIDialect:
         """The new batch."""
         body: dict[str, Any] = {
             "input_file_id": parcel.file,
-            "endpoint": _CHAT,
+            "endpoint": CHAT,
             "completion_window": "24h",
         }
         if self.keeps_metadata:
@@ -94,7 +96,11 @@ class OpenAIDialect:
             async for raw in link.lines(f"/files/{file}/content"):
                 record = read_line(raw)
                 if record is not None:
-                    yield _result(record)
+                    yield read_result(record)
+
+    async def cancel(self, link: Link, id: str) -> None:
+        """Cancel a batch; what it has answered by then stays in its results."""
+        await link.post(f"/batches/{id}/cancel", {})
 
     async def delete(self, link: Link, batch: RemoteBatch) -> None:
         """Delete the uploaded file and those of the results."""
@@ -132,11 +138,21 @@ def multipart(parcel: Parcel, purpose: str, **more: str) -> tuple[Upload, str]:
     return Upload(parcel.path, head.encode(), f"\r\n--{mark}--\r\n".encode()), f"multipart/form-data; boundary={mark}"
 
 
-def _result(record: Mapping[str, Any]) -> Line:
+def read_result(record: Mapping[str, Any]) -> Line:
+    """What one line of results says.
+
+    Example:
+        >>> read_result({"custom_id": "a", "response": None, "error": {"message": "expired"}}).status
+        0
+        >>> read_result({"custom_id": "a", "response": None, "error": {"code": 400, "message": "no stream"}}).status
+        400
+    """
     custom_id, response = as_text(record.get("custom_id")), as_dict(record.get("response"))
     status, body = response.get("status_code"), response.get("body")
     if not isinstance(status, int) or status == 0:
-        return error_line(custom_id, 0, record.get("error") or as_dict(body).get("error") or body)
+        error = record.get("error") or as_dict(body).get("error") or body
+        code = as_dict(error).get("code")
+        return error_line(custom_id, code if isinstance(code, int) and code >= 400 else 0, error)
     return Line(custom_id, status, json.dumps(body).encode())
 
 

@@ -18,6 +18,9 @@ POLL = 30.0
 DETACHED = "waiting for the provider: "
 """How the reason of a run begins that left its batches with the provider."""
 
+CANCELLED = "batches cancelled: "
+"""How the reason of a run begins that cancelled its batches."""
+
 
 @dataclass(slots=True)
 class Batching:
@@ -30,6 +33,7 @@ class Batching:
         notice: called with a sentence about each wave.
         stages: waves that the run takes at least, because some requests need the replies to others.
         told: batches of this session that were announced.
+        cancel: cancel the open batches of earlier sessions, collect what they have answered, and send nothing.
         models: the models opened in this context, by which batches of earlier sessions are collected.
 
     Example:
@@ -46,6 +50,7 @@ class Batching:
     notice: Callable[[str], object] = lambda sentence: None
     stages: int = 1
     told: int = 0
+    cancel: bool = False
     models: list[BatchModel] = field(default_factory=list)
 
     @property
@@ -66,8 +71,8 @@ class Batching:
 
 
 def is_left_open(failure: Failure) -> bool:
-    """Whether a call was not made because the run leaves its batches with the provider."""
-    return failure.kind == "stopped" and failure.message.startswith(DETACHED)
+    """Whether a call was not made because the run leaves its batches with the provider, or has cancelled them."""
+    return failure.kind == "stopped" and failure.message.startswith((DETACHED, CANCELLED))
 
 
 _current: ContextVar[Batching | None] = ContextVar("batching", default=None)

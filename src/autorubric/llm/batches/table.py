@@ -10,6 +10,7 @@ from autorubric.llm.batches.dialect import BatchDialect, Limits
 from autorubric.llm.batches.gemini import GeminiDialect
 from autorubric.llm.batches.mistral import MistralDialect
 from autorubric.llm.batches.openai import OpenAIDialect
+from autorubric.llm.batches.openrouter import OpenRouterDialect
 from autorubric.llm.http.providers import Endpoint
 
 
@@ -25,6 +26,7 @@ SERVICES: dict[str, Service] = {
     "anthropic": Service(AnthropicDialect(), 0.5),
     "gemini": Service(GeminiDialect(), 0.5),
     "mistral": Service(MistralDialect(), 0.5),
+    "openrouter": Service(OpenRouterDialect(), 0.5),
     "together": Service(OpenAIDialect(Limits(bytes=100_000_000), False, "/files/upload", "batch-api"), 0.5),
     "groq": Service(OpenAIDialect(), 0.5),
     "dashscope": Service(OpenAIDialect(), 0.5),

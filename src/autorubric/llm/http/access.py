@@ -49,7 +49,8 @@ def is_own_name(host_header: str | None) -> bool:
     return is_loopback(name.strip("[]"))
 
 
-_BACKLOG = 4096
+BACKLOG = 4096
+"""Callers that connect at the same moment; the system drops what exceeds it, and they try again after a second."""
 
 
 @contextmanager
@@ -74,7 +75,7 @@ def listening_at(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
         try:
             reuse_address(listening)
             listening.bind((host, port))
-            listening.listen(_BACKLOG)
+            listening.listen(BACKLOG)
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else "is not a host name"
             raise InputError(f"cannot listen at {host}:{port}: {reason}; choose another --host or --port") from None

@@ -7,7 +7,6 @@ import contextlib
 import math
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 
@@ -38,19 +37,11 @@ class AccountLimit:
             self._most = min(self._limits.values(), default=math.inf)
             self._admit()
 
-    @contextlib.asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
+    async def __aenter__(self) -> None:
         """Wait for a place and hold it."""
         loop = asyncio.get_running_loop()
-        await self._enter(loop)
-        try:
-            yield
-        finally:
-            self._exit(loop)
-
-    async def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
-            self._most = min(self._limits.values(), default=math.inf)
+            self._most = min(self._limits.values()) if self._limits else math.inf
             if not self._waiting and self._is_free():
                 self._taken[loop] = self._taken.get(loop, 0) + 1
                 return
@@ -64,14 +55,19 @@ class AccountLimit:
                 if (loop, place) in self._waiting:
                     self._waiting.remove((loop, place))
                     raise
-            self._exit(loop)  # admitted at the moment of the cancellation
+            self._leave(loop)  # admitted at the moment of the cancellation
             raise
 
-    def _exit(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def __aexit__(self, *_: object) -> None:
+        """Give the place back."""
+        self._leave(asyncio.get_running_loop())
+
+    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
             if loop in self._taken:
                 self._taken[loop] -= 1
-            self._admit()
+            if self._waiting:
+                self._admit()
 
     def _is_free(self) -> bool:
         if self._most == math.inf or sum(self._taken.values()) < self._most:

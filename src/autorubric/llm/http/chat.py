@@ -150,7 +150,8 @@ class ChatModel:
         ahead: list[Gate] = []
         reservation = current_reservation.get() or Reservation()
         reservation.note_waiting()
-        retries, tries = Retries(self._config.max_retries, self._backoff), 0
+        retries: Retries | None = None
+        tries = 0
         asking = request
         before: Fault | None = None
         try:
@@ -171,6 +172,7 @@ class ChatModel:
                     continue
                 before = outcome = final_if_same(before, outcome)
                 self._pass_on(outcome, gates, ahead)
+                retries = retries or Retries(self._config.max_retries, self._backoff)
                 wait = retries.wait(outcome, time.monotonic())
                 self._tell(request, tries, outcome, wait)
                 if wait is None:
@@ -216,7 +218,7 @@ class ChatModel:
         off, heard = 0, False
         place = await self._limiter.acquire(estimate)
         try:
-            async with self._account.place():
+            async with self._account:
                 if reservation.must_be_covered:
                     return None
                 self._refuse_tried_limit(request)

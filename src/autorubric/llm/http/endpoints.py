@@ -12,7 +12,7 @@ from autorubric.llm.http.limiter import Gate, Limiter, Slots
 from autorubric.llm.http.negotiation import Dialect
 from autorubric.llm.http.prices import Price, price_table
 from autorubric.llm.http.providers import Endpoint
-from autorubric.llm.http.transport import Transport
+from autorubric.llm.http.transport import new_transport
 
 MAX_IN_FLIGHT = 64
 
@@ -38,7 +38,7 @@ class Endpoints:
             total = min(total, most)
         self._slots = Slots(total)
         self.prices = price_table() if prices is None else prices
-        self.transport = Transport()
+        self.transport = new_transport()
         self._limiters: dict[tuple[str, str], Limiter] = {}
         self._gates: dict[tuple[str, str], Gate] = {}
         self._dialects: dict[tuple[str, str], Dialect] = {}

@@ -147,6 +147,8 @@ def _part(raw: Mapping[str, Any], name: str) -> int | None:
 def _count(raw: object, name: str) -> int | None:
     """A whole number from 0 up, however it is written; None for anything else."""
     value = raw.get(name) if isinstance(raw, dict) else None
+    if value is None:
+        return None
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = float(value)
     if isinstance(value, float) and value.is_integer():

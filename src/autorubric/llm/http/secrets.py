@@ -117,10 +117,11 @@ def cleared(text: str, *secrets: str | None) -> str:
         >>> cleared(r'{"said": "my-own-\u006bey-1"}', "my-own-key-1")
         '{"said": "<hidden>"}'
     """
-    escaped = _ESCAPED_ASCII.search(text) is not None
-    for secret in secrets:
-        # Replacing a very short "key" such as EMPTY would hide ordinary words.
-        if secret and len(secret) >= _SHORTEST_REPLACED:
+    # Replacing a very short "key" such as EMPTY would hide ordinary words.
+    known = [secret for secret in secrets if secret and len(secret) >= _SHORTEST_REPLACED]
+    if known:
+        escaped = _ESCAPED_ASCII.search(text) is not None
+        for secret in known:
             text = text.replace(secret, HIDDEN)
             if escaped:
                 text = re.sub("".join(map(_plain_or_escaped, secret)), HIDDEN, text)

@@ -164,6 +164,12 @@ class SpentFile:
         except OSError as error:
             raise InputError(f"cannot write {self.path}: {error.strerror}; choose another run directory") from error
 
+    def reread(self, connection: sqlite3.Connection) -> None:
+        """Write what the ledger knows, where recorded calls have changed."""
+        self._spent = read_spent(connection)
+        with contextlib.suppress(OSError):
+            self._write()
+
     def add_committed(self, connection: sqlite3.Connection) -> None:
         """Add the calls committed since; on the thread that uses the connection."""
         last, more = read_spent_since(connection, self._last)

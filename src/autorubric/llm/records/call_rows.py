@@ -83,7 +83,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 """First bytes of what earlier versions compressed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallRow:
     """One finished call: what was requested, for which item, and the outcome.
 

@@ -17,13 +17,18 @@ from autorubric.errors import LedgerError
 T = TypeVar("T")
 _Waiter: TypeAlias = "asyncio.Future[Any] | Future[Any]"
 
+PATIENCE = 0.05
+"""Seconds for which a write that nobody awaits waits for one that somebody does."""
+
 
 class GroupCommit:
     """Writes batches on its own thread, and resolves each write's future once it is on the disk.
 
     An idle thread commits a write at once; writes that arrive during a commit form the next batch of up to `rows`.
-    After a batch of several, the next one waits up to `linger` seconds for more. When a batch fails, all its writes
-    and all later ones get a `LedgerError`: after a full disk, nothing may look recorded that is not.
+    After a batch of several, the next one waits up to `linger` seconds for more. A write that nobody awaits leaves
+    with the next one that somebody does, after `PATIENCE` at most: a sync of its own would delay the next
+    one. When a batch fails, all its writes and all later ones get a `LedgerError`: after a full disk, nothing may
+    look recorded that is not.
 
     `write` puts a batch into the tables and returns its results, which `after_commit` gets before futures resolve;
     `turn` is held during each transaction. Only the thread uses the connection until `close` returns.
@@ -46,6 +51,7 @@ class GroupCommit:
         self._rows = rows
         self._linger = linger
         self._crowded = False
+        self._awaited = 0  # of the queue
         self._changed = threading.Condition()
         self._queue: list[tuple[Any, _Waiter]] = []
         self._closing = False
@@ -53,7 +59,7 @@ class GroupCommit:
         self._thread = threading.Thread(target=self._run, name="autorubric-ledger", daemon=True)
         self._thread.start()
 
-    def submit(self, thing: Any, waiter: Future[Any] | None = None) -> asyncio.Future[Any]:
+    def submit(self, thing: Any, waiter: Future[Any] | None = None, *, awaited: bool = True) -> asyncio.Future[Any]:
         """A future of the running loop that resolves to the result of writing `thing` once that is durable.
 
         A caller without a loop gives a `waiter` of its own.
@@ -62,7 +68,8 @@ class GroupCommit:
         with self._changed:
             self.check()
             self._queue.append((thing, future))
-            if len(self._queue) in {1, self._rows}:
+            self._awaited += awaited
+            if len(self._queue) in {1, self._rows} or (awaited and self._awaited == 1):
                 self._changed.notify()
         return future  # type: ignore[no-any-return]
 
@@ -92,7 +99,8 @@ class GroupCommit:
         self._thread.join()
 
     def _run(self) -> None:
-        while batch := self._next_batch():
+        while self._wait():
+            batch: list[tuple[Any, _Waiter]] = []
             results, problem = self._commit(batch)
             if problem is not None:
                 with self._changed:
@@ -103,21 +111,31 @@ class GroupCommit:
             if problem is not None:
                 return
 
-    def _next_batch(self) -> list[tuple[Any, _Waiter]]:
+    def _wait(self) -> bool:
+        """Whether there is something to commit now; False at the end."""
+
         def full() -> bool:
             return self._closing or len(self._queue) >= self._rows
 
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._queue)
+            if not self._awaited:
+                self._changed.wait_for(lambda: self._awaited or full(), PATIENCE)
             if self._crowded and not full():
                 self._changed.wait_for(full, self._linger)
+            return bool(self._queue)
+
+    def _take(self) -> list[tuple[Any, _Waiter]]:
+        with self._changed:
             batch, self._queue = self._queue[: self._rows], self._queue[self._rows :]
-            self._crowded = len(batch) > 1
+            self._crowded, self._awaited = self._awaited > 1, len(self._queue)
         return batch
 
     def _commit(self, batch: list[tuple[Any, _Waiter]]) -> tuple[list[Any], str | None]:
+        """Commit the next writes, which it adds to `batch`: those too that came while another process wrote."""
         try:
             with translate_write_errors(self._connection), self._turn:
+                batch += self._take()
                 results = run_transaction(self._connection, lambda: self._write([thing for thing, _ in batch]))
                 self._after_commit(results)
         except LedgerError as error:

@@ -25,7 +25,7 @@ from autorubric.llm.records.accounts import (
     read_spent_since,
     read_totals,
 )
-from autorubric.llm.records.call_rows import CallRow, SealedRow, seal, unpack_reply, unseal
+from autorubric.llm.records.call_rows import CallRow, SealedRow, unpack_reply, unseal
 from autorubric.llm.records.changes import Changes
 from autorubric.llm.records.commits import GroupCommit
 from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog
@@ -40,11 +40,13 @@ from autorubric.llm.records.database import (
     translate_read_errors,
     unite_note,
 )
+from autorubric.llm.records.imports import ImportRow, insert_imports, read_import
 from autorubric.llm.records.key_index import Inserted, KeyIndex, has_intact_replies
-from autorubric.llm.records.lock import Claims, WriteLock, private_file
+from autorubric.llm.records.lock import LEDGER_FILE, Claims, WriteLock, private_file
 from autorubric.llm.records.observations import insert_observation, read_observations
+from autorubric.llm.records.pricing import price_calls
 from autorubric.llm.records.recovery import take_in_logs
-from autorubric.llm.request import Reply
+from autorubric.llm.request import Model, Reply, Usage
 from autorubric.llm.sharing import sharing
 
 if TYPE_CHECKING:
@@ -52,22 +54,13 @@ if TYPE_CHECKING:
 
 Write: TypeAlias = Callable[[sqlite3.Connection], None]
 
-FILE_NAME = "ledger.sqlite"
+FILE_NAME = LEDGER_FILE
 OBSERVED_BEFORE = "observed_before"
 """The note that holds the number of the last observation of a run that was replaced."""
 _LOG = logging.getLogger("autorubric.ledger")
 
 LINGER = 0.02
 """Seconds a commit waits for more calls when calls are frequent."""
-
-
-class ImportRow(NamedTuple):
-    """A value from another pipeline's files for a slot of a record; `inputs` digests what it was made from."""
-
-    record: str
-    slot: str
-    inputs: bytes
-    value: Any
 
 
 class Ledger:
@@ -198,22 +191,25 @@ class Ledger:
 
     def record_imports(self, rows: Iterable[ImportRow]) -> None:
         """Record values from another pipeline's files, replacing earlier imports of the same slots."""
-        self._commits.write(partial(_insert_imports, rows))
+        self._commits.write(partial(insert_imports, rows))
 
     def find_import(self, record: str, slot: str) -> tuple[bytes, Any] | None:
         """The inputs' digest and the value imported for a record's slot, or None."""
         self._commits.check()
-        query = "SELECT inputs, data, digest FROM imports WHERE record = ? AND slot = ?"
         with self._reads:
-            found = self._reading.execute(query, (record, slot)).fetchall()
-        if not found:
-            return None
-        inputs, data, digest = found[0]
-        try:
-            return inputs, unseal(_import_name(record, slot, inputs), data, digest)
-        except LedgerError:
-            _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
-            return None
+            try:
+                return read_import(self._reading, record, slot)
+            except LedgerError:
+                _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
+                return None
+
+    def price(self, models: Iterable[Model]) -> None:
+        """Give the recorded calls of models whose price is known now the cost that was unknown until now."""
+        prices = {model.name: model.cost for model in models if model.cost(Usage(1, 1)) is not None}
+        if prices and self.spent().unpriced:
+            self._commits.write(partial(price_calls, prices))
+            if self._spent_file is not None:
+                self._spent_file.reread(self._reading)
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
@@ -230,9 +226,8 @@ class Ledger:
 
     def observe(self, kind: str, value: Any) -> None:
         """Queue a JSON value seen during the run, after those of its kind, without waiting."""
-        self._commits.submit(partial(insert_observation, kind, value, time.time())).add_done_callback(
-            lambda done: done.exception()
-        )
+        write = partial(insert_observation, kind, value, time.time())
+        self._commits.submit(write, awaited=False).add_done_callback(lambda done: done.exception())
 
     def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
         """The committed observations of a kind since the run was last replaced, with their times."""
@@ -387,13 +382,3 @@ def _close_writing(writing: sqlite3.Connection, turn: WriteLock) -> None:
     # The last connection to close checkpoints the write-ahead log.
     with turn:
         writing.close()
-
-
-def _insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:
-    for record, slot, inputs, value in rows:
-        sealed = seal(_import_name(record, slot, inputs), value)
-        connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
-
-
-def _import_name(record: str, slot: str, inputs: bytes) -> bytes:
-    return f"{record}\0{slot}\0".encode("utf-8", "surrogatepass") + inputs

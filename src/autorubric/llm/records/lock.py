@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "run.lock"
 WRITE_LOCK = "write.lock"
+LEDGER_FILE = "ledger.sqlite"
 HOLDER_NAME = "run.holder"
 """Names the holder; a separate file, because Windows does not let other processes read a locked one."""
 

@@ -14,7 +14,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.graders.demands import demands_request, read_demands
+from autorubric.graders.demands import ListedDemands, demands_request, read_demands
 from autorubric.graders.judge import Query
 from autorubric.improvement.wording import IMPROVED
 from autorubric.linting.wording import detect_language
@@ -133,25 +133,29 @@ class Evolver:
                 self.executor.ask_for(
                     self.writer,
                     replace(demands_request(rubric[place]), item=item, draw=self.draws),
-                    read_demands,
+                    partial(read_demands, rubric[place].requirement),
                     request_again,
                 )
                 for place in places
             )
         )
-        splits = list[Split]()
+        splits, unfit = list[Split](), list[dict[str, str]]()
         for place, answer in zip(places, answers, strict=True):
             if isinstance(answer, Failure):
                 raise UndecidedError(answer, "split")
-            if len(answer.value) > 1:
-                splits.append(make_split(rubric, place, answer.value, self.writer.name))
+            listed: ListedDemands = answer.value
+            if listed.fault:
+                unfit.append({"description": rubric[place].requirement, "gate": "demands", "reason": listed.fault})
+            elif len(listed.texts) > 1:
+                splits.append(make_split(rubric, place, listed.texts, self.writer.name))
+        change = replace(change, rejected=tuple(unfit))
         if not splits:
             return None, change
         rows = gate_rows(rubric, splits)
         relevance = await self._assess(version.query, rows, item)
         passed, rejected, evidence = judge_splits(version.query, rows, splits, relevance, self.rule.gates)
         names = tuple({"criterion": one.name, "parts": [str(part.name) for part in one.parts]} for one in passed)
-        change = replace(change, split=names, rejected=tuple(rejected), evidence=evidence)
+        change = replace(change, split=names, rejected=(*unfit, *rejected), evidence=evidence)
         if not passed:
             return None, change
         return replace(version, number=version.number + 1, rubric=split_rubric(rubric, passed)), change

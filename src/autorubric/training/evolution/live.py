@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,11 +20,13 @@ from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.view import ledger_view
 from autorubric.llm.request import Model
-from autorubric.runs.status import ledger_folder
+from autorubric.runs.manifest import ledger_folder
+from autorubric.training.evolution.evolved_file import write_evolved
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, verdicts_of
 from autorubric.training.evolution.rule import EvolutionRule
 from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, lineage_key, read_versions
+from autorubric.training.replays import Replays
 from autorubric.training.reward import Reward, RewardRule
 
 if TYPE_CHECKING:
@@ -89,14 +91,11 @@ class LiveEvolution:
         self._room = asyncio.Semaphore(_AT_ONCE)
         self.outcomes: Counter[str] = Counter()
         self._problems: Counter[str] = Counter()
+        self._replays = Replays()
 
     def recall(self, kept: Iterable[Mapping[str, Any]]) -> None:
         """Take in the rollouts that earlier sessions recorded."""
-        for one in kept:
-            lineage = self.log.lineages.get(one["group"])
-            if lineage is not None and one["version"] < len(lineage.versions):
-                rubric = lineage.versions[one["version"]].rubric
-                self._keep(lineage, one["version"], _rollout(rubric, one["submission"], one["reward"], one["values"]))
+        self._replays = Replays(map(self._recalled, kept))
 
     def place(self, samples: Sequence[Sample]) -> list[Sample]:
         """The samples, each with the version of its rubric that grades its step.
@@ -113,14 +112,15 @@ class LiveEvolution:
         return [self._placed(one) for one in samples]
 
     def note(self, sample: Sample, reward: Reward) -> None:
-        """Keep a rollout that was graded; one without a reward is left out."""
+        """Keep a rollout that was graded, once; one without a reward is left out."""
         lineage = self.log.find(sample.query, sample.rubric)
         if reward.failure is not None or reward.value is None or lineage is None:
             return
         values, version = list(reward.criteria.values()), sample.version or 0
-        self._keep(lineage, version, _rollout(sample.rubric, sample.submission, reward.value, values))
         row = {"group": lineage.group, "version": version, "step": sample.step, "submission": sample.submission}
-        self._ledger.observe(ROLLOUT, {**row, "reward": reward.value, "values": values})
+        if self._replays.is_new(_key(row), sample.step):
+            self._keep(lineage, version, _rollout(sample.rubric, sample.submission, reward.value, values))
+            self._ledger.observe(ROLLOUT, {**row, "reward": reward.value, "values": values})
 
     async def finish(self, seconds: float) -> None:
         """Wait for evolutions in work, then give them up; their replies stay recorded."""
@@ -151,6 +151,13 @@ class LiveEvolution:
             f"the rubric is version {number} of one that evolves here (the newest is {newest}); send version 0, the "
             "rubric that training began with, or use another service or run directory"
         )
+
+    def _recalled(self, one: Mapping[str, Any]) -> Hashable:
+        lineage = self.log.lineages.get(one["group"])
+        if lineage is not None and one["version"] < len(lineage.versions):
+            rubric = lineage.versions[one["version"]].rubric
+            self._keep(lineage, one["version"], _rollout(rubric, one["submission"], one["reward"], one["values"]))
+        return _key(one)
 
     def _placed(self, sample: Sample) -> Sample:
         lineage = self.log.lineages[lineage_key(sample.query, sample.rubric)]
@@ -202,6 +209,8 @@ async def open_evolution(
 ) -> AsyncIterator[LiveEvolution]:
     """Evolution in a run directory, whose lock the caller holds, with the versions and rollouts of earlier sessions.
 
+    At its end, the newest rubrics and their history are in `evolved.json`.
+
     Args:
         out: the run directory.
         plan: who proposes, and what may change; gates of the reward never do.
@@ -216,7 +225,11 @@ async def open_evolution(
             live = LiveEvolution(log, ledger, Evolver(fixed, writer, grader, executor, assessor=plan.assessor))
             if log.lineages:
                 live.recall(value for _, value in ledger.observations(ROLLOUT))
-            yield live
+            try:
+                yield live
+            finally:
+                if log.lineages:
+                    write_evolved(out, log.lineages.values())
 
 
 def read_service_rollouts(out: Path) -> list[RolloutGroup]:
@@ -241,6 +254,10 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
         RolloutGroup(lineage.newest.query, lineage.newest.rubric, tuple(found[group]))
         for group, lineage in lineages.items()
     ]
+
+
+def _key(row: Mapping[str, Any]) -> Hashable:
+    return row["group"], row["version"], row["step"], row["submission"]
 
 
 def _rollout(rubric: Rubric, submission: str, reward: float | None, values: Sequence[float | None]) -> Rollout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -134,11 +135,11 @@ def audit_metrics(auditor: Auditor) -> Iterator[str]:
     outcomes = {"audited": found.audits, **found.failures}
     yield from _metric("audits_total", "counter", "Audits of the whole run by outcome.", "outcome", outcomes)
     yield from _metric("audits_open", "gauge", "Audits in progress.", "", {"": auditor.open})
-    blind = found.blind_since or 0
+    blind = found.blind_at(time.time()) or 0
     yield from _metric(
         "audit_blind_since_seconds",
         "gauge",
-        "Time of the first failed audit after the last success, or 0.",
+        "Time of the first audit after the last success that failed or has waited long, or 0.",
         "",
         {"": blind},
     )

@@ -19,7 +19,7 @@ from aiohttp.web_protocol import RequestHandler
 from autorubric.background import ending_heard
 from autorubric.files.descriptors import connections_left
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.llm.http.access import listening_at
+from autorubric.llm.http.access import BACKLOG, listening_at
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
@@ -134,7 +134,7 @@ Open: TypeAlias = Callable[[web.ServerRunner], Awaitable[object]]
 
 def at_socket(listening: socket.socket) -> Open:
     """Connections of callers of a listening socket."""
-    return lambda runner: web.SockSite(runner, listening).start()
+    return lambda runner: web.SockSite(runner, listening, backlog=BACKLOG).start()
 
 
 async def serve_connections(

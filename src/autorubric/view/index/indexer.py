@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 from autorubric.errors import InputError
 from autorubric.files.strict_json import json_value
+from autorubric.runs.cells import cells_of
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
-from autorubric.view.index.cells import cells_of
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SORTED, connect_to_write, note, notes_in, remove
 from autorubric.view.index.tally import Tally, plain

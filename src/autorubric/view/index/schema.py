@@ -18,8 +18,6 @@ label, the judge abstained."""
 FINAL, HUMAN = "\x00final", "\x00human"
 """Raters other than the judges, whose ids cannot hold a null character: the verdict that counts, and the label."""
 
-FAILURE, ABSTENTION = "FAILED", "CANNOT_ASSESS"
-
 TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE items(

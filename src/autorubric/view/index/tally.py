@@ -10,8 +10,8 @@ from itertools import combinations
 from math import isfinite
 
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.view.index.cells import Cell
-from autorubric.view.index.schema import ABSTAINS, ABSTENTION, DIFFERS, DISPUTED, FAILED, FAILURE, FINAL, HUMAN, note
+from autorubric.runs.cells import ABSTENTION, FAILURE, Cell
+from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, note
 
 MOST_CRITERIA = 20_000
 """Criteria with figures of their own. Where every item has a rubric of its own, later ones share a row a place."""

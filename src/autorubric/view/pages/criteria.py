@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from autorubric.runs.cells import ABSTENTION, FAILURE
 from autorubric.view import figures
-from autorubric.view.index.schema import ABSTENTION, FAILURE
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
 

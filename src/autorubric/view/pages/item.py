@@ -6,22 +6,19 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from autorubric.charts.visible import part_of
 from autorubric.core.criterion import Criterion
 from autorubric.errors import AutorubricError
 from autorubric.graders.judge import ShownOptions, as_judged, shown_order
 from autorubric.prompts.judging import package_judge_prompts
-from autorubric.runs.tables import said
-from autorubric.view.index.cells import cells_of
+from autorubric.runs.cells import entries_of, votes_of
 from autorubric.view.ledger import replies_of
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.pages.items import neighbours
 from autorubric.view.sources import Source
-from autorubric.view.visible import part_of
 
 MOST_TEXT = 16_000
 """Characters of one text on a page; the rest is a click away."""
-
-_MOST_REASON = 2_000
 
 
 def item_page(source: Source, query: Query, item: int) -> Page:
@@ -40,7 +37,7 @@ def item_page(source: Source, query: Query, item: int) -> Page:
     record = None if row is None else _record(source, *row)
     stored = _stored(source, item)
     focus, start = query.whole("focus"), query.whole("criteria", 0) or 0
-    entries = _entries(record, stored, numbers)
+    entries = entries_of(record, stored, numbers)
     shown = entries[start : start + PAGE_ROWS]
     quotes = [] if focus is None or not 0 < focus <= len(entries) else entries[focus - 1]["quotes"]
     report = (record or {}).get("report") or {}
@@ -141,57 +138,8 @@ def _shown_texts(
         }
 
 
-def _entries(
-    record: Mapping[str, Any] | None, stored: Mapping[str, Any], numbers: Mapping[str, int]
-) -> list[dict[str, Any]]:
-    report = (record or {}).get("report") or {}
-    labels, reasons = stored.get("ground_truth") or (), stored.get("ground_truth_reasons") or ()
-    made = []
-    for place, (cell, found) in enumerate(zip(cells_of(report), report.get("criterion_reports") or (), strict=True)):
-        label = labels[place] if place < len(labels) else None
-        made.append(
-            {
-                "number": place + 1,
-                "criterion": numbers.get(cell.name),
-                "name": cell.name,
-                "requirement": cell.requirement,
-                "weight": cell.weight,
-                "verdict": cell.word,
-                "value": cell.value,
-                "confidence": found.get("confidence"),
-                "reason": (found.get("final_reason", found.get("reason")) or "")[:_MOST_REASON],
-                "error": found.get("error"),
-                "label": label,
-                "label_reason": reasons[place] if place < len(reasons) else None,
-                "differs": label is not None and cell.word not in (label, "FAILED"),
-                "disputed": cell.disputed,
-                "flags": list(found.get("flags") or ()),
-                "escalated": bool(found.get("escalated")),
-                "quotes": list(found.get("quotes") or ()),
-                "votes": [_vote(vote) for vote in _cast(found)],
-            }
-        )
-    return made
-
-
-def _cast(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*(found.get("votes") or ()), *(found.get("multi_choice_votes") or ())]
-
-
-def _vote(vote: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "judge": vote["judge_id"],
-        "verdict": said(vote),
-        "reason": (vote.get("reason") or "")[:_MOST_REASON],
-        "error": vote.get("error"),
-        "confidence": vote.get("confidence"),
-        "superseded": bool(vote.get("superseded")),
-        "repeats": [said(one) or "failed" for one in vote.get("repeats") or ()],
-    }
-
-
 def _reasons(found: Mapping[str, Any]) -> Iterator[str]:
-    for vote in _cast(found):
+    for vote in votes_of(found):
         for one in (vote, *(vote.get("repeats") or ())):
             if one.get("reason"):
                 yield one["reason"]

@@ -129,7 +129,7 @@ def _row(row: sqlite3.Row) -> dict[str, Any]:
         "id": row["id"],
         "description": row["description"],
         "score": row["score"],
-        "doubt": -row["doubt"],
+        "doubt": -row["doubt"] or 0.0,
         "characters": -row["length"],
         **{name: bool(marks & mark) for name, (mark, _) in SWITCHES.items()},
         "labelled": row["labelled"],

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autorubric.charts.bars import bar_chart
-from autorubric.charts.intervals import Ranged, interval_chart
-from autorubric.llm.failure_groups import FailureGroups
 from autorubric.view import figures
 from autorubric.view.index.schema import notes_in
-from autorubric.view.ledger import costs
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
 
@@ -39,6 +35,8 @@ def _line(source: Source, hidden: bool) -> dict[str, Any]:
 
 def summary_page(source: Source, query: Query) -> Page:
     """Score, coverage, failures, cost, and what drives the score."""
+    from autorubric.view.ledger import costs  # the first page, the list of runs, needs none of these
+
     manifest = source.manifest
     spent = costs(source)
     data: dict[str, Any] = {
@@ -68,6 +66,10 @@ def summary_page(source: Source, query: Query) -> Page:
 
 
 def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
+    from autorubric.charts.bars import bar_chart
+    from autorubric.charts.intervals import Ranged, interval_chart
+    from autorubric.llm.failure_groups import FailureGroups
+
     with source.reading() as connection:
         held = notes_in(connection)
         data["scores"] = source.kept(connection, "scores", figures.scores)

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autorubric.view.rendering import dollars, figure, interval, percent, percents
-from autorubric.view.visible import spelled
+from autorubric.charts.judged import figure
+from autorubric.charts.visible import spelled
+from autorubric.view.rendering import dollars, interval, percent, percents
 
 _MOST_MOVED = 5
 _MOST_CRITERIA = 20

@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 
 from autorubric.llm.http import limiter, pace, retry
+from autorubric.llm.http.with_aiohttp import AiohttpTransport
 from autorubric.llm.request import CallError, Reply
 
 if TYPE_CHECKING:
@@ -122,7 +123,9 @@ async def test_two_keys_at_one_address_have_limits_of_their_own(endpoint: Loopba
 async def test_the_last_model_to_close_closes_the_connections(endpoint: Loopback) -> None:
     one, two = endpoint.model("one"), endpoint.model("two")
     await one.complete(endpoint.ask())
-    session = endpoint.endpoints.transport._session
+    transport = endpoint.endpoints.transport
+    assert isinstance(transport, AiohttpTransport)
+    session = transport._session
     assert session is not None
     await one.close()
     await one.close()

@@ -34,7 +34,7 @@ def _shown(job: Job) -> dict[str, Any]:
         "succeeded": by_status.count(200),
         "expired": by_status.count(-1),
         "errored": sum(status not in (200, -1) for status in by_status),
-        "canceled": 0,
+        "canceled": len(job.lines) - len(by_status) if job.is_cancelled else 0,
     }
     return {
         "id": job.id,
@@ -51,6 +51,11 @@ def _find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
     return None if job is None else Said(_shown(job))
 
 
+def _cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+    job = books.cancel(id)
+    return None if job is None else Said(_shown(job))
+
+
 def _list(books: BatchBooks, asked: Asked, _: str) -> Said:
     jobs, more = paged(books, asked, "limit", "after_id")
     return Said({"data": [_shown(job) for job in jobs], "has_more": more, "last_id": jobs[-1].id if jobs else None})
@@ -61,6 +66,10 @@ def _results(books: BatchBooks, asked: Asked, id: str) -> Said | None:
     if job is None or job.results is None:
         return None
     lines = b"".join(map(_line, books.shown(job.results)))
+    if job.is_cancelled:
+        rest = [custom_id for custom_id, _ in job.lines[len(job.results) :]]
+        canceled = ({"custom_id": custom_id, "result": {"type": "canceled"}} for custom_id in rest)
+        lines += b"".join(json.dumps(one).encode() + b"\n" for one in canceled)
     return Said(lines, is_cut=books.is_cut())
 
 
@@ -99,5 +108,6 @@ ROUTES: tuple[Route, ...] = (
     ("GET", r"/v1/messages/batches", _list),
     ("GET", r"/v1/messages/batches/([^/]+)", _find),
     ("GET", r"/v1/messages/batches/([^/]+)/results", _results),
+    ("POST", r"/v1/messages/batches/([^/]+)/cancel", _cancel),
     ("DELETE", r"/v1/messages/batches/([^/]+)", _deleted),
 )

@@ -97,6 +97,7 @@ class Job:
         problem: why it failed as a whole.
         results: what its requests became, once it has ended.
         is_written: whether files hold them.
+        is_cancelled: whether it was cancelled; the first half of its requests have run.
     """
 
     id: str
@@ -107,6 +108,7 @@ class Job:
     problem: str = ""
     results: list[Ran] | None = None
     is_written: bool = False
+    is_cancelled: bool = False
 
     @property
     def has_expired(self) -> bool:
@@ -160,6 +162,14 @@ class BatchBooks:
         over = job is not None and not job.endless and time.time() - job.began >= self.faults.seconds
         if job is not None and over and job.results is None:
             job.results = [] if job.problem else [self._ran(*line) for line in job.lines]
+        return job
+
+    def cancel(self, id: str) -> Job | None:
+        """Cancel a batch, unless it has ended: half of its requests have run, and the others never will."""
+        job = self.find(id)
+        if job is not None and job.results is None:
+            job.is_cancelled = True
+            job.results = [self._ran(*line) for line in job.lines[: len(job.lines) // 2]]
         return job
 
     def newest(self) -> list[Job]:

@@ -53,6 +53,7 @@ def _shown_by(books: BatchBooks) -> Any:
         word, more = "RUNNING", dict[str, Any]()
         if job.results is not None:
             word = "FAILED" if job.problem else "EXPIRED" if job.has_expired else "SUCCEEDED"
+            word = "CANCELLED" if job.is_cancelled else word
             failed = {"error": {"code": 3, "message": job.problem}}
             more = failed if job.problem else {"response": {"responsesFile": _written(books, job)}}
         about = {
@@ -103,6 +104,10 @@ def _find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
     return None if job is None else Said(_shown_by(books)(job))
 
 
+def _cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+    return None if books.cancel(id) is None else Said({})
+
+
 def _list(books: BatchBooks, asked: Asked, _: str) -> Said:
     jobs, more = paged(books, asked, "pageSize", "pageToken")
     shown = [_shown_by(books)(job) for job in jobs]
@@ -123,6 +128,7 @@ ROUTES: tuple[Route, ...] = (
     ("POST", r"/v1beta/models/([^/]+):batchGenerateContent", _create),
     ("GET", r"/v1beta/batches", _list),
     ("GET", r"/v1beta/(batches/[^/]+)", _find),
+    ("POST", r"/v1beta/(batches/[^/:]+):cancel", _cancel),
     ("GET", r"/download/v1beta/(files/[^/:]+):download", _download),
     ("DELETE", r"/v1beta/(files/[^/]+)", _deleted),
 )

@@ -40,7 +40,8 @@ def _lines_in(content: bytes) -> list[tuple[str, ChatBody]]:
     return [(line["custom_id"], line["body"]) for line in lines]
 
 
-def _openai_line(ran: Ran) -> bytes:
+def result_record(ran: Ran) -> dict[str, Any]:
+    """One result in the form of OpenAI."""
     record: dict[str, Any] = {"id": f"batch_req_{ran.custom_id[:8]}", "custom_id": ran.custom_id, "error": None}
     said = ran.said
     if not isinstance(said, Refused):
@@ -52,7 +53,7 @@ def _openai_line(ran: Ran) -> bytes:
         record["response"] = {"status_code": said.status, "body": {"error": {"message": said.words}}}
     else:
         record |= {"response": {"status_code": 0, "body": None}, "error": {"message": said.words}}
-    return json.dumps(record).encode() + b"\n"
+    return record
 
 
 def _result_files(books: BatchBooks, job: Job) -> tuple[str | None, str | None]:
@@ -68,7 +69,7 @@ def _result_files(books: BatchBooks, job: Job) -> tuple[str | None, str | None]:
             (errors, [ran for ran in shown if ran.status != 200]),
         ):
             if lines:
-                books.keep_file(b"".join(map(_openai_line, lines)), name)
+                books.keep_file(b"".join(json.dumps(result_record(ran)).encode() + b"\n" for ran in lines), name)
     return (output if output in books.files else None, errors if errors in books.files else None)
 
 
@@ -78,6 +79,7 @@ def _openai(books: BatchBooks) -> Callable[[Job], dict[str, Any]]:
         word = "in_progress"
         if job.results is not None:
             word = "failed" if job.problem else "expired" if job.has_expired else "completed"
+            word = "cancelled" if job.is_cancelled else word
         failed = {"object": "list", "data": [{"code": "invalid", "message": job.problem, "line": None}]}
         return {
             "id": job.id,
@@ -110,6 +112,11 @@ def _openai_find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
     return None if job is None else Said(_openai(books)(job))
 
 
+def _openai_cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+    job = books.cancel(id)
+    return None if job is None else Said(_openai(books)(job))
+
+
 def _openai_list(books: BatchBooks, asked: Asked, _: str) -> Said:
     jobs, more = paged(books, asked, "limit", "after")
     return Said({"object": "list", "data": [_openai(books)(job) for job in jobs], "has_more": more})
@@ -121,6 +128,7 @@ def _mistral(books: BatchBooks) -> Callable[[Job], dict[str, Any]]:
         word = "RUNNING"
         if job.results is not None:
             word = "FAILED" if job.problem else "TIMEOUT_EXCEEDED" if job.has_expired else "SUCCESS"
+            word = "CANCELLED" if job.is_cancelled else word
         return {
             "id": job.id,
             "object": "batch",
@@ -152,6 +160,11 @@ def _mistral_find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
     return None if job is None else Said(_mistral(books)(job))
 
 
+def _mistral_cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+    job = books.cancel(id)
+    return None if job is None else Said(_mistral(books)(job))
+
+
 def _mistral_list(books: BatchBooks, asked: Asked, _: str) -> Said:
     size, page = int(asked.query.get("page_size", "20")), int(asked.query.get("page", "0"))
     jobs = books.newest()
@@ -165,8 +178,10 @@ ROUTES: tuple[Route, ...] = (
     ("DELETE", r"/v1/files/([^/]+)", _file_deleted),
     ("POST", r"/v1/batches", _openai_create),
     ("GET", r"/v1/batches/([^/]+)", _openai_find),
+    ("POST", r"/v1/batches/([^/]+)/cancel", _openai_cancel),
     ("GET", r"/v1/batches", _openai_list),
     ("POST", r"/v1/batch/jobs", _mistral_create),
     ("GET", r"/v1/batch/jobs/([^/]+)", _mistral_find),
+    ("POST", r"/v1/batch/jobs/([^/]+)/cancel", _mistral_cancel),
     ("GET", r"/v1/batch/jobs", _mistral_list),
 )

@@ -1,0 +1,157 @@
+"""The criteria of one item out of its record: what the index of a view takes, and what pages and cards show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+FAILURE, ABSTENTION = "FAILED", "CANNOT_ASSESS"
+
+
+def said(vote: Mapping[str, Any]) -> str | None:
+    """The verdict or option label of a vote; None where it failed.
+
+    Example:
+        >>> said({"judge_id": "a", "verdict": "MET"}), said({"judge_id": "a", "selected_label": None, "na": True})
+        ('MET', 'CANNOT_ASSESS')
+    """
+    if vote.get("error") is not None:
+        return None
+    if "selected_label" not in vote and "selected_index" not in vote:
+        return vote.get("verdict")
+    label: str | None = vote.get("selected_label")
+    return "CANNOT_ASSESS" if label is None and vote.get("na") else label
+
+
+class Cell(NamedTuple):
+    """One criterion of one item, without what differs from item to item: cells of many items are equal.
+
+    Attributes:
+        name: of the criterion; `C1`, `C2`, … where it has none.
+        requirement: its words.
+        weight: its weight.
+        word: the verdict or option that counts, `CANNOT_ASSESS` or `FAILED`.
+        value: what is scored, in [0, 1]; None for an abstention or a failure.
+        votes: judge and word of each vote that did not fail, the superseded ones included.
+    """
+
+    name: str
+    requirement: str
+    weight: float
+    word: str
+    value: float | None
+    votes: tuple[tuple[str, str], ...]
+
+    @property
+    def disputed(self) -> bool:
+        """Whether two votes differ."""
+        return len({word for _, word in self.votes}) > 1
+
+    def doubt(self, confidence: float | None) -> float:
+        """One less the confidence, or the share of votes that differ; 1 without a verdict."""
+        if self.word in (FAILURE, ABSTENTION):
+            return 1.0
+        if confidence is not None:
+            return 1.0 - confidence
+        if len(self.votes) < 2:
+            return 0.0
+        return sum(other != self.word for _, other in self.votes) / len(self.votes)
+
+
+_VALUES = {"MET": 1.0, "UNMET": 0.0}
+
+
+def cells_of(report: Mapping[str, Any]) -> Iterator[Cell]:
+    """The criteria of a report as JSON values.
+
+    Example:
+        >>> votes = [{"judge_id": "a", "verdict": "MET"}, {"judge_id": "b", "verdict": "UNMET"}]
+        >>> found = {"criterion": {"requirement": "Is brief"}, "final_verdict": "MET", "votes": votes}
+        >>> (cell,) = cells_of({"criterion_reports": [found]})
+        >>> cell.name, cell.word, cell.doubt(None), cell.disputed
+        ('C1', 'MET', 0.5, True)
+    """
+    for number, found in enumerate(report.get("criterion_reports") or (), start=1):
+        criterion = found.get("criterion", found)
+        cast = found.get("votes") or found.get("multi_choice_votes") or ()
+        word, value = _word(found)
+        yield Cell(
+            criterion.get("name") or f"C{number}",
+            criterion.get("requirement") or "",
+            criterion.get("weight", 10.0),
+            word,
+            value,
+            tuple([(vote["judge_id"], one) for vote in cast if (one := said(vote)) is not None]),
+        )
+
+
+def _word(found: Mapping[str, Any]) -> tuple[str, float | None]:
+    if found.get("error") is not None:
+        return FAILURE, None
+    choice = found.get("final_multi_choice_verdict") or found.get("multi_choice_verdict")
+    if choice is not None:
+        if choice.get("na"):
+            return choice.get("selected_label") or ABSTENTION, None
+        return str(choice.get("selected_label")), choice.get("aggregated_value", choice.get("value"))
+    word = found.get("final_verdict", found.get("verdict")) or FAILURE
+    return word, _VALUES.get(word)
+
+
+_MOST_REASON = 2_000
+
+
+def entries_of(
+    record: Mapping[str, Any] | None, stored: Mapping[str, Any], numbers: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Each criterion of an item as pages and cards show it.
+
+    Args:
+        record: its result as JSON values; None where it has none.
+        stored: the item as JSON values, with its labels.
+        numbers: the place of each criterion in the run, by name.
+    """
+    report = (record or {}).get("report") or {}
+    labels, reasons = stored.get("ground_truth") or (), stored.get("ground_truth_reasons") or ()
+    made = []
+    for place, (cell, found) in enumerate(zip(cells_of(report), report.get("criterion_reports") or (), strict=True)):
+        label = labels[place] if place < len(labels) else None
+        made.append(
+            {
+                "number": place + 1,
+                "criterion": numbers.get(cell.name),
+                "name": cell.name,
+                "requirement": cell.requirement,
+                "weight": cell.weight,
+                "verdict": cell.word,
+                "value": cell.value,
+                "confidence": found.get("confidence"),
+                "reason": (found.get("final_reason", found.get("reason")) or "")[:_MOST_REASON],
+                "error": found.get("error"),
+                "label": label,
+                "label_reason": reasons[place] if place < len(reasons) else None,
+                "differs": label is not None and cell.word not in (label, "FAILED"),
+                "disputed": cell.disputed,
+                "flags": list(found.get("flags") or ()),
+                "escalated": bool(found.get("escalated")),
+                "quotes": list(found.get("quotes") or ()),
+                "votes": [_vote(vote) for vote in votes_of(found)],
+            }
+        )
+    return made
+
+
+def votes_of(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The votes on a criterion."""
+    return [*(found.get("votes") or ()), *(found.get("multi_choice_votes") or ())]
+
+
+def _vote(vote: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "judge": vote["judge_id"],
+        "verdict": said(vote),
+        "reason": (vote.get("reason") or "")[:_MOST_REASON],
+        "error": vote.get("error"),
+        "confidence": vote.get("confidence"),
+        "superseded": bool(vote.get("superseded")),
+        "repeats": [said(one) or "failed" for one in vote.get("repeats") or ()],
+    }

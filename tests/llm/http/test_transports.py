@@ -1,0 +1,351 @@
+"""What every transport does, for each library: the same answers, the same faults, and no request sent twice."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from autorubric.errors import ConfigError
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, Transport, TransportError, new_transport
+from tests.names import names
+from tests.offenders import offenders
+
+LIBRARIES = ("aiohttp", "pyreqwest")
+HEADERS = {"Authorization": "Bearer sk-planted", "Content-Type": "application/json"}
+
+
+def transports() -> Iterator[tuple[str, Transport]]:
+    for name in LIBRARIES:
+        yield name, new_transport({"AUTORUBRIC_TRANSPORT": name})
+
+
+def answer(body: bytes = b"{}", *headers: str, status: str = "200 OK") -> bytes:
+    """A response with a length."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+@dataclass
+class Server:
+    """Answers the n-th request with the n-th answer, or the last one; None is no answer, b"" closes."""
+
+    answers: tuple[bytes | None, ...]
+    heads: list[str] = field(default_factory=list)
+    connections: int = 0
+    port: int = 0
+    at_work: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1/chat/completions"
+
+    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.at_work.add(asyncio.create_task(self.serve(reader, writer)))
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                self.heads.append(head)
+                await reader.readexactly(int(head.partition("content-length:")[2].split()[0]))
+                said = self.answers[min(len(self.heads), len(self.answers)) - 1]
+                if said is not None:
+                    writer.write(said)
+                    await writer.drain()
+                if said is not None and b"\r\nContent-Length: " not in said:
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(*answers: bytes | None) -> AsyncIterator[Server]:
+    server = Server(answers)
+    async with await asyncio.start_server(server.connected, "127.0.0.1", 0) as listening:
+        server.port = listening.sockets[0].getsockname()[1]
+        yield server
+        await asyncio.wait_for(asyncio.gather(*server.at_work), 10)  # each ends when its client hangs up
+
+
+async def outcome(transport: Transport, url: str, timeout: float = 5.0) -> HttpReply | tuple[str, bool, str]:
+    """The reply; or the kind of the error, whether it may be billed, and its message, which never tells the key."""
+    try:
+        return await transport.post(url, HEADERS, b'{"a": 1}', timeout)
+    except TransportError as error:
+        assert "sk-planted" not in f"{error!r}{error.__cause__!r}{error.__context__!r}"
+        return error.kind, error.maybe_billed, str(error)
+
+
+TOO_LARGE = ("network", True, "the response is larger than 8 MiB")
+RESET = ("network", True, "the connection was reset before the answer was complete")
+BROKE_OFF = ("network", True, "the answer's body broke off")
+BOMB = gzip.compress(bytes(2 * LARGEST_BODY), 1)
+
+BODIES = {
+    "with a length": (answer(b'{"b": 2}'), b'{"b": 2}'),
+    "in chunks": (
+        b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{"b\r\n5\r\n": 2}\r\n0\r\n\r\n',
+        b'{"b": 2}',
+    ),
+    "until the end": (b'HTTP/1.0 200 OK\r\n\r\n{"b": 2}', b'{"b": 2}'),
+    "after early hints": (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + answer(), b"{}"),
+    "compressed": (answer(gzip.compress(b"{}"), "Content-Encoding: gzip"), b"{}"),
+    "empty": (answer(b""), b""),
+    "a header in Latin-1": (answer(b"{}", "X-Where: Zürich"), b"{}"),
+    "line ends without CR": (b"HTTP/1.1 200 OK\nContent-Length: 2\n\n{}", b"{}"),
+}
+FAULTS: dict[str, tuple[bytes, tuple[str, bool, str]]] = {
+    "no answer": (b"", RESET),
+    "a part of the head": (b"HTTP/1.1 200 OK\r\nContent-Le", RESET),
+    "a part of the body": (b"HTTP/1.1 200 OK\r\nContent-length: 20\r\n\r\n{}", BROKE_OFF),
+    "a part of a chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", BROKE_OFF),
+    "broken compression": (answer(b"not gzip", "Content-Encoding: gzip"), BROKE_OFF),
+    "a bomb": (answer(BOMB, "Content-Encoding: gzip"), TOO_LARGE),
+    "a body without end": (b"HTTP/1.0 200 OK\r\n\r\n" + bytes(LARGEST_BODY + 1), TOO_LARGE),
+    "a length without end": (b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n{}", TOO_LARGE),
+    "another protocol": (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", ("network", True, "")),
+    "two lengths": (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", ("network", True, "")),
+}
+
+
+async def test_bodies_of_every_form_are_read() -> None:
+    with offenders() as case:
+        for library, transport in transports():
+            for name, (said, body) in BODIES.items():
+                with case(f"{library}: {name}"):
+                    async with serving(said) as server:
+                        found = await outcome(transport, server.url)
+                        assert isinstance(found, HttpReply), found
+                        assert (found.status, found.body) == (200, body)
+                        await transport.close()
+
+
+async def test_a_broken_answer_is_a_fault_that_may_be_billed_and_is_not_sent_again() -> None:
+    with offenders() as case:
+        for library, transport in transports():
+            for name, (said, expected) in FAULTS.items():
+                # On a fresh connection, and on one that has answered before, which a client might believe stale.
+                for before in ((), (answer(),)):
+                    with case(f"{library}: {name} after {len(before)}"):
+                        async with serving(*before, said) as server:
+                            for _ in before:
+                                assert isinstance(await outcome(transport, server.url), HttpReply)
+                            found = await outcome(transport, server.url)
+                            assert isinstance(found, tuple), found
+                            assert found[:2] == expected[:2]
+                            assert found[2].startswith(expected[2]), found
+                            assert len(server.heads) == len(before) + 1
+                            await transport.close()
+
+
+async def test_a_connection_is_kept_without_cookies_and_redirects_are_not_followed() -> None:
+    moved = answer(b"", "Location: /elsewhere", "Set-Cookie: session=1; Path=/", status="307 Temporary Redirect")
+    twice = answer(b"{}", "Retry-After: 7", "Date: Mon, 23 Nov 2026 09:00:00 GMT", "X-W: Zürich", status="429 Slow")
+    with offenders() as case:
+        for library, transport in transports():
+            with case(library):
+                async with serving(answer(b"{}", "Set-Cookie: session=1; Path=/"), answer(), twice, moved) as server:
+                    found = [await outcome(transport, server.url) for _ in range(4)]
+                    assert [isinstance(reply, HttpReply) and reply.status for reply in found] == [200, 200, 429, 307]
+                    assert isinstance(found[2], HttpReply)
+                    assert found[2].headers["retry-after"] == found[2].headers["Retry-After"] == "7"
+                    assert found[2].headers.get("date") == found[2].headers["Date"]
+                    assert "retry-after-ms" not in found[2].headers
+                    assert server.connections == 1
+                    assert len(server.heads) == 4
+                    assert not any("\r\ncookie:" in head or "referer:" in head for head in server.heads)
+                    assert all("authorization: bearer sk-planted" in head for head in server.heads)
+                    await transport.close()
+
+
+async def test_late_answers_may_be_billed_and_refused_connections_are_not() -> None:
+    drip = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"  # the rest never comes
+    with offenders() as case:
+        for library, transport in transports():
+            for name, said in (("no answer", None), ("a part", drip)):
+                with case(f"{library}: {name}"):
+                    async with serving(said) as server:
+                        late = ("timeout", True, "no complete answer within 0.2 s")
+                        assert await outcome(transport, server.url, 0.2) == late
+                        assert len(server.heads) == 1
+            with case(f"{library}: refused"):
+                found = await outcome(transport, "http://127.0.0.1:1/v1")
+                assert isinstance(found, tuple)
+                assert found[:2] == ("network", False)
+                assert found[2].startswith("cannot connect to 127.0.0.1:1: Connect"), found
+            await transport.close()
+
+
+async def test_a_cancelled_request_ends_at_once_and_its_connection_serves_no_other() -> None:
+    # pyreqwest 0.15 hangs up only when the timeout of the cancelled request ends.
+    timeouts = {"aiohttp": 600.0, "pyreqwest": 0.3}
+    with offenders() as case:
+        for library, transport in transports():
+            with case(library):
+                async with serving(None, answer()) as server:  # leaves once each connection has ended
+                    call = asyncio.create_task(outcome(transport, server.url, timeouts[library]))
+                    while not server.heads:
+                        await asyncio.sleep(0.001)
+                    call.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await call
+                    assert isinstance(await outcome(transport, server.url), HttpReply)
+                    assert (server.connections, len(server.heads)) == (2, 2)
+                    await transport.close()
+
+
+async def test_names_lead_to_their_addresses_but_never_to_a_link_local_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    forbidden = ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "fd00:ec2::254"]
+    world = {f"n{number}.example": [address] for number, address in enumerate(forbidden)}
+    # Nothing listens at the first address, so that the second one is tried.
+    world |= {"here.example": ["127.0.0.1"], "two.example": ["127.0.0.2", "127.0.0.1"]}
+    world |= {"mixed.example": ["127.0.0.1", "169.254.169.254"]}
+    monkeypatch.setattr(socket, "getaddrinfo", names(world))
+    with offenders() as case:
+        for library, transport in transports():
+            async with serving(answer()) as server:
+                for host in world:
+                    with case(f"{library}: {host}"):
+                        found = await outcome(transport, server.url.replace("127.0.0.1", host))
+                        if host in ("here.example", "two.example"):
+                            assert isinstance(found, HttpReply), found
+                            assert f"\r\nhost: {host}:{server.port}\r\n" in server.heads[-1]
+                        else:
+                            assert isinstance(found, tuple)
+                            assert found[:2] == ("network", False)
+                            assert found[2].endswith("link-local address, where keys are never sent")
+                with case(f"{library}: an unknown name"):
+                    found = await outcome(transport, "http://unknown.example/v1")
+                    expected = "cannot connect to unknown.example:80: Name or service not known"
+                    assert found == ("network", False, expected)
+                assert len(server.heads) == 2
+                await transport.close()
+
+
+def certified(folder: Path) -> ssl.SSLContext:
+    """A server's certificate for `localhost`; its authority is at `folder / "ca.pem"`."""
+    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+    subjects = [x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]) for name in ("authority", "server")]
+    now = datetime.now(UTC)
+    for number, (key, subject) in enumerate(zip(keys, subjects, strict=True)):
+        made = x509.CertificateBuilder(subjects[0], subject, key.public_key(), number + 1)
+        made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        made = made.add_extension(x509.BasicConstraints(number == 0, None), critical=True)
+        if number:
+            made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        pem = made.sign(keys[0], hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        (folder / ("server.pem" if number else "ca.pem")).write_bytes(pem)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "key.pem").write_bytes(keys[1].private_bytes(*form))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem", folder / "key.pem")
+    return context
+
+
+_POSTS = """
+import asyncio, sys
+from autorubric.llm.http.transport import new_transport
+async def post(name):
+    transport = new_transport({"AUTORUBRIC_TRANSPORT": name})
+    print(name, (await transport.post(sys.argv[1], {}, b"{}", 5.0)).status)
+    await transport.close()
+for name in sys.argv[2:]:
+    asyncio.run(post(name))
+"""
+
+
+async def test_certificates_are_verified_against_the_authorities_of_the_environment(tmp_path: Path) -> None:
+    server = Server((answer(),))
+    async with await asyncio.start_server(server.connected, "127.0.0.1", 0, ssl=certified(tmp_path)) as listening:
+        url = f"https://localhost:{listening.sockets[0].getsockname()[1]}/v1"
+        with offenders() as case:
+            for library, transport in transports():
+                with case(library):
+                    found = await outcome(transport, url)
+                    assert isinstance(found, tuple)
+                    assert found[:2] == ("network", False)
+                    assert "certificate" in found[2]
+                    assert not server.heads
+                    await transport.close()
+        # aiohttp reads the authorities when it is imported, hence a process of its own.
+        environment = {**os.environ, "SSL_CERT_FILE": str(tmp_path / "ca.pem"), "PYTHONPATH": "src"}
+        posting = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _POSTS, url, *LIBRARIES, stdout=subprocess.PIPE, env=environment
+        )
+        told, _ = await posting.communicate()
+        assert told.decode().split() == ["aiohttp", "200", "pyreqwest", "200"]
+
+
+async def test_a_proxy_of_the_environment_gets_the_whole_url_and_its_own_credentials(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with offenders() as case:
+        for library, transport in transports():
+            with case(library):
+                async with serving(answer()) as proxy:
+                    monkeypatch.setenv("http_proxy", f"http://me:pass@127.0.0.1:{proxy.port}")
+                    monkeypatch.delenv("no_proxy", raising=False)
+                    monkeypatch.delenv("NO_PROXY", raising=False)
+                    found = await outcome(transport, "http://gpu.example/v1")
+                    assert isinstance(found, HttpReply), found
+                    assert proxy.heads[0].startswith("post http://gpu.example/v1 http/1.1\r\n")
+                    assert "\r\nproxy-authorization: basic bwu6cgfzcw==\r\n" in proxy.heads[0]  # "me:pass"
+                    await transport.close()
+
+
+def test_a_transport_is_made_without_an_event_loop_moves_between_them_and_can_be_used_after_its_end() -> None:
+    async def post(transport: Transport, close: bool) -> bytes:
+        async with serving(answer(b"there")) as server:
+            server.answers = (answer(b"there", "Connection: close"),)
+            found = await transport.post(server.url, {}, b"{}", 5.0)
+            if close:
+                await transport.close()
+            return found.body
+
+    with warnings.catch_warnings(), offenders() as case:
+        warnings.simplefilter("error")
+        for library, transport in transports():
+            with case(library):
+                asyncio.run(transport.close())
+                assert [asyncio.run(post(transport, close)) for close in (False, False, True, False)] == [
+                    b"there"
+                ] * 4
+                gc.collect()
+                asyncio.run(transport.close())
+                gc.collect()
+
+
+def test_a_forked_process_is_told_that_pyreqwest_has_no_threads_there() -> None:
+    transport = new_transport({"AUTORUBRIC_TRANSPORT": "pyreqwest"})
+    assert isinstance(asyncio.run(outcome(transport, "http://127.0.0.1:1/v1")), tuple)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns of forks where there are threads
+        child = os.fork()
+    if child == 0:
+        try:
+            asyncio.run(outcome(new_transport({"AUTORUBRIC_TRANSPORT": "pyreqwest"}), "http://127.0.0.1:1/v1"))
+        except ConfigError as error:
+            os._exit(7 if "cannot be used in a forked process" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    asyncio.run(transport.close())
