@@ -18,10 +18,15 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.testing import LoopbackProcess
 from benchmarks.command import Figures, measured, on_our_loop
+from benchmarks.record import Record
 
 ITEMS, CRITERIA, IN_FLIGHT = 2000, 10, 256
 PAIRS = 5
 CALLS = ITEMS * CRITERIA
+MOST_CPU, MOST_WALL, MOST_OF_COMMAND = 2.0, 1.11, 1.1
+"""Of the CPU and the wall of the floor, and of the CPU of the command."""
+MOST_MEMORY, MOST_REPEAT = 150, 60
+"""Guards: MB, and microseconds a call of a run that is repeated when it has ended."""
 
 _SENTENCE = "The essay names the cause, gives one worked example, and says where it stops to hold. "
 
@@ -94,18 +99,22 @@ async def floor(base_url: str, calls: int) -> tuple[float, float]:
     return time.perf_counter() - started, time.process_time() - cpu
 
 
-def run() -> None:
-    """Print the figures beside their targets."""
-    print(f"Grading: {ITEMS:,} items x {CRITERIA} criteria = {CALLS:,} calls")
-    with tempfile.TemporaryDirectory() as folder:
-        start = _start(Path(folder))
-        print(f"Rates and CPU leave out the {start.wall:.2f} s that starting and ending take, whatever the input.")
-        source = dataset_file(Path(folder), ITEMS)
-        _speed(source, Path(folder) / "fast", "fixed:0", start, bound=None)
-        _speed(source, Path(folder) / "slow", "fixed:0.2", start, bound=IN_FLIGHT / 0.2)
-        _python(source, Path(folder), start)
-        _transports(Path(folder))
-    _prefix_caches()
+def run() -> Record:
+    """Measure, and fail where a ratio to the floor or to the command is missed; memory and resume are guards."""
+    record = Record(f"{ITEMS:,} items x {CRITERIA} criteria = {CALLS:,} calls, {IN_FLIGHT} in flight, start left out")
+    with tempfile.TemporaryDirectory() as name:
+        folder, start = Path(name), _start(Path(name))
+        source = dataset_file(folder, ITEMS)
+        rows = [_speed(record, source, folder / latency, latency, start) for latency in ("fixed:0", "fixed:0.2")]
+        header = ["latency", "calls/s", "floor calls/s", "µs of CPU a call", "floor µs", "peak MB", "repeated run s"]
+        record.table("command", header, rows)
+        header = ["function", "µs of CPU a call", "command µs", "ratio"]
+        record.table("python", header, _python(record, source, folder, start))
+        header = ["library", "times the CPU of the floor", "least", "most"]
+        record.table("libraries", header, _libraries(record, folder))
+    header = ["8 kB submissions", "prompt tokens an item", "cached"]
+    record.table("prefix", header, _prefix_caches())
+    return record
 
 
 def _start(folder: Path) -> Figures:
@@ -114,7 +123,8 @@ def _start(folder: Path) -> Figures:
         return grade(dataset_file(folder, 1), folder / "start", endpoint.base_url)
 
 
-def _speed(source: Path, out: Path, latency: str, start: Figures, bound: float | None) -> None:
+def _speed(record: Record, source: Path, out: Path, latency: str, start: Figures) -> list[str]:
+    """A row of the table: the command against the floor, and the same command again."""
     with LoopbackProcess("--latency", latency) as endpoint:
         floor_wall, floor_cpu = on_our_loop(floor(endpoint.base_url, CALLS))
         before = endpoint.stats()["completed_calls"]
@@ -123,19 +133,18 @@ def _speed(source: Path, out: Path, latency: str, start: Figures, bound: float |
         _expect(calls, CALLS)
         again = grade(source, out, endpoint.base_url)
         _expect(endpoint.stats()["completed_calls"] - before - calls, 0)
-    rate = CALLS / (figures.wall - start.wall)
-    share = f", {rate / bound:.0%} of the bound (target 90 %)" if bound else " (target 2,500)"
-    print(f"{latency}: {rate:,.0f} calls/s{share}; a bare aiohttp loop {CALLS / floor_wall:,.0f}")
-    cpu = (figures.cpu - start.cpu) / CALLS * 1e6
-    print(
-        f"  {cpu:.0f} us of CPU a call (target 350), bare loop {floor_cpu / CALLS * 1e6:.0f}; "
-        f"peak memory {figures.memory:.0f} MB (target 120)"
-    )
-    print(f"  finished run again: {again.wall:.1f} s (target 3), 0 calls, {again.memory:.0f} MB", flush=True)
+    wall, cpu = figures.wall - start.wall, (figures.cpu - start.cpu) / CALLS * 1e6
+    record.limit(f"{latency}: MB at most", figures.memory, most=MOST_MEMORY)
+    record.limit(f"{latency}: us a call of a finished run", (again.wall - start.wall) / CALLS * 1e6, most=MOST_REPEAT)
+    if latency != "fixed:0":
+        record.limit(f"{latency}: times the floor's wall", wall / floor_wall, most=MOST_WALL)
+    rates, memory = [f"{CALLS / seconds:,.0f}" for seconds in (wall, floor_wall)], f"{figures.memory:.0f}"
+    return [latency, *rates, f"{cpu:.0f}", f"{floor_cpu / CALLS * 1e6:.0f}", memory, f"{again.wall:.1f}"]
 
 
-def _python(source: Path, folder: Path, start: Figures) -> None:
+def _python(record: Record, source: Path, folder: Path, start: Figures) -> list[list[str]]:
     """The CPU of a call from Python, measured in turn with the command's, so that noise hits both."""
+    rows = []
     for how in ("grade", "evaluate", "run_sync"):
         with LoopbackProcess("--latency", "fixed:0") as endpoint:
             small = dataset_file(folder / "small", 1)
@@ -143,14 +152,12 @@ def _python(source: Path, folder: Path, start: Figures) -> None:
             command = grade(source, folder / f"{how}-command", endpoint.base_url)
             python = from_python(how, source, folder / how, endpoint.base_url)
         spent, spent_command = ((f.cpu - s.cpu) / CALLS * 1e6 for f, s in ((python, began), (command, start)))
-        print(
-            f"from Python, {how}: {spent:.0f} us of CPU a call, the command {spent_command:.0f} "
-            f"(ratio {spent / spent_command:.2f}, target 1.10)",
-            flush=True,
-        )
+        record.limit(f"{how}: times the CPU of the command", spent / spent_command, most=MOST_OF_COMMAND)
+        rows.append([how, f"{spent:.0f}", f"{spent_command:.0f}", f"{spent / spent_command:.2f}"])
+    return rows
 
 
-def _transports(folder: Path) -> None:
+def _libraries(record: Record, folder: Path) -> list[list[str]]:
     """The CPU of a call through each HTTP library, measured in turn."""
     spent: dict[str, list[float]] = {"aiohttp": [], "pyreqwest": []}
     many, one = dataset_file(folder / "half", ITEMS // 2), dataset_file(folder / "one", 1)
@@ -162,19 +169,16 @@ def _transports(folder: Path) -> None:
                 began = grade(one, out.with_suffix(".one"), endpoint.base_url, **chosen)
                 figures = grade(many, out, endpoint.base_url, **chosen)
                 rounds.append((figures.cpu - began.cpu) / floor_cpu)
-    for library, rounds in spent.items():
-        print(f"{library}: {statistics.median(rounds):.2f} times the CPU of a bare aiohttp loop, median of {PAIRS}")
+    record.limit("times the CPU of a bare loop", statistics.median(spent["aiohttp"]), most=MOST_CPU)
     saved = statistics.median(1 - other / usual for usual, other in zip(*spent.values(), strict=True))
-    print(f"pyreqwest saves {saved:.0%} of the CPU of a call, median of {PAIRS} pairs", flush=True)
+    record.figure("pyreqwest_saves", f"{saved:.0%}")
+    medians = ((name, statistics.median(rounds), min(rounds), max(rounds)) for name, rounds in spent.items())
+    return [[name, *(f"{value:.2f}" for value in values)] for name, *values in medians]
 
 
-def _prefix_caches() -> None:
-    items = 100
-    for name, flags in (("first call ahead", ()), ("all at once", ("--no-prefix-first",))):
-        computed, cached = _tokens(items, flags)
-        print(
-            f"prefix cache, 8 kB submissions, {name}: {computed:,.0f} tokens an item computed, {cached:,.0f} cached"
-        )
+def _prefix_caches() -> list[list[str]]:
+    flags = {"first call ahead": (), "all at once": ("--no-prefix-first",)}
+    return [[name, *(f"{tokens:,.0f}" for tokens in _tokens(100, more))] for name, more in flags.items()]
 
 
 def _tokens(items: int, flags: Sequence[str]) -> tuple[float, float]:

@@ -30,6 +30,7 @@ from autorubric.background import rare_collections
 from autorubric.testing import LoopbackProcess
 from benchmarks.callers import Caller, callers_of
 from benchmarks.command import on_our_loop
+from benchmarks.record import Record
 
 CALLERS = int(os.environ.get("AUTORUBRIC_CALLERS", "1000"))
 SECONDS = float(os.environ.get("AUTORUBRIC_SECONDS", "60"))
@@ -64,6 +65,28 @@ class Outcome:
         return (ordered[min(len(ordered) - 1, int(share * len(ordered)))] - LATENCY) * 1e3
 
 
+@dataclass(frozen=True)
+class Part:
+    """What a load has measured, and the judge's own answers meanwhile."""
+
+    name: str
+    seen: Outcome
+    rate: float
+    twice: int
+    floor: Outcome | None
+
+    @property
+    def spoiled(self) -> int:
+        """Calls that are lost, or have the reward of another call or none."""
+        return self.seen.asked - len(self.seen.latencies) + self.seen.wrong + self.seen.failed
+
+    def row(self) -> list[str]:
+        """Its row of the table."""
+        added = [f"{self.seen.overhead(share):.0f}" for share in (0.5, 0.9, 0.99)]
+        floor = f"{self.floor.overhead(0.99):.0f}" if self.floor else "–"
+        return [self.name, f"{len(self.seen.latencies):,}", f"{self.rate:.0f}", str(self.twice), *added, floor]
+
+
 class Service:
     """The service in a process of its own."""
 
@@ -95,13 +118,6 @@ class Service:
         """CPU seconds of each process that the first one has started."""
         found = Path(f"/proc/{self.process.pid}/task").glob("*/children")
         return [cpu_of(int(number)) for path in found for number in path.read_text(encoding="utf-8").split()]
-
-    def starved(self) -> float:
-        """Seconds in which the service could have run and had no core, so far; 0 where the system does not say."""
-        try:
-            return int(Path(f"/proc/{self.process.pid}/schedstat").read_text(encoding="utf-8").split()[1]) / 1e9
-        except OSError:
-            return 0.0
 
 
 def cpu_of(process: int) -> float:
@@ -205,60 +221,44 @@ async def with_restart(callers: Sequence[Caller], service: Service, seconds: flo
     return loaded
 
 
-def run() -> None:
-    """Print what was answered, what it took, and what was paid twice."""
-    on_our_loop(_run())
+def run() -> Record:
+    """Measure, and fail where a call is lost, gets the reward of another, or is paid for twice without a kill."""
+    record = Record(f"{CALLERS:,} callers, a judge of {LATENCY * 1e3:.0f} ms on loopback, {SECONDS:.0f} s a part")
+    rows = on_our_loop(_run())
+    for part in rows:
+        record.limit(f"{part.name}: calls lost, wrong or without a reward", part.spoiled, most=0)
+        if "SIGKILL" not in part.name:  # a kill repeats at most the calls in flight
+            record.limit(f"{part.name}: calls paid twice", part.twice, most=0)
+    header = ["load", "answered", "calls/s", "paid twice", "ms added: p50", "p90", "p99", "floor p99"]
+    record.table("service", header, [part.row() for part in rows])
+    return record
 
 
-async def _run() -> None:
+async def _run() -> list[Part]:
     with tempfile.TemporaryDirectory() as folder, LoopbackProcess("--latency", f"fixed:{LATENCY}") as judge:
         service = Service(Path(folder), judge.base_url)
         service.start()
         with rare_collections(), callers_of(service.url, CALLERS) as callers:
-            rate = await _part(f"{CALLERS} callers", judge, service, full_load(callers, "full", SECONDS))
-            half = rate / 2
-            steady = steady_load(callers, half, SECONDS)
+            parts = [await _part(f"{CALLERS:,} callers", judge, full_load(callers, "full", SECONDS))]
+            steady = steady_load(callers, parts[0].rate / 2, SECONDS)
             control = asyncio.create_task(straight(judge.base_url, CONTROL, SECONDS))
-            await _part(f"half load ({half:.0f} calls/s)", judge, service, steady, control)
+            parts.append(await _part("half of that rate", judge, steady, control))
             for how in (signal.SIGTERM, signal.SIGKILL):
                 restarted = with_restart(callers, service, SECONDS / 2, how)
-                await _part(f"{how.name} in the middle", judge, None, restarted)
+                parts.append(await _part(f"{how.name} in the middle", judge, restarted))
         service.end()
+    return parts
 
 
 async def _part(
-    name: str,
-    judge: LoopbackProcess,
-    service: Service | None,
-    load: Awaitable[Outcome],
-    control: asyncio.Task[Outcome] | None = None,
-) -> float:
-    """Carry a part out and print it; its calls a second."""
+    name: str, judge: LoopbackProcess, load: Awaitable[Outcome], control: asyncio.Task[Outcome] | None = None
+) -> Part:
+    """Carry a part out; the judge's own calls of `control` are not the service's."""
     before = Counter(judge.calls_by_body())
-    cpu, starved = (service.cpu(), service.starved()) if service else (0.0, 0.0)
     started = time.perf_counter()
     seen = await load
     seconds = time.perf_counter() - started
     paid = Counter(judge.calls_by_body())
     paid.subtract(before)
-    asked_straight = len((await control).latencies) if control else 0
-    calls = [count for count in paid.values() if count]
-    twice = sum(count - 1 for count in calls)
-    answered = len(seen.latencies)
-    used = f", {(service.cpu() - cpu) / answered * 1e3:.2f} ms CPU a call" if service else ""
-    pace = f"{seconds:.0f} s, {answered / seconds:.0f}/s"
-    print(f"service, {name}: {answered:,} answered of {seen.asked:,} in {pace}{used}")
-    lost = seen.asked - answered
-    print(f"  lost {lost}, wrong {seen.wrong}, without a reward {seen.failed}, sent again {dict(seen.retries)}")
-    made, questions = sum(calls) - asked_straight, len(calls) - asked_straight
-    print(f"  judge calls {made:,} for {questions:,} questions, paid twice {twice}")
-    print(f"  over the judge's {LATENCY * 1e3:.0f} ms: " + _percentiles(seen.overhead), flush=True)
-    if service:
-        print(f"  the service waited {(service.starved() - starved) / seconds:.0%} of the time for a core")
-    if control:
-        print("  the judge alone, meanwhile:      " + _percentiles((await control).overhead), flush=True)
-    return answered / seconds
-
-
-def _percentiles(overhead: Callable[[float], float]) -> str:
-    return ", ".join(f"p{round(share * 100)} {overhead(share):.0f} ms" for share in (0.5, 0.9, 0.99))
+    floor = await control if control else None
+    return Part(name, seen, len(seen.latencies) / seconds, sum(count - 1 for count in paid.values() if count), floor)

@@ -74,7 +74,7 @@ READ: list[tuple[dict[str, Any], Reading]] = [
     (judged("rubric", {"criteria": OWN}), PLAIN),
     (judged("rubric", '[{"requirement": "Names scattering.", "weight": 5}]'), PLAIN),
     (judged("reward_model", {"style": "rubric", "rubrics": POINTS}), PLAIN),
-    (row(reward_model={"style": "rubric", "rubrics": POINTS}), PLAIN),
+    (row(reward_model={"style": "rubric", "rubrics": [{**POINTS[0], "tags": {"verifier": "llm"}}]}), PLAIN),
     (row(reward_model={"style": "rule", "ground_truth": ""}), PLAIN),
     (row(rubrics=[*POINTS, {"criterion": "Lies.", "points": -2}]), PLAIN._replace(criteria=TWO)),
     (said("submission"), PLAIN),
@@ -94,6 +94,6 @@ AMBIGUOUS: list[tuple[dict[str, Any], str, str, str]] = [
     (row(question=None, messages=TURNS, instruction="And why?"), "query", "messages", "instruction"),
     (row(rubric=OWN), "rubric", "rubrics", "rubric"),
     (row(criteria=TITLED), "rubric", "rubrics", "criteria"),
-    (row(reward_model={"rubrics": [{"criterion": "Lies.", "points": -2}]}), "rubric", "rubrics", "reward_model"),
+    (row(reward_model={"rubrics": [*POINTS, {"criterion": "Lies."}]}), "rubric", "rubrics", "reward_model"),
 ]
 """Rows with two candidates: the role, and the names in the order of the row."""

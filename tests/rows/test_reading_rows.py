@@ -133,8 +133,8 @@ def test_only_columns_of_lists_and_conversations_are_read_as_json(tmp_path: Path
     text = (
         f'id,answer,messages,prompt,rubric\n1,"{cell}","{cell}","{cell}",\n2,[1],"{messages}",[1],"[{{""a"": 1}}]"\n'
     )
-    (tmp_path / "a.csv").write_text(text)
-    one, two = (record.fields for record in read_rows(tmp_path / "a.csv", []))
+    (tmp_path / "a.csv").write_text(f'{text}3,a,"{cell}",[{{x,\n')
+    one, two, three = (record.fields for record in read_rows(tmp_path / "a.csv", []))
     assert one == {
         "id": "1",
         "answer": json.dumps(messages),
@@ -142,6 +142,7 @@ def test_only_columns_of_lists_and_conversations_are_read_as_json(tmp_path: Path
         "prompt": messages,
         "rubric": None,
     }
+    assert three["prompt"] == "[{x"
     assert two == {"id": "2", "answer": "[1]", "messages": messages, "prompt": "[1]", "rubric": [{"a": 1}]}
 
 

@@ -243,6 +243,8 @@ class Rewarder:
             await self._repeater.queue.settle(seconds)
         if self.auditor is not None:
             await self.auditor.finish(seconds)
+        if self._observing is not None:
+            self._observing[0].flush()
 
     def _observer(self) -> Observer | None:
         """Records rewards in the grader's ledger, if it has one."""

@@ -17,7 +17,7 @@ from autorubric.errors import LedgerError
 T = TypeVar("T")
 _Waiter: TypeAlias = "asyncio.Future[Any] | Future[Any]"
 
-PATIENCE = 0.05
+PATIENCE = 0.005
 """Seconds for which a write that nobody awaits waits for one that somebody does."""
 
 

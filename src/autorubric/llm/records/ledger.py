@@ -229,6 +229,10 @@ class Ledger:
         write = partial(insert_observation, kind, value, time.time())
         self._commits.submit(write, awaited=False).add_done_callback(lambda done: done.exception())
 
+    def flush(self) -> None:
+        """Wait until what was observed so far is on the disk."""
+        self._commits.write(lambda connection: None)
+
     def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
         """The committed observations of a kind since the run was last replaced, with their times."""
         with self._reads:
