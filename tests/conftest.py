@@ -29,5 +29,5 @@ settings.load_profile("untimed")
 
 @pytest.hookimpl(optionalhook=True)  # the trainers' environment has no xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than there are processors: some tests wait for a process or a limit, and use none meanwhile."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers for each processor: many tests wait for a process, a disk or a limit, and use none meanwhile."""
+    return 2 * (os.cpu_count() or 1)
