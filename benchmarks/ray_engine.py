@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -262,7 +263,7 @@ def run(names: Collection[str] = ("start", "faster", "overhead", "storm", "memor
     if find_spec("ray") is None:
         print("Ray is not installed; `make bench-ray` measures it in an environment of its own")
         return None
-    record = Record("Ray 2.60.0 on this machine, with other work on its cores; RAY_worker_niceness=0")
+    record = Record(f"Ray {version('ray')} on this machine, RAY_worker_niceness=0")
     with tempfile.TemporaryDirectory() as place:
         folder, machine = Path(place), Path(place, "machine")
         machine.mkdir()

@@ -1,4 +1,4 @@
-"""OpenRouter's batches: requests and results travel inside the batch object, and there are no files."""
+"""OpenRouter's batches: requests and results travel inside the batch object; no file is uploaded."""
 
 from __future__ import annotations
 
