@@ -25,7 +25,7 @@ PAIRS = 5
 CALLS = ITEMS * CRITERIA
 MOST_CPU, MOST_WALL, MOST_OF_COMMAND = 2.0, 1.11, 1.1
 """Of the CPU and the wall of the floor, and of the CPU of the command."""
-MOST_MEMORY, MOST_REPEAT = 150, 60
+MOST_MEMORY, MOST_REPEAT = 120, 60
 """Guards: MB, and microseconds a call of a run that is repeated when it has ended."""
 
 _SENTENCE = "The essay names the cause, gives one worked example, and says where it stops to hold. "
