@@ -12,10 +12,10 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.errors import InputError, MissingFileError
+from autorubric.files.parquet import final_schema
 from autorubric.linting import chosen_rules, lint_file
 from autorubric.linting.raw_rubric import Place, RawRubric
 from autorubric.linting.sources import iter_rubrics
-from autorubric.synthesis.final_files import final_schema
 
 DATA = Path(__file__).parents[1] / "data"
 BAD = {"criterion": "Uses an appropriate tone in the letter.", "points": 3}

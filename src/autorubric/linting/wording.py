@@ -10,8 +10,7 @@ import re
 from collections import Counter
 from functools import cached_property, lru_cache
 
-from autorubric.core.late_pattern import late_pattern
-from autorubric.core.wording import QUOTED, asserted
+from autorubric.core.wording import QUOTED, asserted, late_pattern
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = late_pattern(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
@@ -36,6 +35,11 @@ class Wording:
         """The tokens, in lower case."""
         text = self.text.lower()
         return tuple((_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text))
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """The distinct tokens."""
+        return frozenset(self.tokens)
 
     @cached_property
     def characters(self) -> int:
@@ -114,7 +118,7 @@ _TRANSLATION = late_pattern(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译�
 def detect_language(text: str) -> str | None:
     """The code of the language a text is in; None where it is mixed, about translation, too short or unknown."""
     text = text[:_LONGEST].lower()
-    if any(hint in text for hint in _TRANSLATION_HINTS) and _TRANSLATION.search(text):
+    if any(map(text.__contains__, _TRANSLATION_HINTS)) and _TRANSLATION.search(text):
         return None
     if any(mark in text for mark in "$\\`{_^"):
         text = _FORMULA.sub(" ", text)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from autorubric.core.wording import NUMBER_WORDS, negations_in, numbers_in
+from autorubric.synthesis.surface_frames import FRAMES
 from autorubric.synthesis.thresholds import SurfaceKind
 
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|[\u3400-\u9fff]+")
@@ -252,17 +253,22 @@ class Form(NamedTuple):
     asked: bool
 
 
-_MEASURES = frozenset({"count", "layout", "link"})
+_MEASURES = frozenset({"count", "layout", "link", "heading"})
 
 
 def find_forms(criterion: str, query: str) -> list[Form]:
     """The forms that a criterion demands, each with whether the query asks for it."""
-    found = ((kind, pattern.search(criterion)) for kind, pattern in _FORMS.items())
+    found = ((kind, pattern.search(criterion) or _framed(kind, criterion)) for kind, pattern in _FORMS.items())
     return [
         Form(kind, match.group(), _asked(kind, criterion, query))
         for kind, match in found
         if match and not (kind in _MEASURES and _TOLD.search(criterion, 0, match.start()))
     ]
+
+
+def _framed(kind: SurfaceKind, criterion: str) -> re.Match[str] | None:
+    frames = FRAMES.get(kind)
+    return frames.search(criterion.lower()) if frames else None
 
 
 def _asked(kind: SurfaceKind, criterion: str, query: str) -> bool:

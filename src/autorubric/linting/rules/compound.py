@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from autorubric.core.late_pattern import late_pattern
-from autorubric.core.wording import any_of
+from autorubric.core.wording import any_of, late_pattern
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawCriterion, RawRubric
 
@@ -48,7 +47,55 @@ _NEXT_THIRD = late_pattern(
 # Any other verb, where no clause of the matter has begun: "converts the units and rounds the result".
 _DETERMINED = r"(?:the|an?|its|their|each|every|all|any|it|them|\d+)"
 _NEXT_ANY = late_pattern(
-    rf"(?<!s){_JOINT} {_ADVERB}(?!as\b|this\b|its\b|was\b|is\b)([a-z]{{2,12}}[a-rt-z]s) (?:{_DETERMINED}|with|by)\b"
+    rf"{_JOINT} {_ADVERB}(?!as\b|this\b|its\b|was\b|is\b)(?:say|tell|show|know|make|keep|give|find|set)s (?:who|what"
+    rf"|which|how|why|when|where|whether|that|its|the|their)\b|(?<!s){_JOINT} {_ADVERB}(?!as\b|this\b|its\b|was\b"
+    rf"|is\b)([a-z]{{2,12}}[a-rt-z]s) (?:{_DETERMINED}|with|by)\b"
+)
+# After a modal or in a question verbs have no ending; an object behind the word tells a verb from a noun.
+_NEXT_ANY_BASE = late_pattern(
+    rf"{_JOINT} (?:then |also |to )?(?!the\b|an?\b|its\b|their\b|how\b|what\b|why\b|that\b|of\b|in\b|for\b|to\b"
+    rf"|with\b|on\b|from\b|by\b|at\b|as\b|all\b)([a-z]{{2,14}}) (?:the|its|their|it|them|to (?:the|two|three|\d+))\b"
+)
+_FORM_HINTS = (
+    *(
+        "while",
+        "as well",
+        "addition",
+        "besides",
+        "apart from",
+        "along with",
+        "together with",
+        " also ",
+        "plus",
+        "then",
+    ),
+    *("furthermore", "moreover", "both", "not only", " - ", "–", "—", "•"),
+)
+_ASKS = late_pattern(r"^\W*(?:does|do|did) ((?:the|this|an?) [\w-]+) ")
+_MODAL_START = late_pattern(r"^\W*(?:(?:does|do|is) |(?:the \w+ |it )?(?:must|should|needs to|has to)\b)")
+# A second clause with a subject of its own: "each step is justified, and the final answer is boxed".
+_TWO_CLAUSES = late_pattern(
+    r"^\W*(?:the|its|each|every|all|both) (?:(?!that\b|which\b|who\b|how\b|why\b|if\b|when\b)[\w'-]+ ){1,5}?(?:is"
+    r"|are|has|have|uses?|contains?|includes?|opens?|ends?|\w+s) [^.;:]{2,80}?"
+    r"(?:[,;] (?:and |but |while )?|[,;]? and )((?:the|its|each|every|all|their|no) (?:[\w'-]+ ){1,4}?(?:is|are|has"
+    r"|have|states?|contains?|includes?|names?|ends?|gives?|uses?|must|should|stays?|remains?|fits?|shows?|opens?"
+    r"|begins?|rhymes?|runs?|costs?|covers?|takes?|keeps?)|it (?:(?!is\b|has\b)\w+s))\b"
+)
+# A second act in another form: "as well as describing", "while also naming", "plus tells".
+_OTHER_FORM = late_pattern(
+    r",? while(?: also)? ((?:emphasi[sz]|highlight|not|explain|describ|acknowledg|express|clarif|mention|warn|advis"
+    r"|caution|cit|list|nam|stat|identif|outlin|suggest|recommend|discuss|address|point|remind|stress|quot"
+    r"|compar)y?ing) (?!it\b|them\b)\w+|"
+    r"(?:,? (?:as well as|while(?: also)?|in addition to|bes[i]des|along with|together with|apart from|before"
+    r"|and) also|,? (?:as well as|in addition to|bes[i]des|apart from))"
+    r" ((?!be|having|being|us|during|follow)\w{3,}ing) (?:the|an?|its|their|his|her|how|why|what|that|which|whether"
+    r"|any|all|each|every|at|two|three|\d+|it|them|for|with|\w+ (?:for|of|in|to))\b"
+    r"|^\W*(?:in addition to|bes[i]des|as well as|apart from|not only) (\w+ing)\b"
+    r"|,? (?:plus|then|additionally|furthermore|moreover),? (?:it )?(?:also )?(\w+s (?:the|an?|its|their|how|why"
+    r"|when|what|that|whether))\b"
+    r"|^\W*(?:(?!that |how |why )\w+ ){0,3}?(?:both|not only) \w+s\b.{3,80}?\b((?:and|but)(?: also)? \w+s) (?:the"
+    r"|an?|its|their|how|why|what|that|whether|it)\b"
+    r"| [-–—•] \w+s [^-–—•]{2,60} ([-–—•] \w+s) "
 )
 _CLAUSE = late_pattern(
     r"\b(?:that|how|why|when|where|which|who|whose|whether|what|if|because|as|since|while|after|before|until)\b"
@@ -75,7 +122,8 @@ _AGAIN_THIRD = late_pattern(
     r"|(?!this\b|its\b|as\b|is\b|was\b|has\b)\w{2,14}[a-rt-z]s (?:the|an?|it|them) )"
 )
 _FIRST_BASE = late_pattern(
-    rf"^\W*(?:(?:the|this) [\w\-]+ (?:must|should|needs to|has to) {_ADVERB}(?:be|have|{_BASE})|(?:should|must"
+    rf"^\W*(?:(?:does|do) (?:the|this|an?) [\w\-]+ {_ADVERB}\w+|(?:the|this) [\w\-]+ (?:must|should|needs to"
+    rf"|has to) {_ADVERB}(?:be|have|{_BASE}|\w+)|(?:should|must"
     rf"|needs to|has to) {_ADVERB}(?!be\b)\w+|{_ADVERB}{_BASE})"
     r"\b(?! of\b)"
 )
@@ -110,9 +158,19 @@ _NEXT_ZH = late_pattern(
     rf"[，；、,;]?{_JOINT_ZH}{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}|；{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}"
     rf"|，{_MODAL_ZH}?{_ADVERB_ZH}?地?{_OFFER_ZH}"
 )
+# Any verb behind "and", unless what comes before is told, advised or stressed: then it is part of that.
+_AND_ZH = late_pattern(r"[，、]并且?(?![非不发列排购存行联入用])\w{2,}")
+_TOLD_ZH = late_pattern(
+    "强调|提醒|建议|指出|告知|叮嘱|推荐|认为|表示|提示|说明|明确|解释|要求|应|需|如果|若|确保|避免|可以|帮助|介绍"
+)
 _FIRST_ZH = late_pattern(_VERB_ZH)
 _MEANS_ZH = late_pattern("如何|怎样|怎么|基于")
-_BOTH_ZH = late_pattern(rf"既{_VERB_ZH}.{{1,20}}[又也]{_VERB_ZH}")
+_BOTH_ZH = late_pattern(
+    rf"既(?:要|需|应|能|须)?{_VERB_ZH}.{{1,30}}[又也](?:要|需|应|能|须)?{_VERB_ZH}|既(?:要|需"
+    rf"|应)[^，。；]{{2,20}}，[又也还](?:要|需|应)"
+    rf"|(?<!首)先[^，。；、]{{1,20}}，(?:然后|再|接着|最后)[^，。；]{{2,}}|一方面.{{2,30}}另一方面|(?:除了?|不仅"
+    rf"|不但|不光)[^，。；]{{2,20}}，(?:还|也|而且|并且)(?:要|应|需|能)?{_VERB_ZH}"
+)
 _QUALITY_ZH = any_of(
     "准确, 正确, 完整, 简洁, 简明, 礼貌, 客观, 友好, 清晰, 清楚, 具体, 专业, 严谨, 全面, 流畅, 生动, 中立"
 )
@@ -145,9 +203,11 @@ def _several(rubric: RawRubric) -> Iterator[Hit]:
 def second_demand(criterion: RawCriterion) -> str:
     """The words where a second demand starts; empty where there is one demand."""
     words = criterion.wording
-    return _second_in_list(words.own) or (
-        _second_chinese(words.bare) if words.chinese else _second_english(words.bare.strip())
-    )
+    listed = _second_in_list(words.own)
+    if listed or words.chinese:
+        return listed or _second_chinese(words.bare)
+    text = _ASKS.sub(r"\1 must ", words.bare.strip())
+    return _second_english(text)
 
 
 def _second_in_list(text: str) -> str:
@@ -164,11 +224,12 @@ def _second_in_list(text: str) -> str:
 
 
 def _second_english(text: str) -> str:
-    if any(hint in text for hint in _EXAMPLE_HINTS):
+    if any(map(text.__contains__, _EXAMPLE_HINTS)):
         text = _EXAMPLES.sub(" ", text)
     listed = _ADJECTIVES.match(text)
-    if listed:
-        return listed.group(1)
+    other = listed[1] if listed else _in_other_form(text)
+    if other:
+        return other
     first, following, again = _FIRST_THIRD.match(text), _NEXT_THIRD, _AGAIN_THIRD
     if first is None:
         first, following, again = _FIRST_BASE.match(text), _NEXT_BASE, _FIRST_BASE
@@ -184,8 +245,21 @@ def _second_english(text: str) -> str:
     return _other_verb(text, first.end(), end, following) or _second_sentence(text, end, again)
 
 
+def _in_other_form(text: str) -> str:
+    clauses = _TWO_CLAUSES.match(text)
+    form = _OTHER_FORM.search(text) if any(map(text.__contains__, _FORM_HINTS)) else None
+    if clauses and not _CLAUSE.search(text, 0, clauses.start(1)):
+        return clauses[1]
+    return form[form.lastindex or 0] if form and not _CLAUSE.search(text, 0, form.start()) else ""
+
+
 def _other_verb(text: str, start: int, end: int, following: re.Pattern[str]) -> str:
-    found = _NEXT_ANY.search(text, start, end) if following is not _NEXT_BASE else None
+    plain = following is _NEXT_BASE
+    found = (
+        None
+        if plain and not _MODAL_START.match(text)
+        else (_NEXT_ANY_BASE if plain else _NEXT_ANY).search(text, start, end)
+    )
     if found is None or _CLAUSE.search(text, 0, found.start()) or _shares_object(text[: found.start()], found[0]):
         return ""
     return found.group().strip(" ,;")
@@ -217,7 +291,13 @@ def _second_chinese(text: str) -> str:
         found = _NEXT_ZH.search(text, found.end())
     if found and first and found.group()[0] == "，" and _MEANS_ZH.search(text, 0, found.start()):
         return ""
+    found = found or _any_verb_zh(text)
     return found.group().strip("，；、,; ") if found else ""
+
+
+def _any_verb_zh(text: str) -> re.Match[str] | None:
+    found = _AND_ZH.search(text)
+    return None if found is None or _TOLD_ZH.search(text, 0, found.start()) else found
 
 
 SEVERAL_DEMANDS = Rule(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autorubric.core.late_pattern import late_pattern
+from autorubric.core.wording import late_pattern
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
+from autorubric.linting.rules.grade_frames import asked_grade
 
 _SCALE = late_pattern(
-    r"^\W*(?:please )?(?:give|evaluate|assess|judge|add|(?:rate|score|grade|assign|award"
-    r"|deduct)s?)\b[^.;]{0,80}?(?:"
+    r"^\W*(?:please )?(?:give|evaluate|assess|judge|add|(?:(?:rate|score|grade|award"
+    r"|deduct)s?|assign))\b[^.;]{0,80}?(?:"
     r"\b(?:from|between) \d+(?: \([^)]*\))? (?:to|and|-) \d+\b|\bup to (?:\d+|\w+) (?:points?|marks?)\b"
     r"|\bfrom a to f\b|\b\d+ ?[-–] ?\d+\b(?=:| (?:scale|points?|for|on"
     r"|based|accord)|\W*$)"
@@ -59,9 +60,11 @@ _AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|分")
 def _scale(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged():
         text = criterion.wording.own
-        if criterion.options or not (any(hint in text for hint in _SCALE_HINTS) and _AMOUNT.search(text)):
+        if criterion.options:
             continue
-        found = _SCALE.search(text)
+        found = asked_grade(criterion.wording)
+        if not found and any(map(text.__contains__, _SCALE_HINTS)) and _AMOUNT.search(text):
+            found = _SCALE.search(text)
         if found:
             yield Hit(
                 position,

@@ -229,7 +229,7 @@ def unmeasured(words: Wording, weight: float = 1) -> str:
 
 def _english(text: str) -> re.Match[str] | None:
     for hints, pattern in _ENGLISH:
-        found = pattern.search(text) if not hints or any(hint in text for hint in hints) else None
+        found = pattern.search(text) if not hints or any(map(text.__contains__, hints)) else None
         if found:
             return found
     return _ENDING.search(text, max(len(text) - _TAIL, 0))

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autorubric.core.late_pattern import late_pattern
-from autorubric.core.wording import any_of
+from autorubric.core.wording import any_of, late_pattern
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
+from autorubric.linting.rules.outside_frames import pointed_at
 from autorubric.linting.wording import Wording
 
 _TEXT = any_of(
@@ -76,7 +76,7 @@ _REFERENCE = _Kind(
         r"|agency)(?:'s)?) (?:\w+ )?(?:handbook|style guide"
         r"|house style|playbook|brand guidelines|internal (?:policy|guidelines|wiki)))\b"
         r"|(?:参考|标准|示例|给定|官方|专家)的?(?:参考)?(?:答案|解答|解析|解法|解(?=[一致。，]|\W*$)|译文|作文"
-        r"|文本|回答|结果|结论|判断|诊断)|与专家[^，。；]{0,12}(?:一致|相同|吻合)|教材|课本|讲义|本(?:课程|单元"
+        r"|文本|回答|结果|结论|判断|诊断)|与专家[^，。；]{0,12}(?:一致|相同|吻合)|本(?:课程|单元"
         r"|课|章|公司|校|店|团队)的|本课程第|范文|课堂上?(?:所?讲|所?教|强调"
         r"|讨论|介绍)|老师(?:[^，。；]{0,6}?(?:讲|教|要求|强调|布置|提到|给的|的答案|提供))"
     ),
@@ -221,6 +221,12 @@ def _unseen(rubric: RawRubric) -> Iterator[Hit]:
             if found and found not in asked and not (kind is _PICTURE and _SHOWN.search(asked)):
                 yield Hit(position, f"{found!r} refers to {kind.what}, which the judge does not see", kind.advice)
                 break
+        else:
+            words = pointed_at(criterion.wording, asked)
+            if words:
+                yield Hit(
+                    position, f"{words!r} refers to something outside, which the judge does not see", _PICTURE.advice
+                )
 
 
 def unseen_texts(criterion: str, query: str) -> str:
@@ -240,7 +246,7 @@ def refers_to_criteria(wording: Wording) -> bool:
 
 
 def _found(kind: _Kind, text: str) -> str:
-    if not any(hint in text for hint in kind.hints):
+    if not any(map(text.__contains__, kind.hints)):
         return ""
     found = kind.pattern.search(text)
     return found.group().strip() if found else ""

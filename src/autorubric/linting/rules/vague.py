@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from autorubric.core.late_pattern import late_pattern
-from autorubric.core.wording import any_of
+from autorubric.core.wording import any_of, late_pattern
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
-from autorubric.linting.rules.qualities import praise_alone
+from autorubric.linting.rules.comparison_frames import compared
+from autorubric.linting.rules.emptiness import emptiness
 from autorubric.linting.rules.unmeasured import unmeasured
 from autorubric.linting.wording import Wording
 
@@ -135,9 +135,10 @@ _TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that "
 def _vague(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged():
         words = criterion.wording
-        praise = praise_alone(words)
-        if praise:
-            yield Hit(position, _SUBJECTIVE.format(praise), _CONCRETE)
+        empty = emptiness(words)
+        if empty is not None:
+            if empty.lack == "praise":
+                yield Hit(position, _SUBJECTIVE.format(empty.word), _CONCRETE)
             continue
         if words.size > _LONGEST:
             continue
@@ -242,6 +243,10 @@ _NOT_ONLY_ZH = late_pattern("不仅|不但|不只|帮助|有助|以便|从而|�
 _BOUND = late_pattern(r".{0,24}?\d")
 
 
+_SAYING_ZH = late_pattern(
+    r"^\W*(?:回答|文章|答案)?(?:应|需|要)?(?:指出|说明|解释|提到|提及|强调|介绍|分析|认为|描述|比较|讨论|阐述|说出"
+    r"|列出)"
+)
 _COMPARED_HINTS = (
     *(
         "beats",
@@ -291,17 +296,26 @@ _COMPARED_HINTS = (
 def _comparative(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged():
         words = criterion.wording
-        if not any(hint in words.bare for hint in _COMPARED_HINTS):
-            continue
-        found = (_COMPARED_ZH if words.chinese else _COMPARED).search(words.bare)
-        if words.chinese and found is not None and _NOT_ONLY_ZH.search(words.bare, 0, found.start()):
-            continue
+        found = _compared(words)
         if found is not None and not _BOUND.match(words.bare, found.end()):
             yield Hit(
                 position,
                 f"{found.group()!r} is a comparison with something the judge does not see",
                 "Say how much is enough: a number, or the required points",
             )
+
+
+def _compared(words: Wording) -> re.Match[str] | None:
+    text = words.bare
+    if words.chinese:
+        found = None if _SAYING_ZH.match(text) else compared(words)
+        if not found and not ("比" in text and _SAYING_ZH.match(text)):
+            found = _COMPARED_ZH.search(text)
+        return None if found is None or _NOT_ONLY_ZH.search(text, 0, found.start()) else found
+    found = compared(words)
+    if found and not _SAYING.match(text) and not _TOLD.match(text):
+        return found
+    return _COMPARED.search(text) if any(map(text.__contains__, _COMPARED_HINTS)) else None
 
 
 COMPARATIVE = Rule(

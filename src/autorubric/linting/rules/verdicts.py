@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from autorubric.core.late_pattern import late_pattern
-from autorubric.core.wording import QUOTED, any_of
+from autorubric.core.wording import QUOTED, any_of, late_pattern
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
+from autorubric.linting.rules.emptiness import emptiness
+from autorubric.linting.rules.leftover_frames import leftover
+from autorubric.linting.rules.verdict_frames import forced
 from autorubric.linting.wording import Wording
 
 # Capitals tell "TODO" from a to-do list.
@@ -82,10 +84,14 @@ def _unfinished(rubric: RawRubric) -> Iterator[Hit]:
         text = QUOTED.sub(" ", criterion.text)
         low = text.lower()
         found = _NOTHING.fullmatch(criterion.text)
-        if not found and any(hint in low for hint in _HINTS):
+        if not found and any(map(low.__contains__, _HINTS)):
             found = _MARKS.search(text) or _PLACEHOLDER.search(text)
-        if found and not _ABOUT_PLACEHOLDERS.search(low[: found.start()]):
-            yield Hit(position, f"{found.group().strip()!r} is a placeholder", "Write the criterion, or remove it")
+        if found is None:
+            words = leftover(criterion.wording)
+        else:
+            words = "" if _ABOUT_PLACEHOLDERS.search(low[: found.start()]) else found.group().strip()
+        if words:
+            yield Hit(position, f"{words!r} is a placeholder", "Write the criterion, or remove it")
 
 
 _ALL_ALIKE = any_of(
@@ -243,12 +249,17 @@ _OUTCOME_HINTS = (
 )
 
 
+_LONGEST_ORDER = 80
+
+
 def forced_verdict(criterion: Wording) -> str:
     """The words in which a criterion tells the judge its verdict; empty if there are none."""
-    text = criterion.own
-    if not (any(hint in text for hint in _ALIKE_HINTS) and any(hint in text for hint in _OUTCOME_HINTS)):
+    if criterion.size > _LONGEST_ORDER:
         return ""
-    found = _FORCED.search(text)
+    text = criterion.own
+    found = forced(criterion)
+    if not found and any(map(text.__contains__, _ALIKE_HINTS)) and any(hint in text for hint in _OUTCOME_HINTS):
+        found = _FORCED.search(text)
     return found.group().strip() if found else ""
 
 
@@ -327,15 +338,33 @@ _CIRCULAR = late_pattern(
 _LONGEST_CIRCLE = 30
 
 
+_CIRCLING = frozenset(
+    """criterion criteria requirement requirements rubric item items standard standards expectation expectations
+    condition conditions guideline guidelines objective objectives quality bar threshold pass passing grade
+    mark marks score scores scoring scored credit rating rated graded judged deemed full-mark high-scoring
+    top-scoring want ask asks asked expect expects expected need needs require requires required demand demands
+    demanded look looks task assignment job prompt request grader judge teacher examiner expert acceptable
+    correct good accurate complete relevant clear right would does deserves merits""".split()  # noqa: SIM905
+)
+
+
+def _may_circle(words: Wording) -> bool:
+    return words.chinese or not words.vocabulary.isdisjoint(_CIRCLING)
+
+
 def _circular(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged():
         if criterion.wording.size > _LONGEST_CIRCLE:
             continue
-        found = _CIRCULAR.search(criterion.wording.bare.strip())
-        if found:
+        empty = emptiness(criterion.wording)
+        found = (
+            None if empty or not _may_circle(criterion.wording) else _CIRCULAR.search(criterion.wording.bare.strip())
+        )
+        words = empty.word if empty and empty.lack == "circular" else found.group().strip() if found else ""
+        if words:
             yield Hit(
                 position,
-                f"{found.group().strip()!r} repeats the judge's question instead of answering it",
+                f"{words!r} repeats the judge's question instead of answering it",
                 "Say what the submission must contain to be scored so",
             )
 

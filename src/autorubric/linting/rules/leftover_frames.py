@@ -1,0 +1,108 @@
+"""What is left of drafting: a criterion of placeholder words alone, an empty slot, a generator's own remarks."""
+
+from __future__ import annotations
+
+from autorubric.core.wording import late_pattern
+from autorubric.linting.wording import Wording
+
+_MARKERS = frozenset(
+    """foo bar baz qux asdf qwerty lorem ipsum dolor blah testing test tmp temp dummy undefined null nan nil blank
+    wip tba tbd tbc tk todo fixme placeholder untitled draft sample example template unnamed stub boilerplate
+    criterion criteria requirement rubric description delete remove replace insert pending unfinished
+    incomplete note notes xyz abc xxx soon later filler copy paste duplicate wording agreed""".split()  # noqa: SIM905
+)
+_OTHERS = frozenset(
+    """the a an this that my your our me it new add write fill edit update change complete enter type describe
+    define decide see check ask discuss finalise finalize confirm revisit here do not use to be is in out with
+    of for and or text item row title name entry content details goes go coming come follow follows first
+    second third another one some empty number no # please anna later needed needs need work up still must
+    should same as above below before after line thing things what standard question point section field value
+    string hello board exam team learning objective about something by who when tba maria rest world reword
+    rephrase expand idea ideas version old""".split()  # noqa: SIM905
+)
+_MOST = 8
+_SLOT = late_pattern(
+    r"(?<=[ (])\{[a-z][a-z _]{2,30}\}(?![}_^\\])|[\[<](?:specific|relevant|your|some|the|a|an|correct|exact|main|key"
+    r"|second|first|another|x|y|n)?"
+    r" ?(?:topic|fact|entity|name|thing|detail|keyword|concept|person|place|event|drug|dose|number|year|date|city"
+    r"|country|title|word|phrase|quote|"
+    r"term|author|company|product|answer|value|amount|language|item|event|x|y|n|tk|blank|placeholder)(?: here| name"
+    r"| \d)?[\]>](?!\()"
+    r"|(?<![-/.\w])yyyy\b(?![-/.]| ?mm| format)|\?{3,}|_{3,}|\.{5,}"
+    r"|【[^】]{0,10}(?:内容|名称|要点|主题|填写|具体|某|姓名|数字|时间|地点|关键词)[^】]{0,8}】"
+    r"|[（(【\[<]\s*请?(?:在)?(?:此处|这里|此)?(?:填写|输入|插入|补充|添加|替换)"
+    r"|某某|(?:XX|××|○○|〇〇|xx|ＸＸ)(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?:XX+|××+|○○+|〇〇+)"
+)
+_REMARK = late_pattern(
+    r"^\W*(?:sure|certainly|of course|okay|ok|absolutely|great)[,!.] (?:here|i|let|this)\b|^\W*(?:here|below) (?:are"
+    r"|is) (?:the |\d+ |an? |some |my |your |ten |five |another )"
+    r"(?:\w+ ){0,3}(?:criteri|rubric|item|requirement|list|json|evaluation)|\b(?:as an ai"
+    r"|as a (?:large )?language model|i(?:'m| am) sorry|i cannot (?:help|assist|generate|create|provide))\b"
+    r"|^\W*```|^\W*(?:json|yaml|end of (?:rubric|criteria|list)|\[/?\w+\]|</?\w+>)\W*$|\b(?:fill|write|add|finish"
+    r"|complete|decide|define|check|come back to|flesh out|reword|ask \w+ about)"
+    r" (?:this|it|me|these) (?:in |up |out )?(?:later|soon|tomorrow|next week)\b"
+    r"|^\W*(?:insert|fill in|write|enter|type|put|paste) [^.;]{2,50} here\W*$|^\W*(?:tb[acd]|todo|wip)\b"
+    r"|^\W*(?:something|anything|maybe something|a point|stuff) (?:about|on|like|to do with)\b"
+    r"|^\W*(?:note to self|reminder|todo|to do|to-do|fixme|wip|tbd|draft)\s*[:：–—-]"
+    r"|^\W*(?:此处|本处|这里|该处|本条|此条)?(?:有?待|尚待|等待|需要?)(?:补充|定|填写?|完善|讨论|确认|商议|商定|修改"
+    r"|编写|更新|添加)(?=\W|$|中)"
+    r"|^\W*(?:示例|样例|测试|新建?|未命名|默认|空白)?(?:的)?(?:评分)?(?:标准|条目|准则|要求|评分项"
+    r"|评分点)\s*[一二三四五六七八九十\d]*\W*$|^\W*(?:测试|示例|空白|草稿|同上|占位|暂缺|暂无|未完待续|略)\W*$"
+    r"|^\W*(?:好的|当然)[，,！!]|作为(?:一个)?(?:AI|ai|人工智能)(?:语言)?(?:模型|助手)|以下是[^，。；]{0,12}(?:标准"
+    r"|准则|条目|评分)\W*$|(?:待|稍后|以后|回头|下周|下次)(?:再)?(?:补充?|填写?|完善|定|讨论|写|改|说|议)\W*$"
+    r"|[（(【\[]\s*(?:待|未)[^）)】\]]{0,6}[）)】\]]"
+)
+_PENDING = late_pattern(
+    r"\bto be (?:agreed|confirmed|finali[sz]ed|discussed|reworded|added|decided|written|defined|completed|updated"
+    r"|filled)\b[^.;]{0,40}\W*$"
+)
+_SLOT_MARKS = (
+    "{",
+    "[",
+    "<",
+    "yyyy",
+    "???",
+    "___",
+    ".....",
+    "【",
+    "（",
+    "(请",
+    "(在",
+    "(待",
+    "(未",
+    "某某",
+    "xx",
+    "××",
+    "○○",
+    "〇〇",
+    "ｘｘ",
+)
+_FIRST = frozenset(
+    """sure certainly of okay ok absolutely great here below insert fill write enter type put paste something anything
+    maybe a stuff json yaml note reminder todo to to-do fixme wip tbd tba tbc draft end add finish complete decide
+    define check flesh reword ask come""".split()  # noqa: SIM905
+)
+_REMARKED = frozenset({"ai", "sorry", "later", "soon", "tomorrow"})
+
+
+def leftover(words: Wording) -> str:
+    """What is left of drafting in a criterion; empty where nothing is.
+
+    Example:
+        >>> [leftover(Wording(text)) for text in ("Delete this row", "Names the {city} of birth.", "Names a city.")]
+        ['delete', '{city}', '']
+    """
+    tokens = words.tokens
+    if 0 < len(tokens) <= _MOST and all(token in _MARKERS or token in _OTHERS or token.isdigit() for token in tokens):
+        marker = next((token for token in tokens if token in _MARKERS), "")
+        if marker or (len(tokens) > 1 and len(words.vocabulary) == 1):
+            return marker or tokens[0]
+    text = words.own
+    marks = _SLOT_MARKS[:6] if text.isascii() else _SLOT_MARKS
+    found = _SLOT.search(text) if any(map(text.__contains__, marks)) else None
+    first = not _FIRST.isdisjoint(tokens[:1])
+    if found is None and (first or words.chinese or "`" in text or not words.vocabulary.isdisjoint(_REMARKED)):
+        found = _REMARK.search(text)
+    if found is None and len(tokens) <= _MOST:
+        found = _PENDING.search(text)
+    return found.group().strip() if found else ""
