@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
-from autorubric.llm.billing import (
-    Amount,
-    Bill,
-    Reservation,
-    Tally,
-    cover_resend,
-    current_activity,
-    current_reservation,
-)
+from autorubric.llm.billing import Amount, Bill, Reservation, Tally, cover_resend, current_reservation
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
@@ -340,10 +332,9 @@ def test_the_limit_holds_at_every_moment_whatever_calls_do(limit: int, calls: li
 
 def test_a_call_that_is_withdrawn_is_refused_and_one_that_failed_counts_once() -> None:
     tally = Tally()
-    tokens = [tally.started("judge") for _ in range(3)]
+    for _ in range(3):
+        tally.started("judge")
     tally.withdrawn("judge")
     tally.ended("judge", Failure("server", "down"), Bill(Usage(), None, None, None))
-    for token in reversed(tokens):
-        current_activity.reset(token)
     now = tally.snapshot()["judge"]
     assert (now.open, now.refused, now.failures, now.paid) == (1, 1, 1, 0)

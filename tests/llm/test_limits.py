@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,28 @@ async def test_what_an_older_version_was_answered_after_a_truncated_reply_is_fou
         (answer,) = await asked_of(model, ledger, request)
     assert isinstance(answer, Answer)
     assert model.asked == []
+
+
+async def test_of_recorded_replies_with_different_limits_the_last_is_found() -> None:
+    model, request = Writer(needs=1500), ask()
+    cut, larger = Reply(WHOLE[:5], "length", limit=1000), replace(request, max_tokens=2000)
+    with Ledger.in_memory() as ledger:
+        executor = Executor(ledger)
+        assert executor.find(model, request) is None
+        for asked, reply in ((request, cut), (larger, Reply(WHOLE))):
+            await ledger.record(CallRow.build(request_key(model, asked), model, asked, reply, UNBILLED))
+            found = executor.find(model, request)
+            assert found is not None and found.text == reply.text
+    assert model.asked == []
+
+
+@pytest.mark.parametrize(("own", "limit"), [(1000, 1000), (None, 500)])  # without a limit, what the reply took
+async def test_a_truncated_reply_is_recorded_with_its_limit(own: int | None, limit: int) -> None:
+    model, request = Writer(own, needs=600 if own is None else 1500), ask()
+    with Ledger.in_memory() as ledger:
+        await asked_of(model, ledger, request)
+        recorded = [ledger.find(request_key(model, replace(request, max_tokens=asked))) for asked in model.asked]
+    assert [reply and (reply.finish_reason, reply.limit) for reply in recorded] == [("length", limit), ("stop", None)]
 
 
 async def test_at_the_ceiling_a_failure_names_the_flag_and_a_later_session_does_not_ask_again(tmp_path: Path) -> None:

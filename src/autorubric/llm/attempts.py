@@ -61,6 +61,9 @@ class Attempt:
 
 Watcher: TypeAlias = Callable[[Attempt], None]
 
+_named = True
+"""Whether the environment names a tracer provider, when a model was last opened."""
+
 watchers: list[Watcher] = []
 """Called with each attempt. Models create no `Attempt` while nobody watches (`is_watched`)."""
 
@@ -219,6 +222,8 @@ def _write_to_standard_output(line: bytes) -> None:
 
 def trace_calls() -> bool:
     """Create a span for every attempt from now on; False if OpenTelemetry's API is not installed."""
+    global _named  # noqa: PLW0603 - the environment is one for the process
+    _named = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
     if _record_span in watchers:
         return True
     if "opentelemetry.trace" not in sys.modules:
@@ -233,6 +238,9 @@ def trace_calls() -> bool:
 def _goes_somewhere() -> bool:
     """Whether the user has set up where spans go."""
     trace = sys.modules["opentelemetry.trace"]
+    # Each call asks this, and usually nothing is set up: then OpenTelemetry reads the environment every time.
+    if getattr(trace, "_TRACER_PROVIDER", trace) is None and not _named:
+        return False
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,6 +50,7 @@ class Reservation:
         watch: called when an attempt is sent (True) and when one returned that was certainly not billed (False).
         payer: the model whose prices hold, if they are not those of the model that was asked.
         recorded: whether the reply is in the ledger already, with what it cost.
+        activity: the counts of the call's role, once it has started.
     """
 
     budget: Budget | None = None
@@ -65,6 +66,7 @@ class Reservation:
     watch: Callable[[bool], None] | None = None
     payer: Model | None = None
     recorded: bool = False
+    activity: Activity | None = None
 
     def note_waiting(self) -> None:
         """Note that nothing has been sent yet; `note_sent` follows."""
@@ -77,6 +79,17 @@ class Reservation:
         self.in_flight = sent
         if self.watch is not None:
             self.watch(sent)
+
+    def count_waiting(self, calls: int) -> None:
+        """Count the call as waiting (1) or as in flight again (-1)."""
+        if self.activity is not None:
+            self.activity.waiting += calls
+
+    def count_retry(self, *, rate_limited: bool) -> None:
+        """Count an attempt that another one follows."""
+        if self.activity is not None:
+            self.activity.retries += 1
+            self.activity.rate_limited += rate_limited
 
     @property
     def ceiling(self) -> Usage | None:
@@ -179,6 +192,8 @@ def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: 
         silent += isinstance(outcome, Reply) or (
             outcome.sent and (outcome.kind not in _NEVER_BILLED or outcome.status == 200)
         )
+    elif not silent:
+        return Bill(usage, cost, None, None)
     ceiling = (reservation.ceiling or model.ceiling(request)) if silent else None
     if ceiling is None:
         return Bill(usage or Usage(), cost, None, None)
@@ -223,50 +238,6 @@ class Activity:
         return self.open - self.waiting
 
 
-current_activity: ContextVar[Activity | None] = ContextVar("activity", default=None)
-
-
-class waiting:
-    """Counts the call of this task as waiting, not in flight, while the context is open.
-
-    Example:
-        >>> tally = Tally()
-        >>> _ = tally.started("judge")
-        >>> with waiting():
-        ...     before = tally.snapshot()["judge"].in_flight
-        ...     with at_work():
-        ...         before, tally.snapshot()["judge"].in_flight
-        (0, 1)
-    """
-
-    __slots__ = ("_activity",)
-    _step = 1
-
-    def __enter__(self) -> None:
-        self._activity = current_activity.get()
-        if self._activity is not None:
-            self._activity.waiting += self._step
-
-    def __exit__(self, *_: object) -> None:
-        if self._activity is not None:
-            self._activity.waiting -= self._step
-
-
-class at_work(waiting):
-    """Counts a waiting call as in flight while the context is open."""
-
-    __slots__ = ()
-    _step = -1
-
-
-def count_retry(*, rate_limited: bool) -> None:
-    """Count an attempt of this task's call that another one follows."""
-    activity = current_activity.get()
-    if activity is not None:
-        activity.retries += 1
-        activity.rate_limited += rate_limited
-
-
 class Tally:
     """Running counts by role."""
 
@@ -281,11 +252,11 @@ class Tally:
         """Count a request refused before a call."""
         self._roles[role].refused += 1
 
-    def started(self, role: str) -> Token[Activity | None]:
-        """Count the call of this task as started; returns what resets `current_activity`."""
+    def started(self, role: str) -> Activity:
+        """Count a call as started; returns the counts of its role."""
         activity = self._roles[role]
         activity.open += 1
-        return current_activity.set(activity)
+        return activity
 
     def ended(self, role: str, outcome: Reply | Failure, bill: Bill) -> None:
         """Count a call as ended, with its outcome."""

@@ -155,19 +155,13 @@ class LLMConfig:
     allow_plain_http: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.model, str):
-            self._take_address()
+        model, address = secrets.split_address(self.model) if isinstance(self.model, str) else ("", None)
+        if address is not None:
+            if self.api_base and self.api_base.strip() != address:
+                raise ConfigError(f"model {model!r} has two addresses, in its name and in api_base; leave one out")
+            self.model, self.api_base = model, address
         if problems := [f"model {self.model!r} {problem}" for problem in _problems(self)]:
             raise ConfigError(problems)
-
-    def _take_address(self) -> None:
-        """Move the address of a `MODEL@BASE_URL` to `api_base`."""
-        model, address = secrets.split_address(self.model)
-        if address is None:
-            return
-        if self.api_base and self.api_base.strip() != address:
-            raise ConfigError(f"model {model!r} has two addresses, in its name and in api_base; leave one out")
-        self.model, self.api_base = model, address
 
     def __repr__(self) -> str:
         return f"LLMConfig({', '.join(_shown(self))})"
@@ -276,7 +270,8 @@ def _problems(config: LLMConfig) -> Iterator[str]:
             yield f"has an api_key_env that {secrets.NO_VARIABLE}"
     if not isinstance(config.allow_plain_http, bool):
         yield f"has allow_plain_http={config.allow_plain_http!r}; expected True or False"
-    yield from _thinking_problems(config.thinking)
+    if config.thinking is not None:
+        yield from _thinking_problems(config.thinking)
     yield from _mapping_problems(config)
 
 
@@ -336,7 +331,7 @@ def _count_problem(name: str, value: object, least: int = 0) -> str | None:
 
 
 def _thinking_problems(thinking: object) -> Iterator[str]:
-    if thinking is None or isinstance(thinking, ThinkingConfig | ThinkingLevel):
+    if isinstance(thinking, ThinkingConfig | ThinkingLevel):
         return
     if isinstance(thinking, int) and not isinstance(thinking, bool) and thinking >= 0:
         return
@@ -358,12 +353,11 @@ def _mapping_problems(config: LLMConfig) -> Iterator[str]:
     for name in ("temperature", "max_tokens", "top_p", "seed"):
         if name in config.extra_params and getattr(config, name) is not None:
             yield f"has {name!r} twice: as a field and in extra_params"
-    yield from _price_problems(config.prices)
+    if config.prices is not None:
+        yield from _price_problems(config.prices)
 
 
 def _price_problems(prices: object) -> Iterator[str]:
-    if prices is None:
-        return
     if not isinstance(prices, dict) or not {"input", "output"} <= prices.keys() <= {
         "input",
         "output",

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 from autorubric.errors import LedgerError
 from autorubric.llm.batches.desk import at_desk, desk_for
 from autorubric.llm.batches.model import BatchModel
-from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_activity, current_reservation
+from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.flights import Flights
 from autorubric.llm.limits import ReplyLimits, find_limit
@@ -292,15 +292,22 @@ class Executor:
             return reservation
         if self.ledger.in_flight.is_open:
             reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
-        activity = self._tally.started(request.role)
+        reservation.activity = self._tally.started(request.role)
+        before, desk = current_reservation.set(reservation), at_desk.set(self._desk)
+        outcome: Reply | Failure
         try:
-            outcome = await self._complete(model, request, reservation)
+            outcome = await model.complete(request)
+        except CallError as error:
+            outcome = error.failure
+            if outcome.kind in _ENDS_MODEL:
+                self._ended[id(model)] = (model, outcome)
         except BaseException as error:
             self._note_ended(key, model, request, reservation, error)
             raise
         finally:
             reservation.watch = None  # which refers to the reservation: a cycle would keep the request in memory
-            current_activity.reset(activity)
+            current_reservation.reset(before)
+            at_desk.reset(desk)
         if isinstance(outcome, Failure) and outcome.kind in _NOT_MADE and not outcome.sent:
             self._withdraw(request, reservation)
             return outcome
@@ -320,22 +327,6 @@ class Executor:
             self.ledger.record_late(row)
             self.ledger.in_flight.remove(key)
 
-    async def _complete(self, model: Model, request: Request, reservation: Reservation) -> Reply | Failure:
-        before, desk = current_reservation.set(reservation), at_desk.set(self._desk)
-        try:
-            reply = await model.complete(request)
-        except CallError as error:
-            if error.failure.kind in _ENDS_MODEL:
-                self._ended[id(model)] = (model, error.failure)
-            return error.failure
-        finally:
-            current_reservation.reset(before)
-            at_desk.reset(desk)
-        if reply.finish_reason == "length" and reply.limit is None:
-            counted = reply.usage.completion_tokens if reply.usage else 0
-            reply = replace(reply, limit=request.max_tokens or find_limit(model).own or counted)
-        return reply
-
     def _withdraw(self, request: Request, reservation: Reservation) -> None:
         """Undo a call that the budget refused before anything was sent."""
         self._tally.withdrawn(request.role)
@@ -346,6 +337,9 @@ class Executor:
         self, key: bytes, model: Model, request: Request, outcome: Reply | Failure, reservation: Reservation
     ) -> CallRow:
         """Count a call as ended and settle it; returns its row for the ledger, in which a reply has its price."""
+        if isinstance(outcome, Reply) and outcome.finish_reason == "length" and outcome.limit is None:
+            counted = outcome.usage.completion_tokens if outcome.usage else 0
+            outcome = replace(outcome, limit=request.max_tokens or find_limit(model).own or counted)
         charged = bill(model, request, outcome, reservation)
         reply = outcome.reply if isinstance(outcome, Failure) else outcome
         if reply is not None and reply.cost != charged.cost:

@@ -65,10 +65,12 @@ class Flights:
                 return outcome
         return None
 
-    async def run(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Outcome:
+    def run(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Coroutine[Any, Any, Outcome]:
         """The outcome of `call`, the only one for `key` until it ends."""
-        if not self._detached:
-            return await self._run_here(key, call)
+        # Not a coroutine itself: each one that only passes another's outcome on is resumed at each of its steps.
+        return self._run_apart(key, call) if self._detached else self._run_here(key, call)
+
+    async def _run_apart(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Outcome:
         task = asyncio.create_task(call)
         flight = self._open[key] = Flight(task)
         task.add_done_callback(lambda done: self._end(key, done))

@@ -58,6 +58,8 @@ def started(model: Model, request: Request) -> Request:
         >>> started(Roomy({}), Request((), "judge", room=100)).max_tokens is None
         True
     """
+    if not request.room:
+        return request
     limit = find_limit(model)
     if limit.own is None or limit.fixed or request.room <= limit.own:
         return request

@@ -48,11 +48,15 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
                     problems.setdefault(problem, []).append(slot)
         try:
             if problems:
-                raise ConfigError(f"{', '.join(slots)}: {problem}" for problem, slots in problems.items())
+                raise ConfigError(_placed(", ".join(slots), problem) for problem, slots in problems.items())
             yield models
         finally:
             for model in models.values():
                 await model.close()
+
+
+def _placed(slots: str, problem: str) -> str:
+    return problem if problem.startswith(f"{slots}: ") else f"{slots}: {problem}"
 
 
 def negotiated(models: Iterable[Model], before: object = None) -> list[str]:

@@ -46,6 +46,11 @@ class Leased(Protocol):
 
     account: str
 
+    @property
+    def is_rated(self) -> bool:
+        """Whether a limit of the endpoint has been found."""
+        ...
+
     def hold(self, seconds: float) -> None:
         """Send nothing for some seconds."""
         ...
@@ -100,13 +105,14 @@ class Sharing:
             lease.hold(seconds)
 
     def take_traffic(self) -> dict[str, Traffic]:
-        """What was sent to each endpoint since the last call."""
+        """What was sent since the last call, to each endpoint that was called or that has a rate."""
         found: dict[str, Traffic] = {}
         for lease in self.leases:
             passed, refused = lease.take_traffic()
-            before = found.get(lease.account, Traffic())
-            found[lease.account] = Traffic(before.passed + passed, before.refused + refused)
-        return {account: traffic for account, traffic in found.items() if any(traffic)}
+            if passed or refused or lease.is_rated:
+                before = found.get(lease.account, Traffic())
+                found[lease.account] = Traffic(before.passed + passed, before.refused + refused)
+        return found
 
     def renew(self, rates: Mapping[str, float]) -> None:
         """Call endpoints at these rates from now on."""

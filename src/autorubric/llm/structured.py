@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from autorubric.llm.reply_json import (
@@ -124,8 +125,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     found = _readable(reply)
     if isinstance(found, Unreadable):
         return found
-    text, notes = found
-    text = without_thinking(text.strip(_INVISIBLE)).strip(_INVISIBLE).strip()
+    text, notes = without_thinking(found[0].strip(_INVISIBLE)).strip(_INVISIBLE).strip(), found[1]
     if not text:
         return Unreadable("empty", _no_answer(reply))
     asked = Asked(want, keys, named)
@@ -311,7 +311,7 @@ def _from_list(value: list[Any], asked: Asked, notes: list[str], depth: int) -> 
         if isinstance(alone, dict) and taken:
             _note_fields(alone, taken, notes)
         elif not isinstance(alone, list):
-            return _from_texts(value, notes)
+            return _from_texts(value, notes) if value and isinstance(value[0], str) else value
         return unwrap(alone, asked, notes, depth - 1)
     inner = unwrap(alone, asked, notes, depth - 1) if isinstance(alone, dict | str) else None
     if inner is not None:
@@ -328,7 +328,7 @@ def _note_fields(entry: dict[str, Any], taken: list[str], notes: list[str]) -> N
 
 def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
     """The entries of a list, parsed if all of them are texts with an object."""
-    if not value or not all(isinstance(entry, str) and entry.lstrip().startswith("{") for entry in value):
+    if not all(isinstance(entry, str) and entry.lstrip().startswith("{") for entry in value):
         return value
     try:
         parsed = [strict_json(entry, notes) for entry in value]
@@ -346,7 +346,8 @@ def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: i
         if isinstance(by_name.get(key), (list, dict, str)):
             inner = unwrap(by_name[key], asked, notes, depth - 1)
             if inner is not None:
-                _note_others(by_name, key, asked, notes)
+                if len(by_name) > 1:
+                    _note_others(by_name, key, asked, notes)
                 return inner
     if asked.want == "array":
         return _array_in(value, asked, notes)
@@ -389,7 +390,10 @@ def _array_in(value: dict[str, Any], asked: Asked, notes: list[str]) -> list[Any
 
 def fold_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     """`value` with its keys in lower case, words joined by underscores."""
-    return {_SEPARATORS.sub("_", key.strip().lower()): inner for key, inner in value.items()}
+    return {_fold(key): inner for key, inner in value.items()}
+
+
+_fold = lru_cache(maxsize=1024)(lambda key: _SEPARATORS.sub("_", key.strip().lower()))
 
 
 def _listed(value: dict[str, Any], key: str) -> bool:

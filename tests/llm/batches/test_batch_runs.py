@@ -229,7 +229,13 @@ def test_detached_batches_are_shown_collected_and_not_paid_beside(
         assert "collect them: run:" in said
         # Requests that are sent alone would be paid a second time.
         assert run(words) == 2
-        assert "3 open batches with 6 requests" in capsys.readouterr().err
+        assert "3 open batches that will be charged: 6 requests to openai/judge" in capsys.readouterr().err
+        # Another model cannot collect them, and the command that can is kept.
+        known = (tmp_path / "run" / "manifest.json").read_bytes()
+        other = ["openai/other" if word == "openai/judge" else word for word in words]
+        assert run([*other, *batch, "--replace"]) == 2
+        assert "This command does not call that model. Collect the batch by the command" in capsys.readouterr().err
+        assert (tmp_path / "run" / "manifest.json").read_bytes() == known
         assert run([*words, *batch, "--batch-detach"]) == 3
         assert "2 requests in 1 batch" in capsys.readouterr().out
         next(iter(endpoint.books.jobs.values())).endless = False
@@ -351,7 +357,7 @@ def test_every_command_takes_batches(
     queries = [{"id": f"q{n}", "question": f"Why do tides rise {n}?", "rubrics": rubric} for n in range(4)]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries))
     RUBRIC.to_file(tmp_path / "rubric.yaml")
-    labelled = [{"submission": f"Text {n}.", "a": ["MET", "UNMET"][n % 2], "b": "MET"} for n in range(30)]
+    labelled = [{"submission": f"Text {n}.", "ground_truth": [["MET", "UNMET"][n % 2], "MET"]} for n in range(30)]
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labelled))
     words = {
         "synthesize": [str(tmp_path / "q.jsonl"), "--models", "openai/m", "--id-column", "id"],

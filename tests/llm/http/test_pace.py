@@ -47,9 +47,9 @@ def test_from_the_second_window_on_a_limit_is_used_and_little_is_refused(case: C
 def test_a_limit_on_tokens_is_kept_though_requests_differ(headers: bool, most_refused: float) -> None:
     # Requests take 100 to 1900 tokens, 1000 on average: 200 requests in each window of 10 s.
     window = RateWindow(tokens=200_000, seconds=10.0, ratelimit_headers=headers)
-    run = Run(window.opened(), 64, 80, 0.3, tokens=lambda rng: rng.randint(100, 1900))
-    passed, refused = run.passed(10, 80), run.refused(10, 80)
-    assert passed >= 0.9 * 200 * 7
+    runs = [Run(window.opened(), 64, 80, 0.3, tokens=lambda rng: rng.randint(100, 1900), seed=n) for n in (3, 4)]
+    passed, refused = (sum(getattr(run, what)(10, 80) for run in runs) for what in ("passed", "refused"))
+    assert passed >= 0.9 * 200 * 7 * len(runs)
     assert refused <= most_refused * (passed + refused)
 
 
@@ -109,12 +109,25 @@ def test_a_withdrawn_request_does_not_open_a_closed_endpoint() -> None:
     assert pace.rate == math.inf
 
 
-def test_an_endpoint_that_never_refuses_is_never_slowed() -> None:
-    pace = Pace()
+def test_an_endpoint_that_never_refuses_is_slowed_for_less_than_half_a_second() -> None:
+    """Ten requests at once, and twice as many in each further tenth of a second: 256 after 0.1 s x log2(25.6)."""
+    pace, now = Pace(), 0.0
+    for _ in range(256):
+        now += pace.delay(now)
+        pace.sent(now)
+    assert now == pytest.approx(0.1 * math.log2(25.6))
     for i in range(10_000):
-        assert pace.delay(i / 5000) == 0.0
-        pace.sent(i / 5000)
+        assert pace.delay(1 + i / 5000) == 0.0
+        pace.sent(1 + i / 5000)
     assert pace.rate == math.inf
+
+
+def test_each_reply_lets_two_more_requests_go() -> None:
+    pace = Pace()
+    for sent in [pace.sent(0.0) for _ in range(10)]:
+        pace.passed(sent, 0.0)
+    delays = [pace.delay(0.0) for _ in range(21) if pace.sent(0.0)]
+    assert delays == [0.0] * 19 + [pytest.approx(0.1 * math.log2(n / 10)) for n in (11, 12)]
 
 
 def test_one_refusal_holds_nobody_else() -> None:

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from autorubric.errors import ConfigError
 from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, Transport, TransportError, new_transport
+from autorubric.testing import LoopbackEndpoint
 from tests.names import names
 from tests.offenders import offenders
 
@@ -350,3 +351,15 @@ def test_a_forked_process_is_told_that_pyreqwest_has_no_threads_there() -> None:
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     asyncio.run(transport.close())
+
+
+def test_connections_of_a_model_that_nobody_closes_end_with_their_loop() -> None:
+    transport = new_transport({"AUTORUBRIC_TRANSPORT": "aiohttp"})
+    with LoopbackEndpoint().in_thread() as endpoint, warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            with asyncio.Runner() as runner:
+                body = b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}'
+                assert runner.run(transport.post(f"{endpoint.base_url}/chat/completions", {}, body, 10)).status == 200
+        gc.collect()
+    assert [str(one.message) for one in found] == []

@@ -13,7 +13,7 @@ from autorubric.llm.batches.dialect import Line, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.store import BatchRecord, Entry
 from autorubric.llm.billing import Activity, Amount, Reservation, bill
-from autorubric.llm.http.chat import with_limit
+from autorubric.llm.http.negotiation import with_limit
 from autorubric.llm.http.prices import is_believable
 from autorubric.llm.http.retry import Fault, http_fault
 from autorubric.llm.http.transport import HttpReply

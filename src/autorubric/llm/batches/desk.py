@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.errors import ConfigError
 from autorubric.llm.batches.ahead import Ahead
 from autorubric.llm.batches.carrier import Carrier
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching, batching
-from autorubric.llm.batches.store import BatchRecord, BatchStore, open_batches
+from autorubric.llm.batches.store import BatchRecord, BatchStore, check_collectable, open_batches
 from autorubric.llm.billing import Amount, Reservation, Tally
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault
@@ -314,7 +313,8 @@ class Desk:
     async def _collect_before(self) -> Failure | None:
         """Bring the batches of earlier sessions into the ledger."""
         self._carrier.store.clear_drafts()
-        models = {record.id: self._model_of(record) for record in self._before}
+        check_collectable(self._before, self._how)
+        models = {record.id: model for record in self._before if (model := self._how.model_of(record)) is not None}
         try:
             await asyncio.gather(*(self._take_up(models[record.id], record) for record in self._before))
         except LinkFault as problem:
@@ -354,17 +354,6 @@ class Desk:
             self._budget.give_back(hold)
         else:
             self._budget.settle(hold, found.spent)
-
-    def _model_of(self, record: BatchRecord) -> BatchModel:
-        here = [model for model in self._how.models if model.endpoint.base_url == record.base_url]
-        exact = [model for model in here if model.endpoint.model == record.served]
-        if not exact:
-            raise ConfigError(
-                f"a batch of {record.count:,} requests to {record.model} at {record.base_url} is open "
-                f"({record.remote or 'being created'}); run the command that sent it to collect it, or cancel it "
-                "with the provider and run that command again"
-            )
-        return exact[0]
 
 
 def desk_for(records: Records, budget: Budget | None, tally: Tally) -> Desk | None:

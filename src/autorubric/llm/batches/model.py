@@ -11,7 +11,7 @@ from autorubric.errors import ConfigError
 from autorubric.llm.batches.link import Link
 from autorubric.llm.batches.setting import batching
 from autorubric.llm.batches.table import Service, find_service
-from autorubric.llm.billing import Reservation, cover_resend, current_reservation, waiting
+from autorubric.llm.billing import Reservation, cover_resend, current_reservation
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.endpoints import Endpoints
@@ -80,23 +80,24 @@ class BatchModel(ChatModel):
     async def complete(self, request: Request) -> Reply:
         """Answer one request by way of a batch; a `CallError` says why there is no reply."""
         desk = current_desk()
-        with waiting():
-            reply = await self._by_batch(desk, request)
+        reservation = current_reservation.get() or Reservation()
+        reservation.count_waiting(1)
+        try:
+            reply = await self._by_batch(desk, request, reservation)
+        finally:
+            reservation.count_waiting(-1)
         if reply is not None:
             return reply
         if desk.left is not None:
             raise CallError(desk.left)
-        reservation = current_reservation.get()
-        if reservation is not None:
-            refused = await reservation.move(ListPriced(self), request)
-            if refused is not None:
-                raise CallError(refused)
+        refused = await reservation.move(ListPriced(self), request)
+        if refused is not None:
+            raise CallError(refused)
         async with desk.direct():
             return await super().complete(request)
 
-    async def _by_batch(self, desk: Desk, request: Request) -> Reply | None:
+    async def _by_batch(self, desk: Desk, request: Request, reservation: Reservation) -> Reply | None:
         """The reply from a batch; None if the request is to be sent alone."""
-        reservation = current_reservation.get() or Reservation()
         reservation.note_waiting()
         retries, tries = Retries(self._config.max_retries, self._backoff), 0
         before: Fault | None = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.model import BatchModel
+    from autorubric.llm.batches.store import BatchRecord
     from autorubric.llm.request import Failure
 
 POLL = 30.0
@@ -63,6 +64,11 @@ class Batching:
         """
         waves = "1 wave of" if self.stages == 1 else f"{self.stages} waves, one after the other, each"
         return f"batches: at least {waves} up to 24 hours; replies that cannot be read take another wave"
+
+    def model_of(self, record: BatchRecord) -> BatchModel | None:
+        """The open model that can collect a batch, or None."""
+        found = (model for model in self.models if model.endpoint.base_url == record.base_url)
+        return next((model for model in found if model.endpoint.model == record.served), None)
 
     @property
     def window(self) -> int:

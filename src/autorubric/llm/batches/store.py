@@ -9,14 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from uuid import uuid4
 
-from autorubric.errors import LedgerError
+from autorubric.core.display import counted
+from autorubric.errors import ConfigError, LedgerError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.descriptors import opened
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.request import Usage
+
+if TYPE_CHECKING:
+    from autorubric.llm.batches.setting import Batching
 
 FOLDER = "batches"
 State: TypeAlias = Literal["planned", "sent", "collected", "dropped"]
@@ -223,6 +227,24 @@ def _read(path: Path) -> BatchRecord:
 def open_batches(ledger: Path) -> list[BatchRecord]:
     """The batches of a run that are open, or not collected yet."""
     return [record for record in BatchStore(ledger).records() if record.is_open]
+
+
+def check_collectable(records: Iterable[BatchRecord], how: Batching) -> None:
+    """Refuse to send anything while a batch is open that no model of this run can collect.
+
+    Raises:
+        ConfigError: a batch was sent to another model or address.
+    """
+    problems = [
+        f"batch {record.remote or '(being created)'} is open: {counted(record.count, 'request')} to {record.model} "
+        f"at {record.base_url}, which will be charged. This command does not call that model. Collect the batch by "
+        "the command that sent it (autorubric status prints it), or add --batch-cancel to that command (in Python: "
+        "batch_cancel=True) to cancel it"
+        for record in records
+        if how.model_of(record) is None
+    ]
+    if problems:
+        raise ConfigError(problems)
 
 
 def summed(records: Iterable[BatchRecord]) -> Mapping[str, int]:

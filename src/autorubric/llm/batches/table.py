@@ -54,7 +54,7 @@ def find_service(endpoint: Endpoint) -> Service:
     service = SERVICES.get(endpoint.provider)
     if service is None:
         raise ConfigError(
-            f"{endpoint.name}: {endpoint.provider} offers no batches; leave out --batch (batch=True), or use a model "
-            f"of {', '.join(SERVICES)}, or an address of your own that takes OpenAI's batches"
+            f"{endpoint.name}: {endpoint.provider} offers no batches; leave out --batch (in Python: batch), or use a "
+            f"model of {', '.join(SERVICES)}, or an address of your own that takes OpenAI's batches"
         )
     return service

@@ -37,14 +37,18 @@ class AccountLimit:
             self._most = min(self._limits.values(), default=math.inf)
             self._admit()
 
-    async def __aenter__(self) -> None:
-        """Wait for a place and hold it."""
-        loop = asyncio.get_running_loop()
+    def take_free(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Take a place for a call of the running loop, if one is free now; `give_back` follows."""
         with self._lock:
             self._most = min(self._limits.values()) if self._limits else math.inf
-            if not self._waiting and self._is_free():
-                self._taken[loop] = self._taken.get(loop, 0) + 1
-                return
+            if self._waiting or not self._is_free():
+                return False
+            self._taken[loop] = self._taken.get(loop, 0) + 1
+            return True
+
+    async def take(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for a place; `give_back` follows."""
+        with self._lock:
             place: asyncio.Future[None] = loop.create_future()
             self._waiting.append((loop, place))
             self._admit()
@@ -55,14 +59,11 @@ class AccountLimit:
                 if (loop, place) in self._waiting:
                     self._waiting.remove((loop, place))
                     raise
-            self._leave(loop)  # admitted at the moment of the cancellation
+            self.give_back(loop)  # admitted at the moment of the cancellation
             raise
 
-    async def __aexit__(self, *_: object) -> None:
-        """Give the place back."""
-        self._leave(asyncio.get_running_loop())
-
-    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
+    def give_back(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Give a place back."""
         with self._lock:
             if loop in self._taken:
                 self._taken[loop] -= 1

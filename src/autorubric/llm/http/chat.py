@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 from autorubric.errors import ConfigError
 from autorubric.llm import attempts
-from autorubric.llm.billing import Reservation, at_work, count_retry, cover_resend, current_reservation, waiting
+from autorubric.llm.billing import Reservation, cover_resend, current_reservation
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.limiter import Allowance, Gate, Place, enter_gates, open_gates
-from autorubric.llm.http.negotiation import Terms, sent_limit, shorten
+from autorubric.llm.http.negotiation import Terms, is_negotiable, shorten, with_limit
 from autorubric.llm.http.prices import find_price, is_believable, quoted_usage, stated_price
 from autorubric.llm.http.providers import Endpoint, resolve
 from autorubric.llm.http.quota import readings
@@ -32,7 +32,7 @@ from autorubric.llm.http.retry import (
     wrong_address,
 )
 from autorubric.llm.http.secrets import HiddenHeaders, redacted, without_secrets
-from autorubric.llm.http.transport import TransportError, proxy_for
+from autorubric.llm.http.transport import HttpReply, TransportError, proxy_for
 from autorubric.llm.http.wire import (
     WEB_PAGE,
     asked_limit,
@@ -85,6 +85,7 @@ class ChatModel:
         if self.endpoint.is_builtin:
             raise ConfigError(f"model {self.endpoint.name!r} runs in this process and has no endpoint")
         self._parameters = sampling(config, self.endpoint.provider)
+        self._asked = asked_limit(self._parameters)
         self._identity = self._checked_identity()
         self._endpoints = shared_endpoints() if endpoints is None else endpoints
         self._limiter = self._endpoints.limiter(self.endpoint)
@@ -94,7 +95,8 @@ class ChatModel:
         self._url = self.endpoint.url("/chat/completions")
         proxy_for(self._url)
         self._headers = _headers(config, self.endpoint)
-        self._secrets = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
+        hidden = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
+        self._secrets = tuple(secret for secret in hidden if secret)
         known = find_price(self.endpoint, self._endpoints.prices)
         self._price = stated_price(config.prices) if config.prices else known
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
@@ -123,7 +125,7 @@ class ChatModel:
         """The completion limit, and how far it can be raised."""
         config = self._config
         allowed = self._dialect.terms.most_tokens
-        return Limit(asked_limit(self._parameters), config.max_tokens_ceiling, config.max_tokens_fixed, allowed)
+        return Limit(self._asked, config.max_tokens_ceiling, config.max_tokens_fixed, allowed)
 
     def notes(self) -> tuple[str, ...]:
         """What the endpoint does not accept, one sentence each."""
@@ -131,10 +133,8 @@ class ChatModel:
 
     def ceiling(self, request: Request) -> Usage | None:
         """An upper bound of the tokens of `request`: bytes of the prompt plus `max_tokens`; None without it."""
-        most = request.max_tokens or asked_limit(self._parameters)
-        if most is None:
-            return None
-        return Usage(prompt_ceiling(request.messages, request.schema), most)
+        most = request.max_tokens or self._asked
+        return None if most is None else Usage(prompt_ceiling(request.messages, request.schema), most)
 
     def cost(self, usage: Usage) -> float | None:
         """Dollars for `usage`, or None if the model's price is unknown."""
@@ -142,14 +142,11 @@ class ChatModel:
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, retries and waits included; a `CallError` says why there is no reply."""
-        with waiting():
-            return await self._complete(request)
-
-    async def _complete(self, request: Request) -> Reply:
         gates = (self._dialect.gates[request.schema is not None], self._gate)
         ahead: list[Gate] = []
         reservation = current_reservation.get() or Reservation()
         reservation.note_waiting()
+        reservation.count_waiting(1)
         retries: Retries | None = None
         tries = 0
         asking = request
@@ -158,7 +155,12 @@ class ChatModel:
             while True:
                 if not (gates[0].is_open and gates[1].is_open):
                     await enter_gates(gates, ahead)
-                terms, body, outcome = await self._attempt(asking, reservation, ahead)
+                attempted = await self._try(asking, reservation)
+                if attempted is None:
+                    open_gates(ahead)  # other calls must not wait for one that waits for the budget
+                    await _cover(reservation)
+                    continue
+                terms, body, outcome = attempted
                 tries += 1
                 if isinstance(outcome, Reply):
                     open_gates(ahead)
@@ -177,23 +179,24 @@ class ChatModel:
                 self._tell(request, tries, outcome, wait)
                 if wait is None:
                     raise CallError(self._failure(outcome, tries))
-                if outcome.maybe_billed:
-                    await self._cover_resend(outcome, tries)
-                    reservation.note_sent(False)
-                count_retry(rate_limited=outcome.kind == "rate_limit")
-                await asyncio.sleep(wait)
+                await self._wait_to_retry(wait, outcome, tries, reservation)
         finally:
+            reservation.count_waiting(-1)
             for gate in ahead:
                 gate.leave()
 
-    async def _cover_resend(self, fault: Fault, tries: int) -> None:
+    async def _wait_to_retry(self, wait: float, fault: Fault, tries: int, reservation: Reservation) -> None:
         """Reserve another attempt; where the budget refuses it, the call fails with what the endpoint said."""
-        try:
-            await cover_resend()
-        except CallError as error:
-            failure = self._failure(fault, tries)
-            message = f"{failure.message}; not retried: {error.failure.message}"
-            raise CallError(dataclasses.replace(failure, message=message)) from None
+        if fault.maybe_billed:
+            try:
+                await cover_resend()
+            except CallError as error:
+                failure = self._failure(fault, tries)
+                message = f"{failure.message}; not retried: {error.failure.message}"
+                raise CallError(dataclasses.replace(failure, message=message)) from None
+            reservation.note_sent(False)
+        reservation.count_retry(rate_limited=fault.kind == "rate_limit")
+        await asyncio.sleep(wait)
 
     async def close(self) -> None:
         """Leave the endpoint; the last model to leave closes the connections."""
@@ -203,52 +206,74 @@ class ChatModel:
             self._account.leave(self)
             await self._endpoints.model_closed()
 
-    async def _attempt(self, request: Request, reservation: Reservation, ahead: list[Gate]) -> _Attempted:
-        """One HTTP request in the current form, and its outcome."""
-        while (attempted := await self._try(request, reservation)) is None:
-            open_gates(ahead)  # other calls must not wait for one that waits for the budget
-            refused = await reservation.cover()
-            if refused is not None:
-                raise CallError(refused)
-        return attempted
-
     async def _try(self, request: Request, reservation: Reservation) -> _Attempted | None:
-        """One attempt; None if the budget has to cover it again before it can be sent."""
-        estimate = self._estimate(request)
+        """One HTTP request in the current form, and its outcome; None if the budget has to cover it again first."""
+        loop, estimate = asyncio.get_running_loop(), self._estimate(request)
         off, heard = 0, False
         place = await self._limiter.acquire(estimate)
         try:
-            async with self._account:
+            if not self._account.take_free(loop):
+                await self._account.take(loop)
+            try:
                 if reservation.must_be_covered:
                     return None
                 self._refuse_tried_limit(request)
-                reservation.note_sent()
-                terms = self._dialect.terms
-                body = request_body(self.endpoint.model, self._parameters, request, terms)
-                with at_work():
-                    outcome = await self._send(request, encode_body(body), place)
-                if isinstance(outcome, Fault) and not outcome.maybe_billed:
-                    reservation.note_sent(False)
-                outcome = self._check_address(outcome)
-                heard = isinstance(outcome, Reply) or outcome.status is not None
-                if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
-                    self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
-                elif heard:
-                    self._limiter.passed(place)
-                if isinstance(outcome, Reply) and outcome.usage and estimate:
-                    off = estimate - outcome.usage.total_tokens
-                    self._completion += (outcome.usage.completion_tokens - self._completion) / 8
-                return terms, body, outcome
+                attempted = await self._send(request, reservation, place)
+            finally:
+                self._account.give_back(loop)
+            outcome = attempted[2]
+            heard = isinstance(outcome, Reply) or outcome.status is not None
+            if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
+                self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
+            elif heard:
+                self._limiter.passed(place)
+            if estimate and isinstance(outcome, Reply) and outcome.usage:
+                off = estimate - outcome.usage.total_tokens
+                self._completion += (outcome.usage.completion_tokens - self._completion) / 8
+            return attempted
         finally:
             if not heard:
                 self._limiter.withdraw(place)
             self._limiter.release(off)
 
+    async def _send(self, request: Request, reservation: Reservation, place: Place) -> _Attempted:
+        reservation.note_sent()
+        terms = self._dialect.terms
+        body = request_body(self.endpoint.model, self._parameters, request, terms)
+        data = encode_body(body)
+        reservation.count_waiting(-1)
+        started = time.perf_counter()
+        try:
+            answer = await self._endpoints.transport.post(self._url, self._headers, data, self._config.timeout)
+            latency = time.perf_counter() - started
+            self._limiter.heard(place, readings(answer.headers))
+            outcome: Reply | Fault = self._read(request, answer, latency)
+        except TransportError as error:
+            fault = transport_fault(error, *self._secrets)
+            outcome = dataclasses.replace(fault, latency=time.perf_counter() - started)
+        finally:
+            reservation.count_waiting(1)
+        if isinstance(outcome, Reply):
+            self._limiter.answered = True
+        else:
+            if not outcome.maybe_billed:
+                reservation.note_sent(False)
+            outcome = self._check_address(outcome)
+        return terms, body, outcome
+
+    def _read(self, request: Request, answer: HttpReply, latency: float) -> Reply | Fault:
+        """The reply in a response, or the fault if it has none."""
+        outcome = http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
+        if isinstance(outcome, Fault):
+            fault = not_found(outcome, self.endpoint) if outcome.status == 404 else outcome
+            return dataclasses.replace(fault, latency=latency)
+        return outcome if is_believable(outcome, request) else self.without_usage(outcome, answer.body)
+
     def _in_other_form(
         self, request: Request, asked: Request, terms: Terms, body: Mapping[str, Any], fault: Fault
     ) -> Request | None:
         """What to send at once after the endpoint refused the form of the request; None if nothing helps."""
-        if not _may_be_negotiable(fault):
+        if not is_negotiable(fault):
             return None
         shorter = shorten(asked, body, fault) if asked is request else None
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
@@ -260,32 +285,16 @@ class ChatModel:
             message = f"{self.name}: the reply was cut off at {request.cut_at:,} tokens; {no_longer(most)}"
             raise CallError(Failure("truncated", message, sent=False))
 
-    def _check_address(self, outcome: Reply | Fault) -> Reply | Fault:
-        """The outcome; if nothing that speaks this protocol has ever answered, the address is at fault."""
-        if not self._limiter.answered and isinstance(outcome, Fault):
-            if outcome.message == WEB_PAGE:
-                return wrong_address(outcome)
-            if outcome.status is None and not outcome.maybe_billed:
-                return unreachable(outcome)
-        if isinstance(outcome, Reply) or outcome.status is not None:
+    def _check_address(self, fault: Fault) -> Fault:
+        """The fault; if nothing that speaks this protocol has ever answered, the address is at fault."""
+        if not self._limiter.answered:
+            if fault.message == WEB_PAGE:
+                return wrong_address(fault)
+            if fault.status is None and not fault.maybe_billed:
+                return unreachable(fault)
+        if fault.status is not None:
             self._limiter.answered = True
-        return outcome
-
-    async def _send(self, request: Request, body: bytes, place: Place) -> Reply | Fault:
-        started = time.perf_counter()
-        try:
-            answer = await self._endpoints.transport.post(self._url, self._headers, body, self._config.timeout)
-        except TransportError as error:
-            fault = transport_fault(error, *self._secrets)
-            return dataclasses.replace(fault, latency=time.perf_counter() - started)
-        latency = time.perf_counter() - started
-        self._limiter.heard(place, readings(answer.headers))
-        outcome = http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
-        if isinstance(outcome, Fault):
-            if outcome.status == 404:
-                outcome = not_found(outcome, self.endpoint)
-            return dataclasses.replace(outcome, latency=latency)
-        return outcome if is_believable(outcome, request) else self.without_usage(outcome, answer.body)
+        return fault
 
     def without_usage(self, reply: Reply, body: bytes) -> Reply:
         """The reply without unbelievable token counts; the first one is logged."""
@@ -383,14 +392,8 @@ def _headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
     return HiddenHeaders({**headers, **endpoint.authorization(), **config.extra_headers})
 
 
-def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
-    """The reply; one that was cut off gets its limit. Some servers say `stop` of a reply they cut off."""
-    limit = sent_limit(body)
-    used_up = reply.finish_reason in ("stop", "other") and reply.usage and reply.usage.completion_tokens == limit
-    if not limit or not (used_up or reply.finish_reason == "length"):
-        return reply
-    return dataclasses.replace(reply, finish_reason="length", limit=limit)
-
-
-def _may_be_negotiable(fault: Fault) -> bool:
-    return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
+async def _cover(reservation: Reservation) -> None:
+    """Reserve a call again whose ceiling was raised while it waited."""
+    refused = await reservation.cover()
+    if refused is not None:
+        raise CallError(refused)

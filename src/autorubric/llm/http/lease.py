@@ -5,12 +5,36 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autorubric.llm.sharing import Traffic, sharing
 
 _LATE_TIMER = 0.05
 """Seconds of lateness that are made up for."""
+
+_SECOND = 1.0
+_BACK = 0.9
+"""Share of the rate at which a request was refused to which a halved rate returns after a second."""
+
+_FIRST_STEP, _LARGEST_STEP = 0.01, 0.3
+_USED = 0.5
+"""Share of the rate that has to be used for it to grow."""
+
+_LEAST = 1.0
+_DOUBLING = 1.0
+"""The step while the rate of the limit is not known: a rate grows until it was refused."""
+
+_SETTLED = 0.5
+"""Seconds after which all replies are to requests that were sent at the halved rate."""
+
+_CLOSED = 2.0
+"""Seconds after which an endpoint that refuses everything is more than slow."""
+
+_MANY = 30
+"""Requests over which a share of refusals is measured, at least."""
+
+_RARE, _MOST_CHANCE = 0.02, 0.2
+"""Between these shares, requests may be refused by chance."""
 
 
 class Lease:
@@ -26,7 +50,7 @@ class Lease:
         self._clock = clock
         self._shared = sharing.get()
         self._rate = math.inf
-        self._next = -math.inf
+        self._last = self._opens = -math.inf
         self._traffic = Traffic()
         if self._shared is not None:
             self._shared.leases.add(self)
@@ -42,13 +66,17 @@ class Lease:
         return self._rate < math.inf
 
     def delay(self, now: float) -> float:
-        """Seconds until the next request may be sent; not positive if it may be sent now."""
-        return self._next - now
+        """Seconds until the next request may be sent; not positive if it may be sent now.
+
+        Never more than a second, after which the rate may have grown.
+        """
+        due = self._last + 1 / self._rate if self._rate < math.inf else -math.inf
+        return max(self._opens - now, min(due - now, _SECOND))
 
     def took(self, now: float) -> None:
         """A request leaves."""
         if self._rate < math.inf:
-            self._next = max(self._next, now - _LATE_TIMER) + 1 / self._rate
+            self._last = max(self._last + 1 / self._rate, now - _LATE_TIMER)
 
     def passed(self) -> None:
         """A request was not refused."""
@@ -61,8 +89,8 @@ class Lease:
         Args:
             closed_for: seconds for which the endpoint has closed, if it has.
         """
-        if self._shared is None:
-            return
+        if self._shared is None or (closed_for is None and not self.is_rated):
+            return  # few refusals may come by chance
         self._traffic = Traffic(self._traffic.passed, self._traffic.refused + 1)
         self._shared.tell_traffic()
         if closed_for is not None:
@@ -70,7 +98,7 @@ class Lease:
 
     def hold(self, seconds: float) -> None:
         """Send nothing for some seconds: an endpoint has closed for another process."""
-        self._next = max(self._next, self._clock() + seconds)
+        self._opens = max(self._opens, self._clock() + seconds)
 
     def take_traffic(self) -> Traffic:
         """What was sent since the last call."""
@@ -87,58 +115,88 @@ class _Account:
     """What is known of one endpoint and key; rates in requests a second.
 
     Attributes:
+        since: since when `passed` and `refused` requests were answered.
+        cycle: since when `cycle_passed` requests have passed: the last return to a rate.
         rate: of all processes together; infinite until a limit shows.
-        top: to which a halved rate returns.
-        cut_at: when it was halved.
-        since: since when `passed` requests have passed.
-        steps: how often it has grown since it returned.
+        before: the rate before it was halved.
+        step: by which the rate grows next; None while it is halved.
+        next_step: the first step after it was halved.
+        chance: share of requests that are refused at any rate.
+        settled: requests that passed and that were refused while the rate was halved.
     """
 
     since: float
+    cycle: float
     rate: float = math.inf
-    top: float = math.inf
-    cut_at: float = -math.inf
+    before: float = math.inf
+    step: float | None = _FIRST_STEP
+    next_step: float = _DOUBLING
+    chance: float = 0.0
     passed: int = 0
-    steps: int = 0
+    refused: int = 0
+    cycle_passed: int = 0
+    settled: Traffic = field(default_factory=Traffic)
 
-    def halve(self, now: float) -> None:
-        """A request was refused; further refusals within a second tell nothing new."""
-        if now - self.cut_at < _SECOND:
-            return
-        refused_at = self._measured(now) if self.rate == math.inf else self.rate
-        if self.rate < math.inf:  # else replies that are still to come tell how many the first burst was
-            self._begin(now)
-        self.rate, self.top = max(refused_at / 2, _LEAST), max(_BACK * refused_at, _LEAST)
-        self.cut_at, self.steps = now, _HALVED
+    def heard(self, passed: int, refused: int, now: float) -> None:
+        """Take in what was answered since the last report."""
+        self.passed += passed
+        self.refused += refused
+        self.cycle_passed += passed
+        if self.step is None:
+            self._wait(Traffic(passed, refused), now)
+        elif refused and self._is_limit():
+            self._halve(now)
+        elif self.rate < math.inf and now - self.since >= _SECOND:
+            self._grow(now)
 
-    def grow(self, now: float) -> None:
-        """No request was refused: each second, a rate that is used grows, by more than the second before."""
-        if self.rate == math.inf or now - max(self.cut_at, self.since) < _SECOND:
-            return
-        if self.steps == _HALVED:
-            self.rate, self.steps = max(self.top, _BACK * self._measured(now)), 0
-        elif self.passed >= _USED * self.rate * (now - self.since):
-            self.rate *= 1 + min(_FIRST_STEP * 2**self.steps, _LARGEST_STEP)
-            self.steps += 1
+    def _is_limit(self) -> bool:
+        expected = self.chance * (self.passed + self.refused)
+        return self.passed > 0 and self.refused > expected + 3 * math.sqrt(expected)
+
+    def _halve(self, now: float) -> None:
+        self.before = self._average(now) if self.rate == math.inf else self.rate
+        self.rate, self.step = max(self.before / 2, _LEAST), None
         self._begin(now)
 
-    def _measured(self, now: float) -> float:
-        return self.passed / max(now - self.since, _SECOND)
+    def _grow(self, now: float) -> None:
+        if self.step is not None and self.passed >= _USED * self.rate * (now - self.since):
+            self.rate *= 1 + self.step
+            self.step = max(self.step, min(2 * self.step, _LARGEST_STEP))
+        self._begin(now)
+
+    def _wait(self, answered: Traffic, now: float) -> None:
+        """Return to a little less than the rate that was refused, once something passes."""
+        halved_for = now - self.since
+        if halved_for < _SETTLED:
+            self.passed = 0
+        else:
+            self.settled = Traffic(*map(sum, zip(self.settled, answered, strict=True)))
+        if halved_for < _SECOND or not self.passed:
+            return
+        average = self._average(now)
+        if halved_for < _CLOSED:
+            self.rate, self.step = _BACK * max(self.before, average, _LEAST), self.next_step
+        else:  # it takes a number of requests in each window of time
+            self.rate, self.step = max(average, _LEAST), _FIRST_STEP
+        self.next_step = _FIRST_STEP
+        self._weigh()
+        self.cycle, self.cycle_passed = now, 0
+        self._begin(now)
+
+    def _weigh(self) -> None:
+        """What is refused at half of a refused rate is refused by chance."""
+        asked = sum(self.settled)
+        if asked >= _MANY:
+            share, self.settled = self.settled.refused / asked, Traffic()
+            if _RARE < share <= _MOST_CHANCE and share > self.chance:
+                self.step = _DOUBLING
+            self.chance = share if _RARE < share <= _MOST_CHANCE else 0.0
+
+    def _average(self, now: float) -> float:
+        return self.cycle_passed / max(now - self.cycle, _SECOND)
 
     def _begin(self, now: float) -> None:
-        self.passed, self.since = 0, now
-
-
-_SECOND = 1.0
-_HALVED = -1
-_BACK = 0.9
-"""Share of the rate at which a request was refused to which a halved rate returns after a second."""
-
-_FIRST_STEP, _LARGEST_STEP = 0.01, 0.3
-_USED = 0.5
-"""Share of the rate that has to be used for it to grow."""
-
-_LEAST = 1.0
+        self.passed, self.refused, self.since = 0, 0, now
 
 
 class Leases:
@@ -150,12 +208,14 @@ class Leases:
         {'a': inf}
         >>> leases.heard({"a": Traffic(60, 1)}, now=2.0)  # 120 passed in two seconds
         {'a': 30.0}
-        >>> leases.heard({"a": Traffic(0, 5)}, now=2.5)  # sent before that was known
+        >>> leases.heard({"a": Traffic(0, 5)}, now=2.2)  # sent before that was known
         {'a': 30.0}
         >>> leases.heard({"a": Traffic(30, 0)}, now=3.0)
         {'a': 54.0}
-        >>> leases.heard({"a": Traffic(54, 0)}, now=4.0)
-        {'a': 54.54}
+        >>> leases.heard({"a": Traffic(54, 0)}, now=4.0)  # it doubles until it is refused
+        {'a': 108.0}
+        >>> [leases.heard({"a": Traffic(10, n == 0)}, now=4.2 + n)["a"] for n in range(3)]
+        [54.0, 97.2, 97.2]
     """
 
     def __init__(self) -> None:
@@ -169,10 +229,5 @@ class Leases:
             now: seconds on a clock that only goes forward.
         """
         for name, (passed, refused) in traffic.items():
-            known = self._accounts.setdefault(name, _Account(now))
-            known.passed += passed
-            if refused:
-                known.halve(now)
-            else:
-                known.grow(now)
+            self._accounts.setdefault(name, _Account(now, now)).heard(passed, refused, now)
         return {name: self._accounts[name].rate for name in traffic}

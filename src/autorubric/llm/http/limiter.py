@@ -201,7 +201,8 @@ class Limiter:
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, slots: Slots | None = None, account: str = ""
     ) -> None:
-        self.pace = Pace()
+        self._lease = Lease(clock, account)
+        self.pace = Pace(self._lease.processes)
         self.in_flight = 0
         self.answered = False
         self._clock = clock
@@ -212,8 +213,7 @@ class Limiter:
         self._allowance: Allowance | None = None
         self._allowances: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
         self._quotas: dict[Unit, Quota] = {"requests": Quota(), "tokens": Quota()}
-        self._heard_tokens = False
-        self._lease = Lease(clock, account)
+        self._heard: set[Unit] = set()  # the units whose limits responses have stated
         self._waiting: deque[tuple[asyncio.Future[Place], int]] = deque()
         self._timer: asyncio.Handle | None = None
         self._timer_due = 0.0
@@ -222,7 +222,7 @@ class Limiter:
     @property
     def counts_tokens(self) -> bool:
         """Whether the number of tokens passed to `acquire` matters."""
-        return self._tokens is not None or self._heard_tokens
+        return self._tokens is not None or "tokens" in self._heard
 
     def join(self, owner: object, allowance: Allowance) -> None:
         """Apply `owner`'s limits until it leaves or is garbage-collected."""
@@ -236,8 +236,7 @@ class Limiter:
 
     async def acquire(self, tokens: int = 0) -> Place:
         """Wait for a place, to be followed by one `release`; a `CallError` if the endpoint refuses everything."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
+        if (loop := asyncio.get_running_loop()) is not self._loop:
             self._move_to(loop)
         if not self._waiting and self.in_flight < self.limit and self._slots.free > 0:
             now = self._clock()
@@ -270,7 +269,7 @@ class Limiter:
         for reading in said:
             taken = place.sent.number if reading.unit == "requests" else place.tokens
             self._quotas[reading.unit].hear(reading, taken, place.sent.at)
-            self._heard_tokens |= reading.unit == "tokens"
+            self._heard.add(reading.unit)
 
     def passed(self, place: Place) -> None:
         """A call was not refused."""
@@ -329,6 +328,8 @@ class Limiter:
             delay = max(delay, self._requests.delay(1, now))
         if self._tokens is not None:
             delay = max(delay, self._tokens.delay(tokens, now))
+        if not self._heard:
+            return delay
         return max(delay, self._quotas["requests"].delay(1, now), self._quotas["tokens"].delay(tokens, now))
 
     def _admit(self, tokens: int, now: float) -> Place:

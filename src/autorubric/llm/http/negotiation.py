@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from autorubric.llm.http.limiter import Gate
 from autorubric.llm.http.retry import Fault
-from autorubric.llm.request import Request
+from autorubric.llm.request import Reply, Request
 
 _NUMBER = r"[`'\"(\[ ]*(\d[\d,_]*)"
 _ABOUT_LIMIT = re.compile(
@@ -172,6 +172,20 @@ def sent_limit(body: Mapping[str, Any]) -> int:
     """The completion limit in a request's body; 0 if there is none."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else 0
+
+
+def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
+    """The reply; one that was cut off gets its limit. Some servers say `stop` of a reply they cut off."""
+    limit = sent_limit(body)
+    used_up = reply.finish_reason in ("stop", "other") and reply.usage and reply.usage.completion_tokens == limit
+    if not limit or not (used_up or reply.finish_reason == "length"):
+        return reply
+    return replace(reply, finish_reason="length", limit=limit)
+
+
+def is_negotiable(fault: Fault) -> bool:
+    """Whether an endpoint refused a request for its form, perhaps."""
+    return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
 
 
 def shorten(request: Request, body: Mapping[str, Any], fault: Fault) -> Request | None:

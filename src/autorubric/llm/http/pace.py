@@ -20,6 +20,12 @@ LEAST = 10
 MANY = 30
 """Requests over which a share of refusals is compared with the share before a cut, at least."""
 
+START = 10
+"""Requests that are sent at once before anything is known of the endpoint, all processes together (RFC 6928)."""
+
+DOUBLING = 0.1
+"""Seconds in which that number doubles. Each reply adds two more, as in the slow start of TCP (RFC 5681)."""
+
 MARGIN = 0.97
 """Share of the measured rate that is used."""
 
@@ -101,6 +107,9 @@ class Pace:
 
     All times are seconds on one clock that only goes forward; nothing here waits.
 
+    Args:
+        processes: how many share the first burst.
+
     Attributes:
         rate: requests per second; infinite until a limit shows.
 
@@ -113,9 +122,12 @@ class Pace:
         (0.05, inf)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, processes: int = 1) -> None:
         self.rate = math.inf
         self._next = -math.inf
+        self._start = START / processes
+        self._began = -math.inf
+        self._replies = 0
         self._so_far = _Mark(-math.inf, 0, 0, 0.0)
         self._marks: deque[_Mark] = deque(maxlen=3 * _MARKS)
         self._opened = self._changed = self._mark(-math.inf)
@@ -147,7 +159,12 @@ class Pace:
                 return wait
         self._raise(now)
         self._held |= self._next > now
-        return max(0.0, self._next - now)
+        return max(0.0, self._next - now, self._slow_start() - now if self.rate == math.inf else 0.0)
+
+    def _slow_start(self) -> float:
+        """When the next request may be sent, while no limit has shown: a burst of all calls could hit one."""
+        ahead = self._so_far.sent + 1 - 2 * self._replies
+        return self._began + DOUBLING * math.log2(ahead / self._start) if ahead > self._start else -math.inf
 
     def sent(self, now: float) -> Sent:
         """One request leaves."""
@@ -155,6 +172,7 @@ class Pace:
             self._marks.append(self._mark(now))
         if self._so_far.sent <= 1:  # the first request goes ahead alone
             self._opened = self._changed = self._mark(now)
+            self._began = now
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
         self._purse = min(self._purse + SPENDS + self._background, PURSE)
@@ -190,6 +208,7 @@ class Pace:
     def passed(self, sent: Sent, now: float) -> None:
         """The request was not refused; what left after the last refused one shows that the endpoint is open."""
         self._passed = max(self._passed, sent.number)
+        self._replies += 1
         if self._closed and sent.at > self._closed_at:
             self._open(now)
 

@@ -31,7 +31,9 @@ def read_usage(body: Mapping[str, Any]) -> Usage | None:
     without a fraction or a string of digits. Reasoning tokens that an endpoint leaves out of its completion count are
     added to it, because they are billed as completion.
     """
-    return next((usage for usage in _forms(body) if usage is not None), None)
+    stated = body.get("usage")
+    usual = _chat_form(stated) if isinstance(stated, dict) else None
+    return usual or next((usage for usage in _forms(body) if usage is not None), None)
 
 
 def is_believable(reply: Reply, request: Request) -> bool:
@@ -41,9 +43,9 @@ def is_believable(reply: Reply, request: Request) -> bool:
     """
     if reply.usage is None:
         return False
-    said = (reply.text, reply.reasoning or "", reply.refusal or "")
+    said = [text for text in (reply.text, reply.reasoning, reply.refusal) if text]
     asked = [content for _, content in request.messages]
-    return _can_hold(reply.usage.completion_tokens, *said) and _can_hold(reply.usage.prompt_tokens, *asked)
+    return _can_hold(reply.usage.completion_tokens, said) and _can_hold(reply.usage.prompt_tokens, asked)
 
 
 def quoted_usage(body: bytes) -> str:
@@ -56,7 +58,7 @@ def quoted_usage(body: bytes) -> str:
     return json.dumps(stated)[:_LONGEST_QUOTE] if stated else "none"
 
 
-def _can_hold(tokens: int, *texts: str) -> bool:
+def _can_hold(tokens: int, texts: list[str]) -> bool:
     most = tokens * _MOST_CHARACTERS_PER_TOKEN
     # Runs are collapsed only if the text is too long: a tokenizer makes one token of 128 spaces.
     return sum(map(len, texts)) <= most or sum(len(_RUN.sub(r"\1", text)) for text in texts) <= most
@@ -65,7 +67,6 @@ def _can_hold(tokens: int, *texts: str) -> bool:
 def _forms(body: Mapping[str, Any]) -> Iterator[Usage | None]:
     stated = body.get("usage")
     if isinstance(stated, dict):
-        yield _chat_form(stated)
         yield _input_form(stated)
     for metadata in (body.get("usageMetadata"), stated):
         if isinstance(metadata, dict):
@@ -147,8 +148,8 @@ def _part(raw: Mapping[str, Any], name: str) -> int | None:
 def _count(raw: object, name: str) -> int | None:
     """A whole number from 0 up, however it is written; None for anything else."""
     value = raw.get(name) if isinstance(raw, dict) else None
-    if value is None:
-        return None
+    if value is None or (type(value) is int and 0 <= value < _LARGEST_COUNT):
+        return value
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = float(value)
     if isinstance(value, float) and value.is_integer():

@@ -143,7 +143,7 @@ class Quota:
 
     def take(self, units: float, now: float) -> float:
         """Take `units`, and return all that were ever taken."""
-        self._last = max(now - SOON, min(now, self._due(units, now)))
+        self._last = now if self._newest is None else max(now - SOON, min(now, self._due(units, now)))
         self._taken += units
         return self._taken
 

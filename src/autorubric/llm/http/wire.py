@@ -66,11 +66,12 @@ def find_reasoning(message: Mapping[str, Any]) -> str | None:
     `thinking` (Ollama), and content parts marked as reasoning (Mistral, Anthropic).
     """
     for name in _FIELDS:
-        if text := "".join(_texts(message.get(name))):
+        if (value := message.get(name)) and (text := "".join(_texts(value))):
             return text
     content = message.get("content")
-    parts = [part for part in content if is_reasoning(part)] if isinstance(content, list) else []
-    return "".join(_texts(parts)) or None
+    if not isinstance(content, list):
+        return None
+    return "".join(_texts([part for part in content if is_reasoning(part)])) or None
 
 
 def is_reasoning(part: object) -> bool:

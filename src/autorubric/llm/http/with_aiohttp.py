@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING
 
 from autorubric.llm.http.secrets import is_forbidden_address
@@ -31,6 +31,7 @@ class AiohttpTransport:
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._held: AsyncGenerator[None, None] | None = None
         self._targets: dict[str, tuple[URL, str | None]] = {}
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
 
@@ -39,15 +40,21 @@ class AiohttpTransport:
         import aiohttp
 
         session = self._session_here()
+        if self._held is None:
+            self._held = _until_the_loop_ends(session)
+            await anext(self._held)
         target, proxy = self._targets.get(url) or self._target(url)
         limit = self._timeouts.get(timeout)
         if limit is None:
             limit = self._timeouts[timeout] = aiohttp.ClientTimeout(total=timeout)
         try:
-            async with session.post(
+            response = await session.post(
                 target, data=body, headers=headers, timeout=limit, proxy=proxy, allow_redirects=False
-            ) as response:
+            )
+            try:
                 return HttpReply(response.status, await _whole_body(response), response.headers)
+            finally:
+                response.release()
         except (aiohttp.ClientError, OSError, ValueError) as error:
             failed = _fault(error, timeout)
         # Raised out here, since aiohttp's error holds the request with its key and would be the context.
@@ -74,7 +81,7 @@ class AiohttpTransport:
             _abandon(self._session)
         import aiohttp
 
-        self._loop = loop
+        self._loop, self._held = loop, None
         self._session = aiohttp.ClientSession(
             # The limiter decides how many requests are in flight, not a second queue in here.
             connector=aiohttp.TCPConnector(
@@ -110,7 +117,8 @@ async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
     chunks: list[bytes] = []
     size, announced = 0, response.content_length or 0
     content = response.content
-    while announced <= LARGEST_BODY and (chunk := await content.readany()):
+    while announced <= LARGEST_BODY and not content.at_eof():
+        chunk = await content.readany()
         size += len(chunk)
         if size > LARGEST_BODY:
             break
@@ -119,6 +127,17 @@ async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
         response.close()
         raise too_large()
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+async def _until_the_loop_ends(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    """Close a session when its loop ends its generators, as `asyncio.run` does, if nobody has closed it.
+
+    A model that nobody closes leaves connections open, and where warnings are errors uvloop waits for them forever.
+    """
+    try:
+        yield
+    finally:
+        await session.close()
 
 
 def _abandon(session: aiohttp.ClientSession) -> None:

@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from json import JSONEncoder
 from typing import Any, NamedTuple
@@ -28,14 +29,8 @@ def request_key(model: Model, request: Request) -> bytes:
     request's own token limit. The role and the item's id do not. Model parameters count in any order; schema keys
     count in theirs, because models fill in fields in the order shown.
     """
-    schema = request.schema
-    parts = [
-        _ENCODING,
-        model_key(model),
-        b"%d" % request.draw,
-        b"%d" % request.reask,
-        b"" if schema is None else schema.encoded,
-    ]
+    schema = b"" if request.schema is None else request.schema.encoded
+    parts: list[bytes] = []
     for role, content in request.messages:
         parts.append(role.encode())
         parts.append(content.encode("utf-8", "surrogatepass"))
@@ -45,9 +40,19 @@ def request_key(model: Model, request: Request) -> bytes:
         parts.append(b"%d.%d" % (request.seat, request.copy))
     if request.max_tokens is not None:
         parts.append(b"max_tokens=%d" % request.max_tokens)
+    beginning = _beginning(model_key(model), request.draw, request.reask, schema)
+    return blake2b(beginning + _framed(parts), digest_size=KEY_BYTES).digest()
+
+
+@lru_cache(maxsize=256)
+def _beginning(model: bytes, draw: int, reask: int, schema: bytes) -> bytes:
+    """The part of a key's content that most requests of a run share."""
+    return _framed([_ENCODING, model, b"%d" % draw, b"%d" % reask, schema])
+
+
+def _framed(parts: list[bytes]) -> bytes:
     # The length prefix distinguishes "ab" + "c" from "a" + "bc".
-    framed = [piece for part in parts for piece in (len(part).to_bytes(8, "little"), part)]
-    return blake2b(b"".join(framed), digest_size=KEY_BYTES).digest()
+    return b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "little"), part)])
 
 
 def model_key(model: Model) -> bytes:
@@ -77,8 +82,13 @@ _any_order = JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False,
 
 
 _INT64_MAX = 2**63 - 1
+_UNKNOWN = (None,) * 4
+_SHORTEST = 256
+"""Bytes up to which a text is stored as it is: compression would save fifty bytes and cost as much as the rest."""
 _SHORT = 1 << 12
 """Bytes up to which a window of 4 kB loses nothing; the usual 256 kB of tables take longer than a short text."""
+_ZLIB = (b"H", b"x")
+"""First bytes of what `compress` makes with either window; no JSON starts with one of them."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 """First bytes of what earlier versions compressed."""
 
@@ -141,38 +151,32 @@ class SealedRow(NamedTuple):
 
 def columns_of(row: CallRow) -> tuple[Any, ...]:
     """The values of `CALL_COLUMNS`."""
-    outcome = row.outcome
-    failure = outcome if isinstance(outcome, Failure) else None
-    reply = outcome.reply if isinstance(outcome, Failure) else outcome
-    usage = reply.usage if reply is not None else None
-    return (
-        row.key,
-        _text(row.item),
-        _text(row.role),
-        _text(row.model),
-        row.draw,
-        row.reask,
-        _OK if failure is None else failure.kind,
-        None if failure is None else failure.status,
-        outcome.attempts,
-        *((None,) * 4 if usage is None else map(_int64, _counts(usage)[:4])),
-        reply.cost if reply is not None else None,
-        row.cost_bound,
-        None if row.token_bound is None else _int64(row.token_bound),
-        reply.latency if reply is not None else None,
-        row.at,
-    )
+    outcome, bound = row.outcome, row.token_bound
+    status: tuple[str, int | None] = (_OK, None)
+    reply: Reply | None
+    if isinstance(outcome, Failure):
+        status, reply = (outcome.kind, outcome.status), outcome.reply
+    else:
+        reply = outcome
+    names = (row.key, _text(row.item), _text(row.role), _text(row.model), row.draw, row.reask)
+    usage = None if reply is None else reply.usage
+    counts = _UNKNOWN if usage is None else tuple([_int64(count) for count in _counts(usage)[:4]])
+    cost, latency = (None, None) if reply is None else (reply.cost, reply.latency)
+    bounds = (row.cost_bound, None if bound is None else _int64(bound))
+    return (*names, *status, outcome.attempts, *counts, cost, *bounds, latency, row.at)
 
 
 def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
-    """The compressed JSON of `value`, and a digest of it and the name it is stored under."""
+    """The JSON of `value`, compressed unless it is short, and a digest of it and the name it is stored under."""
     data = compress(value)
     return data, compute_digest(name, data)
 
 
 def compress(value: Any) -> bytes:
-    """The compressed JSON of `value`."""
+    """The JSON of `value`, compressed unless it is short."""
     data = json_bytes(value)
+    if len(data) <= _SHORTEST:
+        return data
     if len(data) > _SHORT:
         return zlib.compress(data, level=1)
     short = zlib.compressobj(1, zlib.DEFLATED, 12, 4)
@@ -241,8 +245,10 @@ def compute_digest(name: bytes, data: bytes) -> bytes:
 
 
 def _decompress(data: bytes) -> bytes:
-    if not data.startswith(_ZSTD):
+    if data.startswith(_ZLIB):
         return zlib.decompress(data)
+    if not data.startswith(_ZSTD):
+        return data
     import pyarrow as pa
 
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:

@@ -230,9 +230,8 @@ def _compressed(outcome: Reply | Failure) -> bytes:
 
 def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
     """A row (a line of JSON, then the data) with lengths and a checksum, so that a partial write is recognized."""
-    at, content = _AT.pack(columns[-1]), json_bytes(columns[1:]) + b"\n" + data
-    checksum = crc32(content, crc32(key, crc32(at)))
-    return b"".join((_HEAD.pack(len(key), len(content), checksum), at, key, content))
+    content = b"".join((_AT.pack(columns[-1]), key, json_bytes(columns[1:]), b"\n", data))
+    return _HEAD.pack(len(key), len(content) - _AT.size - len(key), crc32(content)) + content
 
 
 def _after_mark(path: Path) -> memoryview:
