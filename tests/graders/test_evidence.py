@@ -29,6 +29,12 @@ def test_a_passage_is_found_with_its_place_in_the_original(quote: str, passage: 
     assert found.text == quote
 
 
+def test_a_letter_whose_lower_case_is_longer_moves_no_place() -> None:
+    text = "In İzmir IT BEGAN."
+    found = find_quote("it began", text)
+    assert (found.start, found.end) == (9, 17)
+
+
 @each(
     "quote",
     [

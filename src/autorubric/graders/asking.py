@@ -48,6 +48,7 @@ _VERDICTS = {
     }.items()
     for word in words
 }
+_WORDS = {verdict.value: verdict for verdict in CriterionVerdict}
 # To the question whether a criterion is met, yes and no are answers; to that for its status they are not.
 _TRUTHS = {"yes": CriterionVerdict.MET, "no": CriterionVerdict.UNMET}
 _LABEL = re.compile(
@@ -155,6 +156,8 @@ def _verdict(said: Any) -> CriterionVerdict | None:
         return CriterionVerdict.MET if said else CriterionVerdict.UNMET
     if not isinstance(said, str):
         return None
+    if (exact := _WORDS.get(said)) is not None:
+        return exact
     return _VERDICTS.get(_folded(said)) or _VERDICTS.get(_folded(_LABEL.sub("", said, count=1)))
 
 

@@ -76,8 +76,7 @@ class JudgeSpec:
             )
         if not isinstance(judge_id, str) or not judge_id.strip():
             problems.append(f"judge_id={judge_id!r}; expected a name")
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-            problems.append(f"judge {judge_id!r} has weight={weight!r}; expected a finite number above 0")
+        problems += _weight_problems(judge_id, weight)
         if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MOST_REPEATS:
             problems.append(
                 f"judge {judge_id!r} has repeats={repeats!r}; expected a whole number from 1 to {MOST_REPEATS}"
@@ -93,6 +92,16 @@ class JudgeSpec:
     def judge_model_config(self) -> LLMConfig:
         """The model."""
         return self.llm_config
+
+    @judge_model_config.setter
+    def judge_model_config(self, config: LLMConfig) -> None:
+        self.llm_config = config
+
+
+def _weight_problems(judge_id: str, weight: object) -> list[str]:
+    if isinstance(weight, int | float) and not isinstance(weight, bool) and 0 < weight < math.inf:
+        return []
+    return [f"judge {judge_id!r} has weight={weight!r}; expected a finite number above 0"]
 
 
 LLMCalls: TypeAlias = Literal["per_criterion", "per_item"]
@@ -111,7 +120,7 @@ def judge_kind(name: str) -> Callable[..., Judge]:
         raise ConfigError(
             f"the judge {name!r} in group 'autorubric.judges' is a {type(kind).__name__}; expected a class"
         )
-    return cast(Callable[..., Judge], kind)
+    return cast("Callable[..., Judge]", kind)
 
 
 @dataclass(frozen=True)
@@ -315,7 +324,7 @@ def judge_specs(
     if llm_config is not None:
         if judge_model_config is not None:
             raise ConfigError("judge_model_config and llm_config are one setting; give judge_model_config alone")
-        warnings.warn("llm_config is now called judge_model_config", DeprecationWarning, stacklevel=3)
+        warnings.warn("llm_config is deprecated; use judge_model_config", DeprecationWarning, stacklevel=3)
         judge_model_config = llm_config
     given = {"judge_model_config": judge_model_config, "judges": judges, "judge": judge}
     named = [name for name, value in given.items() if value is not None]
@@ -326,7 +335,7 @@ def judge_specs(
             f"judges[{index}] is of type {type(spec).__name__}; expected JudgeSpec"
             for index, spec in enumerate(judges)
             if not isinstance(spec, JudgeSpec)
-        ]
+        ] or [problem for spec in judges for problem in _weight_problems(spec.judge_id, spec.weight)]
         if problems or not judges:
             raise ConfigError(problems or "judges is an empty list; give at least one JudgeSpec")
         return tuple(judges)

@@ -29,6 +29,7 @@ from autorubric.graders.session import MAX_IN_FLIGHT, Limits, Session, Sessions
 from autorubric.graders.suspicion import suspicions
 from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.batches.setting import batching
+from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
@@ -159,8 +160,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         self.recipe = Recipe(specs, rules, quorum, escalation, llm_calls, options, judge, compound)
         self.scoring = Scoring(cannot_assess_config or CannotAssessConfig(), normalize, on_failure)
         self.prefix_first = prefix_first
-        budget = Limits(budget_usd, budget_tokens, max_in_flight)
-        self._sessions = Sessions(self.recipe, budget, _run_dir(run_dir, specs), ledger)
+        limits = Limits(budget_usd, budget_tokens, max_in_flight)
+        self._sessions = Sessions(self.recipe, limits, _run_dir(run_dir, specs), ledger, LLMClient)
         self._occurrences = Occurrences(most=_MOST_REMEMBERED)
         self._listed: dict[Any, Answer[Any]] = {}
         for note in self.recipe.notes():

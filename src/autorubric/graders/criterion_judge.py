@@ -97,7 +97,7 @@ class _Dialogue:
     async def judge(self, index: int, ask: Ask) -> Judgment:
         answer = await ask(self._judge.model, self.build(index), partial(self.read, index), self.follow_up)
         if isinstance(answer, Answer):
-            return cast(Judgment, answer.value)
+            return cast("Judgment", answer.value)
         return failed(self._judge.judge_id, self._judge.weight, answer)
 
     async def judge_with_evidence(self, index: int, ask: Ask) -> Judgment:
@@ -114,7 +114,7 @@ class _Dialogue:
 
         answer = await ask(self._judge.model, self.build(index), read, self.follow_up)
         if isinstance(answer, Answer):
-            return cast(Judgment, answer.value)
+            return cast("Judgment", answer.value)
         if held is not None and held.answer is not None and answer.kind in NO_VERDICT:
             return held.answer.value
         return failed(self._judge.judge_id, self._judge.weight, answer)

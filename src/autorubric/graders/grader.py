@@ -84,9 +84,9 @@ class Grader(ABC, Generic[ReportT]):
         report = await self.aggregate(found, normalize=self.normalize)
         length, normalize = self.length_penalty, self.normalize
         if isinstance(report, EvaluationReport):
-            return cast(ReportT, with_length_penalty(report, to_grade, length, normalize=normalize))
+            return cast("ReportT", with_length_penalty(report, to_grade, length, normalize=normalize))
         if isinstance(report, EnsembleEvaluationReport):
-            return cast(ReportT, with_length_penalty(report, to_grade, length, normalize=normalize))
+            return cast("ReportT", with_length_penalty(report, to_grade, length, normalize=normalize))
         return report
 
     def grade_sync(

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from weakref import finalize
 
 from autorubric.errors import ConfigError
 from autorubric.graders.assembly import Recipe
+from autorubric.graders.replaced_client import client_models, replaced_clients
 from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.budget import Budget, check_priced
+from autorubric.llm.client import LLMClient
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import Spent
@@ -89,11 +92,22 @@ class Session:
 
 
 class Sessions:
-    """The sessions of one grader, and the records they share."""
+    """The sessions of one grader, and the records they share.
 
-    def __init__(self, recipe: Recipe, limits: Limits, run_dir: Path | None, ledger: Ledger | None) -> None:
+    `kind` is the class of clients where the grader is made; one that was replaced is asked instead of endpoints.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        limits: Limits,
+        run_dir: Path | None,
+        ledger: Ledger | None,
+        kind: Any = LLMClient,
+    ) -> None:
         self.limits = limits
         self._recipe = recipe
+        self._clients = replaced_clients(kind, recipe.configs())
         self.run_dir = run_dir
         self._ledger = ledger
         self._budget: Budget | None = None
@@ -119,11 +133,13 @@ class Sessions:
         if session is None:
             for gone in [known for known in self._sessions if known.is_closed()]:
                 del self._sessions[gone]
-            opened = open_models(self._recipe.configs(), self.limits.in_flight)
+            opened = self._opened()
             models = await opened.__aenter__()
             self.limits.check_prices(models)
             if self._recipe.llm_calls != "per_item":  # whole rubrics are asked for with limits of their own
                 self.limits.check_bounds(models)
+            if (ledger := self.ledger()) is not None:
+                ledger.price(models.values())
             session = Session(models, self._recipe.made(models), self._executor(), opened)
             session = self._sessions.setdefault(loop, session)
         return session
@@ -141,6 +157,11 @@ class Sessions:
             self._held.close()
             self._ledger = None
         self._sessions.clear()
+
+    def _opened(self) -> AbstractAsyncContextManager[Mapping[str, Model]]:
+        configs = self._recipe.configs()
+        clients = self._clients or replaced_clients(LLMClient, configs)
+        return client_models(clients, configs) if clients else open_models(configs, self.limits.in_flight)
 
     def _executor(self) -> Executor:
         ledger = self.ledger()

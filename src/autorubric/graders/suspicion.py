@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autorubric.core.late_pattern import late_pattern
+from autorubric.core.wording import late_pattern
 
 
 class Sign(NamedTuple):
