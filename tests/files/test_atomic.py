@@ -1,5 +1,6 @@
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, write_atomically
+from autorubric.files.atomic import written_if_changed
+from tests.offenders import each
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -72,3 +75,32 @@ def test_a_pipe_is_written_to_directly_and_stays_one(tmp_path: Path) -> None:
         os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert [file.name for file in tmp_path.iterdir()] == ["pipe"]
+
+
+@each(
+    ("old", "pieces", "replaced"),
+    [
+        ("ab", ["a", "b"], False),
+        ("abc", ["a", "b"], True),  # the old file goes on
+        ("abcde", ["ab"], True),
+        ("ab", ["a", "b", "c"], True),
+        ("ab", ["a", "c"], True),
+        ("ab", ["x", "b"], True),
+        ("ab", [], True),
+        ("", [], False),
+        ("", ["a"], True),
+        (None, ["a"], True),
+        (None, [], True),
+    ],
+)
+def test_a_file_is_replaced_only_by_other_content(old: str | None, pieces: list[str], replaced: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+        if old is not None:
+            path.write_text(old)
+            os.utime(path, ns=(1, 1))
+        with written_if_changed(path) as write:
+            for piece in pieces:
+                write(piece)
+        assert path.read_text() == "".join(pieces)
+        assert (path.stat().st_mtime_ns != 1) == replaced

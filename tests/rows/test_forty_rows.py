@@ -22,8 +22,7 @@ from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.adapters import verl
 from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.candidates import read_candidates
-from autorubric.training.queries import read_queries
-from autorubric.training.samples import read_rubric, rubric_column
+from autorubric.training.queries import read_queries, read_rubric, rubric_column
 from autorubric.training.service.calls import read_call
 from tests.offenders import offenders
 from tests.rows.forty_rows import AMBIGUOUS, ASKED, DIALOGUE, POINTS, READ, SAID

@@ -82,7 +82,7 @@ def atomic_writer(
 
 
 @contextmanager
-def written_if_changed(path: Path) -> Iterator[Callable[[str], None]]:
+def written_if_changed(path: Path) -> Iterator[Callable[[str], object]]:
     r"""A function that takes the text of a file piece by piece; the file is replaced only if that changes it.
 
     Until the first difference the old file is read, and nothing is written.
@@ -97,6 +97,10 @@ def written_if_changed(path: Path) -> Iterator[Callable[[str], None]]:
         >>> write_rows() == write_rows()
         True
     """
+    if not path.is_file():
+        with atomic_writer(path) as file:
+            yield file.write
+        return
     with ExitStack() as stack:
         draft = _Draft(path, stack)
         yield draft.write
@@ -108,33 +112,31 @@ class _Draft:
 
     def __init__(self, path: Path, stack: ExitStack) -> None:
         self._path, self._stack = path, stack
-        self._old = stack.enter_context(path.open("rb")) if path.is_file() else None
+        self._old = stack.enter_context(path.open("rb"))
         self._new: IO[bytes] | None = None
         self._same = 0
 
     def write(self, text: str) -> None:
         data = text.encode()
-        if self._new is None and self._old is not None and self._old.read(len(data)) == data:
+        if self._new is None and self._old.read(len(data)) == data:
             self._same += len(data)
             return
         self._changed().write(data)
 
     def end(self) -> None:
-        if self._new is None and (self._old is None or self._old.read(1)):
+        if self._new is None and self._old.read(1):
             self._changed()
 
     def _changed(self) -> IO[bytes]:
         """The new file, which starts with what is the same."""
         if self._new is None:
             self._new = self._stack.enter_context(atomic_writer(self._path, "wb"))
-            if self._old is not None:
-                self._old.seek(0)
-            while self._old is not None and self._same:
+            self._old.seek(0)
+            while self._same:
                 chunk = self._old.read(min(self._same, _CHUNK))
                 self._new.write(chunk)
                 self._same -= len(chunk)
-            if self._old is not None:
-                self._old.close()  # Windows replaces no open file
+            self._old.close()  # Windows replaces no open file
         return self._new
 
 

@@ -114,6 +114,14 @@ def parquet_writer(path: str | Path, schema: pa.Schema) -> Iterator[Callable[[di
             write()
 
 
+def final_schema() -> pa.Schema:
+    """The schema of synthesized rubrics: question, id, and a list of {criterion, points} structs."""
+    import pyarrow as pa
+
+    entry = pa.struct([("criterion", pa.string()), ("points", pa.int32())])
+    return pa.schema([("question", pa.string()), ("id", pa.string()), ("rubrics", pa.list_(entry))])
+
+
 def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
     """How many rows to unpack at a time, from what the file says of its columns before any of them is read.
 

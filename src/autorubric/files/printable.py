@@ -43,7 +43,7 @@ class _Raw:
 
 def raw(stream: TextIO) -> TextIO:
     """The same stream for a writer that draws with escape sequences of its own; it must escape the data itself."""
-    return cast(TextIO, _Raw(stream)) if isinstance(stream, PrintableStream) else stream
+    return cast("TextIO", _Raw(stream)) if isinstance(stream, PrintableStream) else stream
 
 
 def protect_standard_streams() -> None:

@@ -90,20 +90,11 @@ def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
     return value, end
 
 
-def _decode(text: str) -> tuple[Any, bool]:
-    """The value of a JSON text, and whether something in it may be what the standard forbids."""
-    body = text.strip(" \t\n\r")
-    try:
-        value, end = decode_quickly(body)
-        if end == len(body):
-            return value, False
-    except (ValueError, RecursionError):
-        pass
-    return _decode_with_care(text)
-
-
 def _decode_with_care(text: str) -> tuple[Any, bool]:
-    """The same, with all repeated keys marked and every number kept."""
+    """The value of a JSON text, and whether something in it is what the standard forbids.
+
+    All repeated keys are marked, and every number is kept.
+    """
     blemished = False
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -150,10 +141,17 @@ def parse_json(text: str, where: str = "JSON") -> Any:
     """
     if not isinstance(text, str):
         raise InputError(f"{where}: expected text, got {type(text).__name__}")
+    text, doubtful = text.removeprefix("\ufeff"), False
+    body = text.strip(" \t\n\r")
     try:
-        value, doubtful = _decode(text.removeprefix("\ufeff"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: {in_short(error)}") from None
+        value, end = decode_quickly(body)
+    except (ValueError, RecursionError):
+        end = -1
+    if end != len(body):
+        try:
+            value, doubtful = _decode_with_care(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where}: {in_short(error)}") from None
     # Brackets are counted where that is less work than going through the value: a long text has enough of them.
     if (len(text) > _LONG or text.count("[") + text.count("{") > DEEPEST) and is_too_deep(value):
         raise InputError(f"{where}: {_TOO_DEEP}")

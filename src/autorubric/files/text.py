@@ -1,18 +1,19 @@
-"""The text of a file, or an error that says why it cannot be read."""
+"""The text of a file, or an error that says why it cannot be read; several readers share a temporary file."""
 
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import re
 import stat
+import threading
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files.descriptors import unreadable
 from autorubric.files.remote import address_of, remote_copy
-from autorubric.files.shared_copy import SharedCopy
 
 LARGEST_FILE = 512 * 2**20
 """Bytes of the largest file that is read as one document; what is larger goes row by row, as JSON Lines."""
@@ -197,3 +198,50 @@ def defused(value: Any) -> Any:
     # The writer leaves a bare carriage return unquoted, and readers start a new row after it.
     text = value.replace("\r\n", "\n").replace("\r", "\n") if "\r" in value else value
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+_reading = threading.Lock()
+
+
+class SharedCopy(io.RawIOBase):
+    """One reader of a shared temporary file.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryFile() as file:
+        ...     _ = file.write(b"abc")
+        ...     SharedCopy(file).read(2), SharedCopy(file).read()
+        (b'ab', b'abc')
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._at = file, 0
+
+    def readable(self) -> bool:
+        """Whether it can be read: yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether it can be read from anywhere: yes."""
+        return True
+
+    def tell(self) -> int:
+        """The position of this reader."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move this reader; its new position."""
+        self._at = offset if whence == os.SEEK_SET else self._moved(offset, whence)
+        return self._at
+
+    def _moved(self, offset: int, whence: int) -> int:
+        return offset + (self._at if whence == os.SEEK_CUR else os.fstat(self._file.fileno()).st_size)
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; the number of bytes."""
+        with _reading:
+            self._file.seek(self._at)
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

@@ -11,6 +11,7 @@ from autorubric.checks import validate_check
 from autorubric.core.criterion import Criterion
 from autorubric.core.entries import POINTS, from_json_text, number, other_fields, read_entries, with_tags
 from autorubric.errors import InputError, MissingPackageError
+from autorubric.files.parquet import final_schema
 from autorubric.files.strict_json import dump_json, is_finite
 from autorubric.formats.format import Format, Record, Row, data_source, read_text, whole
 from autorubric.rows.record import as_text, as_turns, question_text, read_prompt, read_question
@@ -45,13 +46,6 @@ def _whole_final(row: Row) -> Row:
     return {**row, "rubrics": [{**entry, "points": whole(entry["points"])} for entry in row["rubrics"]]}
 
 
-def _final_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    entry = pa.struct([("criterion", pa.string()), ("points", pa.int32())])
-    return pa.schema([("question", pa.string()), ("id", pa.string()), ("rubrics", pa.list_(entry))])
-
-
 RUBRICHUB = Format(
     "rubrichub",
     "RubricHub pipeline output",
@@ -59,7 +53,7 @@ RUBRICHUB = Format(
     _is_final,
     _read_final,
     _write_final,
-    _final_schema,
+    final_schema,
     carrier=None,
     columns=_whole_final,
 )

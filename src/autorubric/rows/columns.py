@@ -161,7 +161,8 @@ class RowReader:
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.given = by_role(self.given)
+        if self.given:
+            self.given = by_role(self.given)
 
     def rows(self, records: Iterable[Record]) -> Iterator[Record]:
         """The rows with their columns by role.

@@ -187,6 +187,8 @@ def is_dataset_folder(path: str | Path) -> bool:
     if address_of(folder) and find_ending(folder):
         return False  # each look costs a request
     try:
+        if folder.is_file():
+            return False
         if not _is_folder(folder):
             return _parent_of_split(folder) is not None
         return any(_is_file(folder / name) for name in _ABOUT[2:]) or bool(_shards(folder))

@@ -20,8 +20,7 @@ from autorubric.errors import InputError
 from autorubric.files.descriptors import WITHOUT_WAITING, unreadable, wait_again
 from autorubric.files.descriptors import opened as opened_file
 from autorubric.files.remote import address_of, remote_copy
-from autorubric.files.shared_copy import SharedCopy
-from autorubric.files.text import refuse_unmarked, size_of_plain
+from autorubric.files.text import SharedCopy, refuse_unmarked, size_of_plain
 
 STDIN = "-"
 """The path that means standard input."""
