@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from autorubric.core.judgment import MultiChoiceJudgeVote as MultiChoiceJudgeVote
     from autorubric.core.judgment import MultiChoiceJudgment as MultiChoiceJudgment
     from autorubric.core.judgment import MultiChoiceVerdict as MultiChoiceVerdict
-    from autorubric.core.published import compute_length_penalty as compute_length_penalty
-    from autorubric.core.published import normalize_to_grade_input as normalize_to_grade_input
-    from autorubric.core.published import parse_thinking_output as parse_thinking_output
     from autorubric.core.scoring import CountFn as CountFn
     from autorubric.core.scoring import PenaltyType as PenaltyType
     from autorubric.core.submission import ThinkingOutputDict as ThinkingOutputDict
@@ -84,11 +81,14 @@ if TYPE_CHECKING:
     from autorubric.runs.runner import fill_ground_truth as fill_ground_truth
     from autorubric.runs.runner import fill_ground_truth_sync as fill_ground_truth_sync
     from autorubric.runs.summary import EvalTimingStats as EvalTimingStats
+    from autorubric.utils import compute_length_penalty as compute_length_penalty
+    from autorubric.utils import normalize_to_grade_input as normalize_to_grade_input
+    from autorubric.utils import parse_thinking_output as parse_thinking_output
 
 _HOMES = {
     "autorubric.core.criterion": "CANONICAL_NA_OPTION AggregationStrategy NominalAggregation OrdinalAggregation "
     "ScaleType",
-    "autorubric.core.published": "compute_length_penalty normalize_to_grade_input parse_thinking_output",
+    "autorubric.utils": "compute_length_penalty normalize_to_grade_input parse_thinking_output",
     "autorubric.core.scoring": "CountFn PenaltyType",
     "autorubric.core.submission": "ThinkingOutputDict ToGradeInput word_count",
     "autorubric.core.usage": "TokenUsage aggregate_completion_cost aggregate_evaluation_usage aggregate_token_usage",

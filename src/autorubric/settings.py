@@ -110,7 +110,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         autorubric.errors.ConfigError: unknown setting 'concurency'; did you mean 'concurrency'?
     """
     shown = Flag(flag, short, group, metavar, argument, many, cli, hidden, record and cli, reads, secret)
-    extra = cast(Any, {"flag": shown})
+    extra = cast("Any", {"flag": shown})
     return Field(default, description=help, ge=ge, gt=gt, le=le, json_schema_extra=extra)
 
 
@@ -154,7 +154,7 @@ class Settings(BaseModel):
 
     def recorded(self) -> dict[str, Any]:
         """The settings for a manifest, as JSON values; callbacks and Python objects are left out."""
-        flags = type(self).flags()
+        flags = _flags(type(self))
         return {
             name: plain
             for name, value in self
@@ -178,7 +178,7 @@ class Settings(BaseModel):
 
     def sources(self) -> tuple[Path, ...]:
         """The files and directories that are read."""
-        flags = type(self).flags()
+        flags = _flags(type(self))
         named = [value for name, value in self if flags[name].reads]
         return tuple(
             path
@@ -328,7 +328,7 @@ def _messages(model: type[Settings], error: ValidationError, named: Callable[[st
     found: dict[tuple[str, ...], list[str]] = {}
     problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
     for problem in problems:
-        found.setdefault(*model._told(cast(Any, problem), named))
+        found.setdefault(*model._told(cast("Any", problem), named))
     return [message for messages in found.values() for message in messages]
 
 

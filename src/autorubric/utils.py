@@ -1,7 +1,15 @@
-"""The published home of functions on submissions and on usage: a module of AutoRubric 1.6."""
+"""The published home of functions on submissions and on usage: a module of AutoRubric 1.6.
 
-from autorubric.core.published import compute_length_penalty, normalize_to_grade_input, parse_thinking_output
-from autorubric.core.scoring import LengthPenalty
+Graders use `core.submission` and `core.scoring` instead of the functions defined here: they lose no text that stands
+outside the marked parts.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+from autorubric.core.scoring import LengthPenalty, lost_points, measured
 from autorubric.core.submission import ThinkingOutputDict, ToGradeInput, word_count
 from autorubric.core.usage import (
     TokenUsage,
@@ -9,6 +17,7 @@ from autorubric.core.usage import (
     aggregate_evaluation_usage,
     aggregate_token_usage,
 )
+from autorubric.errors import InputError
 from autorubric.runs.runner import fill_ground_truth
 
 __all__ = [
@@ -25,3 +34,61 @@ __all__ = [
     "parse_thinking_output",
     "word_count",
 ]
+
+
+_THINKING = re.compile("<thinking>(.*?)</thinking>", re.DOTALL | re.IGNORECASE)
+_OUTPUT = re.compile("<output>(.*?)</output>", re.DOTALL | re.IGNORECASE)
+
+
+def parse_thinking_output(text: str) -> ThinkingOutputDict:
+    """The first thinking and the first output section of a text; without an output section, the rest of the text.
+
+    Example:
+        >>> parse_thinking_output("Well: <thinking>Hm.</thinking> <output>Yes.</output> Bye.")
+        {'thinking': 'Hm.', 'output': 'Yes.'}
+    """
+    thinking, output = _THINKING.search(text), _OUTPUT.search(text)
+    rest = _THINKING.sub("", text).strip() if thinking else text
+    return {"thinking": thinking[1].strip() if thinking else "", "output": output[1].strip() if output else rest}
+
+
+def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
+    """Both parts of a submission, however it was given; other keys of a dict are left out with a warning.
+
+    Raises:
+        ValueError: it is neither text nor a dict of texts.
+
+    Example:
+        >>> normalize_to_grade_input({"output": "Yes."})
+        {'thinking': '', 'output': 'Yes.'}
+    """
+    if isinstance(to_grade, str):
+        return parse_thinking_output(to_grade)
+    if not isinstance(to_grade, dict):
+        raise InputError(f"to_grade must be a string or dict, got {type(to_grade).__name__}")
+    parts: ThinkingOutputDict = {"thinking": to_grade.get("thinking", ""), "output": to_grade.get("output", "")}
+    for key, value in parts.items():
+        if not isinstance(value, str):
+            raise InputError(f"{key!r} must be a string, got {type(value).__name__}")
+    extra = to_grade.keys() - parts.keys()
+    if extra:
+        warnings.warn(
+            f"Unexpected keys in to_grade dict: {extra}. Only 'thinking' and 'output' are used.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return parts
+
+
+def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
+    """The points that a text loses for its length; a string counts as a whole, tags included.
+
+    Example:
+        >>> penalty = LengthPenalty(free_budget=2, max_cap=6, exponent=1.0)
+        >>> [compute_length_penalty("w " * words, penalty) for words in (2, 4, 9)]
+        [0.0, 0.25, 0.5]
+    """
+    parts: ThinkingOutputDict = {"thinking": "", "output": text} if isinstance(text, str) else text
+    thinking, output = parts.get("thinking", ""), parts.get("output", "")
+    counted = {"ALL": f"{thinking} {output}", "OUTPUT_ONLY": output, "THINKING_ONLY": thinking}[config.penalty_type]
+    return lost_points(measured(counted, config.count_fn), config)

@@ -1,4 +1,4 @@
-"""What every chart is drawn with: a document, texts, and axes.
+"""Bar, interval and line charts as SVG documents.
 
 There is room for text of twice the size: a page that is 320 pixels wide shows charts at half their size.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import floor, log10
-from xml.sax.saxutils import escape
+from html import escape
+from math import ceil, floor, log10
+from typing import NamedTuple
 
 WIDTH, HEIGHT = 640, 340
 INK, FILL, LINE, SECOND = "#24292f", "#4c78a8", "#d0d7de", "#b4531f"
@@ -121,7 +122,7 @@ def escaped(words: str) -> str:
         >>> escaped("<b>")
         '&lt;b&gt;'
     """
-    return escape(_CONTROLS.sub("\ufffd", words), {'"': "&quot;"})
+    return escape(_CONTROLS.sub("\ufffd", words), quote=False).replace('"', "&quot;")
 
 
 def clipped(words: str, most: int) -> str:
@@ -132,3 +133,243 @@ def clipped(words: str, most: int) -> str:
         'Names th…'
     """
     return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+_LEFT, _RIGHT, _TOP, _BOTTOM, _BOTTOM_SLANTED = 84, 16, 40, 56, 130
+_LETTER, _LARGE_LETTER = 7, 13  # narrow pages show text twice as large
+
+
+def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_title: str, top: float = 0) -> str:
+    """A bar chart as an SVG document.
+
+    Args:
+        title: what it shows.
+        bars: label and height of each bar, from left to right; heights are not negative.
+        x_title: what the labels are.
+        y_title: what the heights are.
+        top: the end of the vertical axis; by default the highest bar.
+
+    Example:
+        >>> chart = bar_chart("Weights", [("5", 3.0), ("8", 1.0)], "weight", "criteria")
+        >>> chart.count("<rect"), "<title>5: 3</title>" in chart
+        (3, True)
+    """
+    highest = top or max((height for _, height in bars), default=0) or 1
+    step = (WIDTH - _LEFT - _RIGHT) / max(len(bars), 1)
+    # Words do not fit under their bars and are slanted; of too many numbers every n-th is written.
+    letters = max((len(label) for label, _ in bars), default=0) + 1
+    slanted = letters > 6 and _LETTER * letters > step
+    every = 1 if slanted else max(1, ceil(_LARGE_LETTER * letters / step))
+    frame = Frame(_LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - (_BOTTOM_SLANTED if slanted else _BOTTOM))
+    parts = rows_of(frame, _marks(bars, highest), 0.0, highest)
+    for number, (label, height) in enumerate(bars):
+        left = _LEFT + number * step
+        parts.append(
+            _bar(label, height, frame.bottom - frame.y(min(height / highest, 1.0)), left, frame.bottom, step)
+        )
+        if number % every == 0 and slanted:
+            parts.append(text(left + step / 2 + 4, frame.bottom + 14, label, anchor="end", turn=-35))
+        elif number % every == 0:
+            parts.append(text(left + step / 2, frame.bottom + 20, label))
+    parts.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 12, x_title))
+    parts.append(text(22, (_TOP + frame.bottom) / 2, y_title, turn=-90))
+    return document(title, parts)
+
+
+def _marks(bars: Sequence[tuple[str, float]], highest: float) -> list[float]:
+    """The numbers on the vertical axis: whole ones where the heights are."""
+    ticks = ticks_between(0.0, highest, 4)
+    return [tick for tick in ticks if tick % 1 == 0] if all(height % 1 == 0 for _, height in bars) else ticks
+
+
+def _bar(label: str, height: float, tall: float, left: float, base: float, step: float) -> str:
+    return (
+        f'<rect class="bar" x="{left + step * 0.1:.1f}" y="{base - tall:.1f}" width="{step * 0.8:.1f}" '
+        f'height="{tall:.1f}" fill="{FILL}"><title>{escaped(label)}: {height:g}</title></rect>'
+    )
+
+
+# A name stands above its interval, so that both fit where the text is twice as large, on a narrow page.
+_SIDE, _ROW, _LONGEST = 24, 46, 44
+
+
+class Ranged(NamedTuple):
+    """A named figure; `low` and `high` are None where it has no interval."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+def interval_chart(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple[float, float] = (0.0, 1.0)) -> str:
+    """Figures with their intervals, one under the other, as an SVG document.
+
+    Args:
+        title: what it shows.
+        rows: from top to bottom.
+        x_title: what the figures are.
+        ends: of the axis; what lies outside is drawn at its end.
+
+    Example:
+        >>> chart = interval_chart("Agreement", [Ranged("Cause", 0.8, 0.6, 0.9), Ranged("Brief", 1.0)], "accuracy")
+        >>> chart.count("<circle"), "<title>Cause: 0.800 (0.600 to 0.900)</title>" in chart
+        (2, True)
+    """
+    low, high = ends
+    height = 96 + _ROW * max(len(rows), 1)
+    frame = Frame(_SIDE, WIDTH - _SIDE, 36, height - 60)
+
+    def x(value: float) -> float:
+        return frame.x((min(max(value, low), high) - low) / (high - low))
+
+    parts = []
+    ticks = ticks_between(low, high)
+    for tick, words in zip(ticks, numbers(ticks), strict=True):
+        parts.append(
+            f'<line class="grid" x1="{x(tick):.1f}" y1="{frame.top:g}" x2="{x(tick):.1f}" y2="{frame.bottom:g}" '
+            f'stroke="{LINE}"/>'
+        )
+        parts.append(text(x(tick), frame.bottom + 20, words))
+    for number, row in enumerate(rows):
+        y = frame.top + _ROW * (number + 0.78)
+        parts.append(text(frame.left + 6, y - 14, clipped(row.name, _LONGEST), anchor="start"))
+        told = f"{row.name}: {row.value:.3f}"
+        if row.low is not None and row.high is not None:
+            told += f" ({row.low:.3f} to {row.high:.3f})"
+            parts.append(
+                f'<line class="series0" x1="{x(row.low):.1f}" y1="{y:.1f}" x2="{x(row.high):.1f}" y2="{y:.1f}" '
+                f'stroke="{FILL}" stroke-width="2"/>'
+            )
+        parts.append(
+            f'<circle class="series0" cx="{x(row.value):.1f}" cy="{y:.1f}" r="4.5" fill="{FILL}" stroke="{FILL}">'
+            f"<title>{escaped(told)}</title></circle>"
+        )
+    parts.append(text((frame.left + frame.right) / 2, height - 10, x_title))
+    return document(title, parts, (WIDTH, height))
+
+
+_FRAME = Frame(84, WIDTH - 16, 66, HEIGHT - 56)
+_COLOURS = (FILL, SECOND, INK)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a series.
+
+    Attributes:
+        x: its place.
+        y: its value.
+        label: what a pointer over it is told; the value by default.
+        low: lower end of an interval.
+        high: upper end of an interval.
+    """
+
+    x: float
+    y: float
+    label: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points with a name; `joined` draws a line through them."""
+
+    name: str
+    points: Sequence[Point]
+    joined: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What the two axes are called, and the range of the vertical one; by default that of the points."""
+
+    x_title: str
+    y_title: str
+    y_range: tuple[float, float] | None = None
+    x_range: tuple[float, float] | None = None
+    diagonal: bool = False
+
+
+def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
+    """A line chart as an SVG document.
+
+    Args:
+        title: what it shows.
+        series: one or more; the first three have colours of their own.
+        axes: their titles and ranges; `diagonal` draws the line on which both are equal.
+
+    Example:
+        >>> chart = line_chart("Best of k", [Series("score", [Point(1, 0.5), Point(2, 0.75)])], Axes("k", "score"))
+        >>> chart.count("<circle"), chart.count("<polyline")
+        (2, 1)
+    """
+    points = [point for one in series for point in one.points]
+    x_low, x_high = axes.x_range or _span([point.x for point in points])
+    ends = [end for point in points for end in (point.y, point.low, point.high) if end is not None]
+    y_low, y_high = axes.y_range or _span(ends, 0.06)
+    parts = rows_of(_FRAME, ticks_between(y_low, y_high), y_low, y_high)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return _FRAME.x((x - x_low) / (x_high - x_low)), _FRAME.y((y - y_low) / (y_high - y_low))
+
+    ticks = ticks_between(x_low, x_high, 8)
+    if all(point.x % 1 == 0 for point in points) and x_high - x_low > 1:
+        ticks = [tick for tick in ticks if tick % 1 == 0]  # no half candidates or windows
+    for tick, words in zip(ticks, numbers(ticks), strict=True):
+        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 20, words))
+    if axes.diagonal:
+        low, high = max(x_low, y_low), min(x_high, y_high)
+        (x1, y1), (x2, y2) = place(low, low), place(high, high)
+        parts.append(
+            f'<line class="diagonal" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{INK}" '
+            'stroke-dasharray="4 4" opacity="0.5"/>'
+        )
+    for number, one in enumerate(series):
+        shown = [(point, place(point.x, point.y)) for point in one.points]
+        bars = [
+            (place(p.x, p.low), place(p.x, p.high)) for p in one.points if p.low is not None and p.high is not None
+        ]
+        parts += _drawn(one, shown, bars, number)
+        if len(series) > 1:
+            parts.append(_legend(one.name, number))
+    parts.append(text((_FRAME.left + _FRAME.right) / 2, HEIGHT - 12, axes.x_title))
+    parts.append(text(22, (_FRAME.top + _FRAME.bottom) / 2, axes.y_title, turn=-90))
+    return document(title, parts)
+
+
+def _drawn(
+    one: Series,
+    shown: Sequence[tuple[Point, tuple[float, float]]],
+    bars: Sequence[tuple[tuple[float, float], tuple[float, float]]],
+    number: int,
+) -> list[str]:
+    colour, kind = _COLOURS[number % len(_COLOURS)], f"series{number % len(_COLOURS)}"
+    parts = [
+        f'<line class="{kind}" x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="{colour}"/>'
+        for (x, low), (_, high) in bars
+    ]
+    if one.joined and len(shown) > 1:
+        path = " ".join(f"{x:.1f},{y:.1f}" for _, (x, y) in shown)
+        parts.append(f'<polyline class="{kind}" points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+    parts += [
+        f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}" stroke="{colour}">'
+        f"<title>{escaped(point.label or f'{point.x:g}: {point.y:.4g}')}</title></circle>"
+        for point, (x, y) in shown
+    ]
+    return parts
+
+
+def _legend(name: str, number: int) -> str:
+    x, colour = _FRAME.left + 4 + 190 * number, _COLOURS[number % len(_COLOURS)]
+    kind = f"series{number % len(_COLOURS)}"
+    return f'<circle class="{kind}" cx="{x}" cy="42" r="4" fill="{colour}" stroke="{colour}"/>' + text(
+        x + 9, 46, name, anchor="start"
+    )
+
+
+def _span(values: Sequence[float], room: float = 0.0) -> tuple[float, float]:
+    """The range of values, with `room` on either side as a share of it."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    return (low - room * (high - low), high + room * (high - low)) if high > low else (low - 0.5, high + 0.5)

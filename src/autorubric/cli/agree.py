@@ -70,11 +70,6 @@ class AgreeFlags(CompareSettings):
     csv: bool = setting(False, "Print the table as CSV.", group="Output")
     md: bool = setting(False, "Print the table as Markdown.", group="Output")
 
-    @property
-    def form(self) -> str:
-        """How the table is printed."""
-        return "json" if self.json_output else "csv" if self.csv else "md" if self.md else "text"
-
     @model_validator(mode="after")
     def _check_flags(self) -> Self:
         forms = [name for name, given in (("json", self.json_output), ("csv", self.csv), ("md", self.md)) if given]
@@ -82,7 +77,8 @@ class AgreeFlags(CompareSettings):
             raise InputError(f"--{' and --'.join(forms)} exclude each other; give one of them")
         given = self.model_fields_set
         # Rows of labels go with every mode; completed files are a mode of their own.
-        given = given if has_completed_files(self) else given - {"labels"}
+        if "labels" in given and not has_completed_files(self):
+            given = given - {"labels"}
         mode = _mode(given)
         flags = {name: None for heeded in _HEEDED.values() for name in sorted(heeded)}
         ignored = [name for name in flags if name in given and name not in {mode, *_HEEDED[mode]}]
@@ -98,14 +94,15 @@ class AgreeFlags(CompareSettings):
 @command(AgreeFlags, _EXAMPLES)
 def agree(settings: AgreeFlags) -> int:
     """Report judge-human agreement per criterion, worst first, with confidence intervals."""
-    print(_shown(settings).text(settings.form), end="" if settings.csv else "\n")
+    form = "json" if settings.json_output else "csv" if settings.csv else "md" if settings.md else "text"
+    print(_shown(settings).text(form), end="" if settings.csv else "\n")
     return 0
 
 
 def _shown(settings: AgreeFlags) -> Shown:
     if settings.criteria:
         return _analysis(settings)
-    if settings.corrected or settings.label_next is not None or has_completed_files(settings):
+    if settings.corrected or settings.label_next is not None or (settings.labels and has_completed_files(settings)):
         return _labels_shown(settings)
     run = None if settings.pairwise else read_run(settings.run)
     if run is None or _has_no_labels(settings, run):
@@ -125,7 +122,7 @@ def _has_no_labels(settings: AgreeFlags, run: StoredRun) -> bool:
     given = settings.model_fields_set
     if given & {"dataset", "labels", "corrected", "label_next"} or settings.by == "tag":
         return False
-    if any(item.ground_truth is not None for item in run.dataset) or label_source(settings, run) is not None:
+    if any(item.ground_truth is not None for item in run.dataset.items) or label_source(settings, run) is not None:
         return False
     judges = (run.grader_config or {}).get("judges") or ()
     return settings.against is not None or len(judges) > 1

@@ -154,18 +154,18 @@ def show_agreement(found: MetricsResult, by: str) -> Shown:
         f"Gwet's AC1 {show(found.criterion_gwet)}",
         f"score error (MAE) {show(found.score_mae)}, bias {show(found.bias.mean_bias, found.bias.ci)} over "
         f"{counted(found.n_scores, 'item')}",
-        *consistency_lines(found),
+        *(consistency_lines(found) if found.self_consistency else ()),
         "",
     ]
     notes = [f"note: {warning}" for warning in found.warnings]
-    below = ["", *sentences(found), *notes, *simulation_lines(found.simulation)]
+    below = ["", *sentences(found), *notes]
+    if found.simulation is not None:
+        below += simulation_lines(found.simulation)
     return Shown(rows, found.model_dump(mode="json"), above, below)
 
 
-def simulation_lines(found: CoverageSimulation | None) -> Iterator[str]:
+def simulation_lines(found: CoverageSimulation) -> Iterator[str]:
     """How often the intervals covered the true values in samples of the run's own items."""
-    if found is None:
-        return
     error = 100.0 * math.sqrt(found.confidence * (1.0 - found.confidence) / found.resamples)
     yield ""
     yield (

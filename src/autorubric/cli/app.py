@@ -120,11 +120,14 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     arguments = [_RENAMED.get(argument, argument) for argument in arguments if argument not in _DROPPED]
     try:
-        # Only the command that the arguments name is loaded, or all of them for shell completion.
-        loaded = COMMANDS.keys() if "_AUTORUBRIC_COMPLETE" in os.environ else COMMANDS.keys() & set(arguments)
+        # Only the command that the arguments name is loaded, or all of them for shell completion. Later words may be
+        # values of its flags, such as a model called "merge".
+        named = next(([word] for word in arguments if word in COMMANDS), [])
+        loaded = COMMANDS.keys() if "_AUTORUBRIC_COMPLETE" in os.environ else named
         with _notes_printed():
+            words = [word for word in arguments if word != "--debug"]
             status = _build(frozenset(loaded))(
-                list(_with_values(a for a in arguments if a != "--debug")),
+                list(_with_values(words)) if "--batch" in words else words,
                 prog_name="autorubric",
                 standalone_mode=False,
                 obj=arguments,

@@ -75,7 +75,8 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
 
     def built(carry_out: Callable[[S], int]) -> Callable[..., int]:
         def called(context: typer.Context, config: Path | None = None, **values: Any) -> int:
-            typed = {name: values[name] for name in values if is_typed(context, name)}
+            source = context.get_parameter_source
+            typed = {name: values[name] for name in values if getattr(source(name), "name", "") == "COMMANDLINE"}
             held = config_values(config, model) if config is not None else {}
 
             def named(name: str) -> str:
@@ -100,12 +101,6 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
         return called
 
     return built
-
-
-def is_typed(context: typer.Context, name: str) -> bool:
-    """Whether the command line names a parameter, also with its default value."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _parameters(model: type[Settings]) -> list[inspect.Parameter]:
@@ -236,18 +231,12 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     if not can_open_more(_FILES):
         main.close()
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-    if _is_loop_running():
-        return wait_for(main)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(main)
-
-
-def _is_loop_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(main)
+    return wait_for(main)
 
 
 class KeyboardStop(Stop):

@@ -83,8 +83,8 @@ def _test_lines(record: dict[str, Any]) -> Iterator[str]:
         yield f"  - {test['old']['requirement']}"
         for text in test["requirements"]:
             yield f"  + {text}"
-        if not test["accepted"]:
-            yield f"  {'; '.join(filter(None, (test['reason'], advice_on(test))))}"
+        if told := "; ".join(filter(None, ("" if test["accepted"] else test["reason"], advice_on(test)))):
+            yield f"  {told}"
 
 
 def _weight_lines(record: dict[str, Any]) -> Iterator[str]:

@@ -112,7 +112,7 @@ def show_corrected(found: CorrectedScores, confidence: float, simulation: Covera
         f"{interval_name(confidence)}{valid}",
         "",
     ]
-    below = ["", *(f"note: {note}" for note in _notes(found)), *simulation_lines(simulation)]
+    below = ["", *(f"note: {note}" for note in _notes(found)), *(simulation_lines(simulation) if simulation else ())]
     simulated = {} if simulation is None else {"simulation": simulation.model_dump(mode="json")}
     return Shown(rows, _whole(found) | simulated, above, below)
 

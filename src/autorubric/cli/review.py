@@ -15,7 +15,7 @@ from autorubric.cli.spending import print_early_end, print_unsent, spending_line
 from autorubric.jobs.review import ReviewResult, ReviewSettings, review_async
 from autorubric.jobs.review_run import PAGE_FILE, PROPOSALS_FILE
 from autorubric.linting.finding import SEVERITIES
-from autorubric.reviewing.report import as_lint_finding, review_rules
+from autorubric.reviewing.requests import as_lint_finding, review_rules
 from autorubric.runs.progress import ProgressDisplay
 
 _EXAMPLES = """

@@ -53,7 +53,8 @@ def spending_lines(totals: Sequence[Totals]) -> Iterable[str]:
         tokens = f"{format_count(usage.prompt_tokens)} in, {format_count(usage.completion_tokens)} out"
         calls = f"{total.calls:,} calls{failed}"
         yield f"{total.role:<{width}} {total.model}: {calls}, {tokens}{reasoning}{cached}, {cost}"
-    yield from cost_notes(totals)
+    if any(total.unpriced or total.unmetered for total in totals):
+        yield from cost_notes(totals)
 
 
 def estimate_lines(rows: Iterable[ModelEstimate]) -> Iterable[str]:

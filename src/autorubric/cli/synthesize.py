@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,8 @@ def synthesize(settings: SynthesizeSettings) -> int:
     paid for twice.
     """
     with ProgressDisplay(announce=print) as display:
-        result = run(synthesize_async(settings, progress=display, stop=KeyboardStop(), notice=_notice))
+        shown = {"progress": display, "stop": KeyboardStop(), "notice": _notice}
+        result = run(synthesize_async(settings.model_copy(update=shown)))
     if result.estimate is not None:
         print_estimate(result.estimate)
         calls = sum(row.calls for row in result.estimate.slots.values())
@@ -56,9 +57,12 @@ def print_result(result: SynthesisResult, settings: SynthesizeSettings) -> int:
     print_summary(summary, result.out)
     for note in result.negotiated:
         print(f"  note: {note}")
-    print_rubrics(result.out, settings.show)
+    if settings.show:
+        print_rubrics(result.out, settings.show)
     stopped = None if settings.export_only else summary.stopped
-    ended = print_early_end(stopped, settings.again, interrupted=result.interrupted)
+    ended = None
+    if stopped or result.interrupted:
+        ended = print_early_end(stopped, settings.again, interrupted=result.interrupted)
     if ended in (EXIT_INTERRUPTED, EXIT_DETACHED):
         return ended
     if ended is None and not summary.complete:
@@ -80,11 +84,7 @@ def print_summary(summary: Summary, out: Path) -> None:
         print(f"  {line}")
     for line in spending_lines(summary.totals):
         print(f"  {line}")
-    _print_counts("reused from earlier files", summary.reused)
-    _print_counts("sent again because their inputs had changed", summary.stale)
-    _print_counts("input columns replaced by generated ones", summary.overwritten)
-    _print_counts("rows that were replaced", {why: rows for why, rows in _replaced(summary) if rows})
-    _print_counts("notes", summary.notes)
+    _print_counts(summary)
     if summary.failed:
         rows = "1 row is" if summary.failed == 1 else f"{summary.failed} rows are"
         print(f"  {rows} not finished; {out / UNFINISHED_FILE} lists what failed, with reasons:")
@@ -95,6 +95,22 @@ def print_summary(summary: Summary, out: Path) -> None:
         print(f"  and {len(summary.skipped) - 5} more input rows were left out")
 
 
+def _print_counts(summary: Summary) -> None:
+    replaced = {
+        "by another question with their id or line:": summary.replaced.changed,
+        "by themselves under another id or line:": summary.replaced.moved,
+    }
+    for what, counts in (
+        ("reused from earlier files", summary.reused),
+        ("sent again because their inputs had changed", summary.stale),
+        ("input columns replaced by generated ones", summary.overwritten),
+        ("rows that were replaced", {why: rows for why, rows in replaced.items() if rows}),
+        ("notes", summary.notes),
+    ):
+        if counts:
+            print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+
+
 def _print_exported(exported: Exported, out: Path) -> None:
     files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
     criteria = "1 criterion" if exported.criteria == 1 else f"{exported.criteria:,} criteria"
@@ -103,11 +119,6 @@ def _print_exported(exported: Exported, out: Path) -> None:
         print(f"  {remark}")
     if exported.remarks:
         print(f"  `autorubric lint {out / 'final.jsonl'}` reports more")
-
-
-def _replaced(summary: Summary) -> Iterable[tuple[str, int]]:
-    yield "by another question with their id or line:", summary.replaced.changed
-    yield "by themselves under another id or line:", summary.replaced.moved
 
 
 def print_rubrics(out: Path, count: int) -> None:
@@ -121,11 +132,6 @@ def print_rubrics(out: Path, count: int) -> None:
             print(f"\n{row['question']}")
             for criterion in row["rubrics"]:
                 print(f"  {criterion['points']:>3}  {criterion['criterion']}")
-
-
-def _print_counts(what: str, counts: dict[str, int]) -> None:
-    if counts:
-        print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
 
 
 def print_estimate(estimate: Estimate) -> None:

@@ -166,7 +166,7 @@ def html_text(name: str, text: str | None, most: int = 1200) -> str:
         >>> html_text("Query", "a < b")
         '<p><b>Query</b></p><pre style="white-space:pre-wrap;max-height:12em;overflow:auto">a &lt; b</pre>'
     """
-    from autorubric.charts.visible import spelled
+    from autorubric.charts.html import spelled
 
     if not text:
         return ""

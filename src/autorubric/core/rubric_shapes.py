@@ -47,21 +47,26 @@ def unfold(data: Any) -> Unfolded:
         return Unfolded(_flat(data), None, {})
     parts = _unfold_mapping(data)
     if not isinstance(parts.guidelines, (str, type(None))):
-        raise InputError(f"Rubric guidelines must be a str or None, got {type(parts.guidelines).__name__}")
+        raise InputError(f"Expected 'guidelines' to be a string, got {type(parts.guidelines).__name__}")
     return parts
 
 
 def _unfold_mapping(data: Any) -> Unfolded:
     if not isinstance(data, dict):
-        raise InputError(f"A rubric is a list or a mapping, got {type(data).__name__}")
+        raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
     outer, entries = _opened(data)
     if not isinstance(entries, dict):
         return Unfolded(_flat(_as_list(entries)), outer.get("guidelines"), _metadata(outer))
-    inner, nested = _opened(entries)
-    if outer.get("guidelines") is not None and inner.get("guidelines") is not None:
+    inner, nested = _opened(entries, next(holder for holder in _HOLDERS if holder in data))
+    given = [text for text in (outer.get("guidelines"), inner.get("guidelines")) if not _is_blank(text)]
+    if len(given) > 1:
         raise InputError("'guidelines' is given both next to and inside 'rubric'; give it once")
-    guidelines = outer.get("guidelines") if inner.get("guidelines") is None else inner["guidelines"]
+    guidelines = given[0] if given else None
     return Unfolded(_flat(_as_list(nested)), guidelines, {**_metadata(outer), **_metadata(inner)})
+
+
+def _is_blank(text: Any) -> bool:
+    return text is None or (isinstance(text, str) and not text.strip())
 
 
 def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
@@ -116,15 +121,19 @@ def _option_record(option: CriterionOption) -> dict[str, Any]:
     return record
 
 
-def _opened(data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """The mapping without the key that holds the criteria, and what that key holds."""
+def _opened(data: Mapping[str, Any], inside: str = "") -> tuple[dict[str, Any], Any]:
+    """The mapping without the key that holds the criteria, and what that key holds; `inside` is where it stands."""
     for key in data:
         if isinstance(key, str) and nearest(key, _RUBRIC_KEYS):
             raise InputError(unknown_key(key, _RUBRIC_KEYS, "the rubric"))
     for holder in _HOLDERS:
         if holder in data:
             return {key: value for key, value in data.items() if key != holder}, data[holder]
-    raise InputError("Dict must contain either 'sections' or 'rubric' key")
+    if inside == "rubric":
+        raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")
+    if inside:
+        raise InputError(f"Expected '{inside}' to be a list, got dict")
+    raise InputError("Dict must contain either 'sections' or 'rubric' key, or 'criteria'")
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
@@ -217,13 +226,13 @@ def read_source(source: Any) -> tuple[str, str, str]:
     Example:
         >>> read_source(3)
         Traceback (most recent call last):
-        autorubric.errors.InputError: Invalid source 3; expected a path, or an open file that has a name
+        autorubric.errors.InputError: Cannot determine file format of 3; expected a path, or an open file with a name
     """
     if isinstance(source, (str, Path)):
         return str(source), check_extension(str(source)), read_text(source)
     name = getattr(source, "name", None)
     if not hasattr(source, "read") or not isinstance(name, (str, Path)):
-        raise InputError(f"Invalid source {source!r}; expected a path, or an open file that has a name")
+        raise InputError(f"Cannot determine file format of {source!r}; expected a path, or an open file with a name")
     content = source.read()
     return (
         str(name),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
-from autorubric.core.late_pattern import late_pattern
-from autorubric.core.wording import any_of, asserted
+from autorubric.core.wording import any_of, asserted, late_pattern
 
 Meaning: TypeAlias = Literal["good", "fault", "negated", "plain"]
 """Something good, a fault, that something is not done (which may be either), or not clear from the words."""

@@ -13,10 +13,9 @@ from autorubric.core.display import Displayed
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import totals
-from autorubric.dataset.display import dataset_text, item_rows
-from autorubric.dataset.fit import misfits
 from autorubric.dataset.item import DataItem
-from autorubric.dataset.reading import Parts
+from autorubric.dataset.reading import Parts, misfits
+from autorubric.dataset.record import dataset_text, item_rows
 from autorubric.errors import InputError
 
 
@@ -194,7 +193,7 @@ class RubricDataset(Displayed):
             >>> RubricDataset("Explain", rubric).compute_weighted_score(["MET", "CANNOT_ASSESS"])
             1.0
         """
-        from autorubric.dataset.weighting import weighted_cells
+        from autorubric.dataset.ground_truth import weighted_cells
 
         effective = rubric if rubric is not None else self.rubric
         if effective is None:

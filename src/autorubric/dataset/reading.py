@@ -1,4 +1,4 @@
-"""From JSON values to the parts of a dataset, every offender named at once."""
+"""From JSON values to the parts of a dataset, every offender named at once, also of what does not fit together."""
 
 from __future__ import annotations
 
@@ -7,12 +7,57 @@ from typing import Any, NamedTuple
 
 from autorubric.core.entries import is_foreign, rubric_from
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.fit import misfits, placed
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.record import REF
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
+
+
+def misfits(items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric | None) -> Iterator[tuple[int, str]]:
+    """What keeps items from being graded in a dataset, as pairs of the item's index and a sentence.
+
+    On the way, ground truth that fits is put into its one form (`CriterionVerdict` for binary criteria).
+
+    Args:
+        items: the items of the dataset with their indices.
+        prompt: the dataset's prompt.
+        rubric: the dataset's rubric.
+
+    Example:
+        >>> list(misfits(enumerate([DataItem("It rained.", "short")]), "Describe the day", None))
+        [(0, 'Item 0 has no rubric and dataset has no global rubric')]
+    """
+    reader = None if rubric is None else GroundTruthReader(rubric)
+    first_of_id: dict[str, int] = {}
+    for index, item in items:
+        if not isinstance(item, DataItem):
+            yield index, f"Item {index} must be a DataItem, got {type(item).__name__}"
+            continue
+        if prompt is None and item.prompt is None:
+            yield index, f"Item {index} has no prompt and dataset has no global prompt"
+        if item.rubric is None and reader is None:
+            yield index, f"Item {index} has no rubric and dataset has no global rubric"
+        elif item.rubric is None and reader is not None and item.ground_truth is not None:
+            problems: list[str] = []
+            verdicts = reader.read(item.ground_truth, problems)
+            item.ground_truth = item.ground_truth if verdicts is None else verdicts
+            yield from ((index, f"Item {index}{placed(problem)}") for problem in problems)
+        if item.id is not None:
+            first = first_of_id.setdefault(item.id, index)
+            if first != index:
+                yield index, f"Item {index} has the id {item.id!r} of item {first}"
+
+
+def placed(problem: str) -> str:
+    """A problem of an item as the continuation of "Item 3".
+
+    Example:
+        >>> "Item 3" + placed("ground_truth[0]: invalid verdict 'M'"), "Item 3" + placed("no such ref")
+        ("Item 3, ground_truth[0]: invalid verdict 'M'", 'Item 3: no such ref')
+    """
+    return f", {problem}" if problem.startswith("ground_truth[") else f": {problem}"
+
 
 _HEAD_KEYS = ("name", "prompt", "rubric", "rubrics", "reference_submission", "metadata", "items")
 _ITEM_KEYS = (
@@ -26,7 +71,7 @@ _ITEM_KEYS = (
     "id",
     "metadata",
 )
-_KNOWN_IN_ITEM = frozenset(_ITEM_KEYS)
+_KNOWN_IN_HEAD, _KNOWN_IN_ITEM = frozenset(_HEAD_KEYS), frozenset(_ITEM_KEYS)
 
 
 class _Rubrics(NamedTuple):
@@ -106,7 +151,8 @@ def read_parts(
     """
     in_head: list[str] = []
     parts = _read_head(head, in_head)
-    rubrics = _Rubrics(parts.rubric, _shared_rubrics(head.get("rubrics"), in_head))
+    shared = head.get("rubrics")
+    rubrics = _Rubrics(parts.rubric, {} if shared is None else _shared_rubrics(shared, in_head))
     problems += (f"{place(1)}{problem}" for problem in in_head)
     sound_head = not problems
     indexed: list[tuple[int, DataItem]] = []
@@ -129,7 +175,9 @@ def read_parts(
 
 
 def _read_head(head: dict[str, Any], problems: list[str]) -> Parts:
-    metadata = _strangers(head, _HEAD_KEYS, "the dataset", problems)
+    metadata = {} if head.get("metadata") is None else head["metadata"]
+    if not head.keys() <= _KNOWN_IN_HEAD or type(metadata) is not dict:
+        metadata = _strangers(head, _HEAD_KEYS, "the dataset", problems)
     texts: dict[str, str | None] = {}
     for key in ("prompt", "name", "reference_submission"):
         value = head.get(key)
@@ -141,8 +189,6 @@ def _read_head(head: dict[str, Any], problems: list[str]) -> Parts:
 
 
 def _shared_rubrics(records: Any, problems: list[str]) -> dict[str, Rubric | None]:
-    if records is None:
-        return {}
     if not isinstance(records, dict):
         problems.append(f"'rubrics' must be a mapping from names to rubrics, got {type(records).__name__}")
         return {}

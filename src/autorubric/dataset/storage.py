@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.dataset.item_rows import item_reader, item_records
+from autorubric.dataset.item import item_reader, item_records
 from autorubric.dataset.reading import Parts, read_parts, read_record
 from autorubric.dataset.record import dataset_record, head_and_items
 from autorubric.errors import InputError
@@ -156,23 +156,19 @@ def save(dataset: RubricDataset, path: str | Path) -> None:
 def _whole(text: str, kind: str) -> Any:
     """The parts of a dataset if they can be read in one pass, else the value of the document."""
     if kind == "json":
-        return _in_one_go(text) or parse_json(text, "Failed to parse JSON")
+        # A JSON text with its items last and nothing wrong in it: each item is made as soon as it is read.
+        try:
+            head, records = head_and_members(text, "items")
+            if head.keys() >= {"prompt", "rubric"}:
+                return read_parts(head, enumerate(records), [], lambda index: "")
+        except (ValueError, RecursionError):
+            pass
+        return parse_json(text, "Failed to parse JSON")
     if kind == "toml":
         raise InputError("a dataset is not kept in TOML; expected JSON, YAML, JSON Lines or rows of a table")
     from autorubric.files.strict_yaml import parse_yaml
 
     return parse_yaml(text, "Failed to parse YAML")
-
-
-def _in_one_go(text: str) -> Parts | None:
-    """The parts of a JSON text with its items last and nothing wrong in it, each item made as soon as it is read."""
-    try:
-        head, records = head_and_members(text, "items")
-        if head.keys() >= {"prompt", "rubric"}:
-            return read_parts(head, enumerate(records), [], lambda index: "")
-    except (ValueError, RecursionError):
-        pass
-    return None
 
 
 def _document(dataset: RubricDataset) -> Iterator[str]:

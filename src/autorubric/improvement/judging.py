@@ -61,7 +61,8 @@ class LedgerJudging:
         """The outcome of each item.
 
         Raises:
-            Stopped: no further call can succeed, or more than a tenth of the judgments failed.
+            Stopped: no further call can succeed, or more than a tenth of the judgments failed. Replies without a
+                verdict on a candidate do not count.
         """
         self.counts.wanted += len(items)
         found = dict[int, Outcome]()
@@ -104,7 +105,9 @@ class LedgerJudging:
         return read_outcome(rubric[wording.place], judgments)
 
     def _check_failures(self, wording: Wording, found: dict[int, Outcome]) -> None:
-        failed = [one for one in found.values() if one.code == FAILED]
+        """Stop at too many failures; a candidate on which the judge gives no verdict loses, and stops nothing."""
+        is_candidate = wording.kind != "original"
+        failed = [one for one in found.values() if one.code == FAILED and (one.outage or not is_candidate)]
         if len(failed) > max(LEAST_COUNTED, MOST_FAILED * len(found)) or len(failed) == len(found) > 0:
             raise Stopped(
                 Failure(

@@ -7,8 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from autorubric.charts.intervals import Ranged, interval_chart
-from autorubric.charts.page import page_template
+from autorubric.charts.html import page_template
+from autorubric.charts.svg import Ranged, interval_chart
+from autorubric.core.display import counted
 from autorubric.improvement.record import word_diff
 
 
@@ -42,10 +43,10 @@ def headline(record: Mapping[str, Any]) -> str:
     """
     tests = [*record["tests"], *([record["weights"]] if record["weights"] else [])]
     accepted = sum(bool(one["accepted"]) for one in tests)
+    basis = "" if record["has_labels"] else ", by panel agreement without labels"
     if not tests:
         stay = f"all {record['criteria']} criteria stay as they are"
-        return f"no change accepted: no candidate was better than the original; {stay}"
-    basis = "" if record["has_labels"] else ", by panel agreement without labels"
+        return f"no change accepted{basis}: no candidate was better than the original; {stay}"
     noun = "change" if len(tests) == 1 else "changes"
     back = ", ".join(record.get("undone", ()))
     since = f"; taken back since: {back}" if back else ""
@@ -68,8 +69,9 @@ def warnings_of(record: Mapping[str, Any]) -> list[str]:
     """What a reader should know before the figures."""
     found = list(record.get("stand_ins") or [])
     if record["split"] == "nested":
+        few = "labels" if record["has_labels"] else "items"
         found.append(
-            "Few labels: the gain is that of choosing and testing in turn (nested cross-validation), and the wording "
+            f"Few {few}: the gain is that of choosing and testing in turn (nested cross-validation), and the wording "
             "is the one chosen on all of these items."
         )
     return found
@@ -86,10 +88,12 @@ def plain(value: float | None) -> str:
 
 
 def advice_on(test: Mapping[str, Any]) -> str:
-    """How far a wording missed, and how many items would decide; empty where it was accepted."""
-    if test["accepted"]:
-        return ""
+    """What failed, how far a wording missed, and how many items would decide; empty where there is nothing to say."""
     parts = []
+    if test.get("failed"):
+        parts.append(f"{counted(test['failed'], 'judgment')} of the new wording failed and counted as wrong")
+    if test["accepted"]:
+        return "; ".join(parts)
     if test["missed_by"] is not None:
         parts.append(f"missed by {test['missed_by']:.3f}: the interval would have to start above 0")
     if test.get("groups_needed"):

@@ -95,6 +95,7 @@ def _tested(labelled: Labelled, found: Improvement, wording: Wording, aims: Aims
         **{name: _shown(evidence[name], aims) for name in ("before", "after")},
         "second": found.second.get(wording.name),
         "noise": found.noise.get(labelled.names[wording.place]),
+        **({"failed": failed} if (failed := found.failed.get(wording.name)) else {}),
         **_needed(decision),
     }
 

@@ -1,15 +1,19 @@
-"""Why a candidate is refused before anything is asked about it: it quotes, names labels, or changes the scale."""
+"""Why a candidate is refused: it quotes, names labels, or changes the scale; and without labels, lint and meaning."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autorubric.checks.registry import validate_check
 from autorubric.core.criterion import Criterion
+from autorubric.core.rubric import Rubric
 from autorubric.errors import AutorubricError
+from autorubric.improvement.comparing import Outcomes
 from autorubric.improvement.wording import Wording
+from autorubric.linting import lint_rubric
 
 QUOTED_WORDS = 6
 """A run of as many words (or twice as many Chinese or Japanese characters) that a submission has is a quotation."""
@@ -20,7 +24,9 @@ _TOKEN = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]|[^\W_]+(?:['’][^\W_]+)*")
 _WIDE = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]")
 _LABELS = re.compile(
     r"\bground[ _-]?truth\b|\b(?:human|expert|gold|reference)[ -](?:label|verdict|rater|annotator|grader|score)s?\b|"
-    r"\bannotators?\b|\blabell?ed (?:as )?(?:met|unmet)\b|\b(?:always|never) (?:mark|judge|answer|return|choose)\b|"
+    r"\bannotators?\b|\blabell?ed (?:(?:it|them) )?(?:so|as|met|unmet)\b|"
+    r"\b(?:always|never) (?:mark|judge|answer|return|choose)\b|\bthe verdict (?:must|should|has to|is)\b|"
+    r"\b(?:people|humans|raters|graders) (?:have )?(?:labell?ed|marked|rated|graded|scored|assigned)\b|"
     r"\bteaching (?:set|example)s?\b|标注|人工标签|真实标签|(?-i:\b(?:UN)?MET\b|\bCANNOT_ASSESS\b)",
     re.IGNORECASE,
 )
@@ -96,13 +102,29 @@ def refuse(wording: Wording, old: Criterion, guard: Guard, taken: Collection[tup
     if reason:
         return reason
     whole = "\n".join(wording.requirements)
-    if passage := guard.quoted(whole):
+    if passage := guard.quoted(whole) or _quoted_by_check(wording, guard):
         return f"it quotes a submission: {passage!r}"
     if (found := _LABELS.search(whole)) and found[0].casefold() not in old.requirement.casefold():
         return f"it names labels or dictates a verdict: {found[0]!r}"
     if named := next((one for one in sorted(guard.ids) if one in whole and one not in old.requirement), ""):
         return f"it names an item: {named!r}"
     return _check_problem(wording)
+
+
+def _quoted_by_check(wording: Wording, guard: Guard) -> str:
+    """The quotation in a check's parameters: a check that looks for it decides by the item and not by a rule."""
+    parameters = (wording.check or {}).get("parameters") or {}
+    return next(filter(None, map(guard.quoted, _texts(parameters))), "")
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
 
 
 def _form_problem(wording: Wording, old: Criterion, taken: Collection[tuple[str, ...]]) -> str:
@@ -137,3 +159,49 @@ def _check_problem(wording: Wording) -> str:
     except AutorubricError as error:
         return f"its check cannot run: {error}"
     return ""
+
+
+LARGEST_SHARE = 0.95
+"""A criterion on which nearly all items get one verdict tells nothing; judges agree on it for that reason alone."""
+LEAST_KEPT = 0.8
+"""The share of unanimous verdicts under the original that the new wording must leave as they are."""
+
+
+def unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new: Outcomes) -> str:
+    """Why a wording on which judges agree more is not accepted; empty where it is."""
+    if worse := _new_findings(rubric, wording):
+        return f"lint finds what the original does not have: {', '.join(worse)}"
+    before, after = _largest_share(old), _largest_share(new)
+    if after > LARGEST_SHARE >= before:
+        return f"{after:.0%} of the items get one verdict under it, {before:.0%} under the original"
+    sure = [
+        item for item, one in old.items() if item in new and one.votes and len(set(one.votes)) == 1 and one.code >= 0
+    ]
+    kept = sum(new[item].code == old[item].code for item in sure)
+    if kept < LEAST_KEPT * len(sure):
+        return f"it changes the meaning: of {len(sure)} unanimous verdicts {len(sure) - kept} are different under it"
+    return ""
+
+
+def _new_findings(rubric: Rubric, wording: Wording) -> list[str]:
+    """The warnings and errors that lint has on the new wording and not on the old one."""
+    found = [
+        {finding.rule for finding in lint_rubric(list(criteria)) if finding.criterion and finding.severity != "note"}
+        for criteria in ([rubric[wording.place]], wording.criteria(rubric))
+    ]
+    return sorted(found[1] - found[0])
+
+
+def _largest_share(outcomes: Outcomes) -> float:
+    codes = Counter[int](one.code for one in outcomes.values())
+    return max(codes.values()) / len(outcomes) if outcomes else 1.0
+
+
+def refuse_without_panel(votes: Sequence[str], repeats: int) -> str:
+    """Why the agreement of judges cannot be measured; empty where it can."""
+    if len(votes) > 1 or repeats > 1:
+        return ""
+    return (
+        "the items have no labels, and one judge asked once cannot disagree with itself; label items, pass several "
+        "--judge (Python: judge=), or --repeat 3 (Python: repeat=)"
+    )

@@ -12,12 +12,10 @@ import numpy as np
 from autorubric.improvement.acceptance import Decision, Pairs, decide, interval_of, pooled
 from autorubric.improvement.comparing import Comparing, Outcomes
 from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.measures import Measure
-from autorubric.improvement.refusals import Guard
+from autorubric.improvement.measures import FAILED, Measure, fit_weights
+from autorubric.improvement.refusals import Guard, unlabelled_problem
 from autorubric.improvement.samples import Split
 from autorubric.improvement.search import Judging, Note, Rules, Search, Searched, Writing
-from autorubric.improvement.unlabelled import unlabelled_problem
-from autorubric.improvement.weights import fit_weights
 from autorubric.improvement.wording import Outcome, Wording, original
 from autorubric.metrics.arrays import Floats
 
@@ -99,6 +97,7 @@ class Improvement:
         decisions: what the test said, by candidate.
         second: the gain of each candidate under the second judge.
         skipped: criteria that were left alone, and why.
+        failed: failed judgments of each candidate on the items that test; they count as wrong.
     """
 
     searched: list[Searched] = field(default_factory=list)
@@ -109,6 +108,7 @@ class Improvement:
     decisions: dict[str, Decision] = field(default_factory=dict)
     second: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
 
     @property
     def accepted(self) -> list[Wording]:
@@ -270,6 +270,9 @@ class Study:
             found.finalists, wordings=tuple(one for one in found.finalists.wordings if one.name in tested)
         )
         found.decisions = decide(tested, level_of_test(self.aims, self.split), self.aims.seed)
+        on_test = set(self.split.test)
+        for name, outcomes in self._new.items():
+            found.failed[name] = sum(one.code == FAILED for item, one in outcomes.items() if item in on_test)
         for name in unstable:
             _overrule(found.decisions, name, "another candidate won in most folds of the nested split")
         if not self.labelled.has_labels:

@@ -106,12 +106,14 @@ class Outcome:
         votes: likewise for each judge of a panel.
         reason: the explanation.
         value: what the verdict is worth; None without one. Half for a split of which one half is met.
+        outage: whether the endpoint failed, so that the same call may succeed later.
     """
 
     code: int
     votes: tuple[int, ...] = ()
     reason: str = ""
     value: float | None = None
+    outage: bool = False
 
 
 def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome:
@@ -136,7 +138,8 @@ def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome
     ]
     code = _combined(criterion, codes)
     reason = " / ".join(one.reason for one in judgments if one.reason)
-    return Outcome(code, tuple(each), reason, _value(criterion, codes))
+    outage = any(one.failure is not None and one.failure.category == "infrastructure" for one in judgments)
+    return Outcome(code, tuple(each), reason, _value(criterion, codes), outage)
 
 
 def _code(criterion: Criterion, judgment: Judgment) -> int:

@@ -10,18 +10,17 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from pydantic import PlainValidator
 
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.label_rows import LABEL_ROLES, MAJORITY, LabelTable, is_label_table
+from autorubric.dataset.ground_truth import LABEL_ROLES, MAJORITY, LabelTable, is_label_table
 from autorubric.errors import InputError
 from autorubric.files.remote import path_of
 from autorubric.jobs.job import RunSource, job
-from autorubric.labels.history import History
-from autorubric.labels.store import has_store, read_history, run_of_store, store_path
+from autorubric.labels.store import History, has_store, read_history, run_of_store, store_path
 from autorubric.metrics.compare import JudgeComparison, compare_judges
-from autorubric.metrics.compute import compute_metrics
+from autorubric.metrics.compute import measure_run
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.joining import relabelled
 from autorubric.metrics.judge_agreement import JudgeAgreement, agreement_among_judges
-from autorubric.metrics.labelled_run import Modes
+from autorubric.metrics.labelled_run import Modes, read_labelled_run
 from autorubric.metrics.results import MetricsResult
 from autorubric.metrics.simulated_coverage import simulate_coverage
 from autorubric.runs.items_file import StoredRun, read_run
@@ -121,26 +120,23 @@ def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
 def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsResult:
     """`agree` on a run that has been read."""
     truth = stored_labels(stored, settings)
-    refuse_no_labels(truth)
-    found = compute_metrics(
-        stored,
-        truth,
-        bootstrap=True,
-        n_bootstrap=settings.replicates,
-        per_judge=settings.per_judge,
-        cannot_assess=settings.cannot_assess,
-        na_mode=settings.na,
-        confidence_level=settings.confidence,
-        seed=settings.seed,
-    )
+    if all(item.ground_truth is None for item in truth.items):
+        raise InputError(
+            "no item has labels to compare the verdicts with",
+            "Give labels (--labels FILE or --dataset FILE; in Python: labels=, dataset=), or compare judges with "
+            "each other (--pairwise; in Python: agree_pairwise).",
+        )
+    draws = Draws(settings.replicates, settings.confidence, settings.seed, named="replicates")
+    modes = Modes(settings.cannot_assess, settings.na)
+    run = read_labelled_run(stored, truth, modes)
+    found = measure_run(run, settings.confidence, draws, per_judge=settings.per_judge)
     if found.n_items < 2:
         raise InputError(
             f"only {found.n_items} item has both labels and verdicts; agreement needs two or more, and useful "
             "intervals need 30 or more"
         )
     if settings.simulate:
-        draws = Draws(settings.replicates, settings.confidence, settings.seed, named="replicates")
-        simulation = simulate_coverage(stored, truth, Modes(settings.cannot_assess, settings.na), draws)
+        simulation = simulate_coverage(stored, truth, modes, draws)
         return found.model_copy(update={"simulation": simulation})
     return found
 
@@ -220,16 +216,6 @@ def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
     )
 
 
-def refuse_no_labels(dataset: RubricDataset) -> None:
-    """Refuse a dataset without a label: agreement with people needs some."""
-    if all(item.ground_truth is None for item in dataset):
-        raise InputError(
-            "no item has labels to compare the verdicts with",
-            "Give labels (--labels FILE or --dataset FILE; in Python: labels=, dataset=), or compare judges with "
-            "each other (--pairwise; in Python: agree_pairwise).",
-        )
-
-
 def refuse_simulation(settings: AgreeSettings, where: str) -> None:
     """Refuse a simulation of intervals that are not those of one run with labels of whole items."""
     if settings.simulate:
@@ -250,7 +236,7 @@ def read_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
         InputError: the labels are for other items or criteria, or a file is wrong.
     """
     truth = run.dataset if settings.dataset is None else _relabelled(run.dataset, settings.dataset)
-    table = _label_table(settings)
+    table = _label_table(settings) if settings.labels or settings.column or settings.annotator else None
     if table is None:
         return truth
     from autorubric.jobs.submissions import labelled
@@ -266,7 +252,8 @@ def stored_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
     """
     source = label_source(settings, run)
     if source is None:
-        _note_other_labels(run, settings)
+        if not settings.labels and settings.dataset is None and has_store(run.directory):
+            _note_other_labels(run)
         return read_labels(run, settings)
     from autorubric.labels.exchange import labelled_dataset
 
@@ -298,10 +285,8 @@ def known_annotator(history: History, name: str | None) -> str | None:
     return who
 
 
-def _note_other_labels(run: StoredRun, settings: LabelSettings) -> None:
+def _note_other_labels(run: StoredRun) -> None:
     """Tell of labels in the store of a run whose dataset has labels of its own."""
-    if settings.labels or settings.dataset is not None or not has_store(run.directory):
-        return
     count = sum(read_history(run.directory).annotators().values())
     if count:
         warnings.warn(
@@ -320,7 +305,7 @@ def label_source(settings: LabelSettings, run: StoredRun | None = None) -> Path 
     Raises:
         InputError: `labels` names a label store and other files.
     """
-    paths = [Path(path) for path in cast(list[Path], settings.labels)]
+    paths = [Path(path) for path in cast("list[Path]", settings.labels)]
     stores = [store for path in paths if (store := run_of_store(path)) is not None]
     if stores and len(paths) > 1:
         raise InputError("--labels takes either one label store or files; not both")
@@ -335,7 +320,7 @@ def label_source(settings: LabelSettings, run: StoredRun | None = None) -> Path 
 
 def has_completed_files(settings: LabelSettings) -> bool:
     """Whether `labels` are completed files of `label_next`, not rows of id, criterion, label."""
-    paths = cast(list[Path], settings.labels)
+    paths = cast("list[Path]", settings.labels)
     return bool(paths) and not any(map(run_of_store, paths)) and _label_table(settings) is None
 
 
@@ -346,7 +331,7 @@ def _label_table(settings: LabelSettings) -> LabelTable | None:
         InputError: files of both kinds are given, or flags that say how to read rows of labels without any.
     """
     paths, column = list(cast(list[Path], settings.labels)), list(settings.column)
-    if not (paths or column or settings.annotator) or any(map(run_of_store, paths)):
+    if any(map(run_of_store, paths)):
         return None
     kinds = {_is_label_table(path) for path in paths}
     if len(kinds) > 1:

@@ -71,15 +71,11 @@ class BatchSettings(Settings):
 @contextmanager
 def batches_of(settings: Settings) -> Iterator[None]:
     """Let the models of a function with these settings send batches; a dry run ends with how long that may take."""
-    how = _batching_of(settings)
+    if not isinstance(settings, BatchSettings) or settings.batch is None:
+        yield
+        return
+    how = settings.batching(getattr(getattr(settings, "progress", None), "tell", None))
     with batches_on(how):
         yield
     if how is not None and getattr(settings, "dry_run", False):
         how.notice(how.outlook)
-
-
-def _batching_of(settings: Settings) -> Batching | None:
-    """How a function with these settings sends batches; None where it sends requests one by one."""
-    if not isinstance(settings, BatchSettings):
-        return None
-    return settings.batching(getattr(getattr(settings, "progress", None), "tell", None))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from autorubric.jobs.workers import WorkerProcesses
+if TYPE_CHECKING:
+    from autorubric.jobs.workers import WorkerProcesses
 
 
 def workers_of(settings: Any, passed: Mapping[str, Any], processes: int) -> WorkerProcesses:
@@ -19,6 +20,8 @@ def workers_of(settings: Any, passed: Mapping[str, Any], processes: int) -> Work
     Raises:
         MissingPackageError: Ray is needed, and not installed.
     """
+    from autorubric.jobs.workers import WorkerProcesses  # most runs are not divided, and start without it
+
     if settings.engine is None:
         return WorkerProcesses.of(settings, passed, processes)
     from autorubric.jobs.cluster.driver import RayWorkers

@@ -9,7 +9,7 @@ from autorubric.jobs.judges import EndpointSettings, judge_specs
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.settings import Names, setting
-from autorubric.training.evolution.rule import EvolutionRule
+from autorubric.training.evolution.proposals import EvolutionRule
 
 
 class EvolutionSettings(EndpointSettings):

@@ -17,8 +17,7 @@ from autorubric.jobs.judges import JudgeSettings
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.settings import NewDirectory, setting
-from autorubric.training.evolution.evolved_file import EVOLVED_FILE
-from autorubric.training.evolution.versions import Lineage
+from autorubric.training.evolution.versions import EVOLVED_FILE, Lineage
 
 
 class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):

@@ -25,12 +25,11 @@ from autorubric.runs.plan import describe_grader
 from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.stopping import Stop, StoppableRun
-from autorubric.training.evolution.evolved_file import EVOLVED_FILE, write_evolved
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.live import read_service_rollouts
 from autorubric.training.evolution.proposals import evolve_prompt
 from autorubric.training.evolution.rollouts import RolloutGroup, read_graded_rollouts
-from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog
+from autorubric.training.evolution.versions import EVOLVED_FILE, VERSIONS_FILE, Lineage, VersionLog, write_evolved
 
 if TYPE_CHECKING:
     from autorubric.jobs.evolve import EvolveSettings
@@ -121,6 +120,7 @@ async def evolved(source: Path, settings: EvolveSettings) -> dict[str, Any]:
         ledger = await stack.enter_async_context(
             locked_ledger(out, KIND, lambda manifest: changed_since_paid(manifest, described), opening)
         )
+        ledger.price(models.values())
         versions = stack.enter_context(VersionLog(out / VERSIONS_FILE))
         check_newest(groups, versions, source)
         executor = grader.executor_on(ledger, detached=False)

@@ -15,8 +15,8 @@ from pydantic import BeforeValidator, PlainValidator, model_validator
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset.item_rows import ROLES
-from autorubric.dataset.label_rows import LABEL_ROLES, LabelTable
+from autorubric.dataset.ground_truth import LABEL_ROLES, LabelTable
+from autorubric.dataset.item import ROLES
 from autorubric.errors import InputError
 from autorubric.files.remote import path_of
 from autorubric.graders.criterion_grader import CriterionGrader
@@ -191,7 +191,7 @@ def _read(data: GradeData | None, settings: GradeSettings) -> RubricDataset:
     rubric = settings.rubric
     found = read_dataset(data, rubric, settings.submissions, settings.prompt, columns)
     if settings.labels:
-        found = labelled(found, LabelTable(cast(list[Path], settings.labels), settings.annotator, of_labels))
+        found = labelled(found, LabelTable(cast("list[Path]", settings.labels), settings.annotator, of_labels))
     check_weighed(rubrics_in(found, rubric or data))
     return found if settings.limit is None else replace(found, items=found.items[: settings.limit])
 

@@ -15,11 +15,11 @@ from autorubric.errors import InputError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.labelled import Labelled, read_labelled
 from autorubric.improvement.page import headline
-from autorubric.improvement.proposals import chosen_places, read_proposals
+from autorubric.improvement.refusals import refuse_without_panel
 from autorubric.improvement.run_files import Drawn
 from autorubric.improvement.samples import UsedItems, group_items, split_items
-from autorubric.improvement.unlabelled import refuse_without_panel
 from autorubric.improvement.wording import Wording
+from autorubric.improvement.writing import chosen_places, read_proposals
 from autorubric.jobs.judges import make_grader
 from autorubric.jobs.submissions import columns_named, is_rows, read_dataset, rubric_in
 from autorubric.llm.config import LLMConfig
@@ -105,7 +105,8 @@ class Inputs:
             if labelled.has_labels and labelled.constant(place)
         ]
         if not labelled.has_labels:
-            problems += filter(None, [refuse_without_panel(settings.judge, settings.repeat)])
+            overlooked = _labels_overlooked(labelled) or refuse_without_panel(settings.judge, settings.repeat)
+            problems += filter(None, [overlooked])
             if settings.weights or settings.measure != "agreement":
                 problems.append(
                     f"--weights and --measure {settings.measure} (Python: measure=) need labels; there are none"
@@ -189,6 +190,20 @@ def _labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
     if is_rows(Path(labels), rubric_given=True):
         return read_dataset(labels, rubric, None, settings.prompt, columns)
     return read_dataset(labels, None, None, settings.prompt, columns)
+
+
+def _labels_overlooked(labelled: Labelled) -> str:
+    """Why a run without labels is refused: columns are named like criteria, so that people's labels would be lost."""
+    held = set[str]().union(*(item.metadata for item in labelled.dataset))
+    named = [name for name in labelled.names if name in held]
+    if not named:
+        return ""
+    example = json.dumps(dict(zip(labelled.names, ("MET", "UNMET"), strict=False)), ensure_ascii=False)
+    return (
+        f"no item has labels, but the metadata has {', '.join(map(repr, named[:3]))}, named like criteria; labels "
+        f"are read from ground_truth: a list in the order of the criteria, or a mapping such as {example}; name "
+        "another column with --column labels=NAME (Python: column=)"
+    )
 
 
 def _used_path(settings: ImproveSettings) -> Path:

@@ -140,6 +140,7 @@ async def improved(inputs: Inputs, settings: ImproveSettings) -> Result:
                 Opening(settings.wait, settings.start_over, settings.replace),
             )
         )
+        ledger.price(models.values())
         made = _Made(inputs, settings, grader, second, ledger, models, described)
         result = await made.run(stack)
         folder.refused = False

@@ -85,7 +85,8 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
         first = next((name for name, field in fields.items() if flag_for(name, field).argument), None)
 
         def read(data: Any, given: dict[str, Any]) -> tuple[Any, Any]:
-            settings = _settings(model, first, data, given)
+            given_whole = not given and isinstance(data, cast(Any, model))
+            settings: Any = data if given_whole else _settings(model, first, data, given)
             return None if first is None else getattr(settings, first), settings
 
         def called(data: Any = None, /, **given: Any) -> Any:
@@ -94,7 +95,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
         async def awaited(data: Any = None, /, **given: Any) -> Any:
             value, settings = read(data, given)
             with batches_of(settings):
-                return await cast(Any, function)(value, settings)
+                return await cast("Any", function)(value, settings)
 
         wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
         wrapped.__signature__ = _signature(fields, function)
@@ -129,8 +130,6 @@ def _ordered(model: Any) -> dict[str, FieldInfo]:
 
 def _settings(model: Any, first: str | None, data: Any, given: dict[str, Any]) -> Any:
     if isinstance(data, model):
-        if not given:
-            return data
         return model.checked({**data.given(), **given})
     if data is not None:
         if first is None:

@@ -73,7 +73,7 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     """
     stored = read_run(run)
     truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    filled = labels_in(list(cast(list[Path], settings.labels)), truth)
+    filled = labels_in(list(cast("list[Path]", settings.labels)), truth)
     batch = 1 + max((label.batch for label in filled.labels), default=-1)
     pairs, seed = read_pairs(stored, truth), settings.seed + batch
     asked = choose_pairs(pairs, settings.n, filled.labels, seed)
@@ -89,7 +89,7 @@ def labelled_score(settings: LabelSettings, confidence: float) -> LabelledScore:
     """
     stored = read_run(settings.run)
     truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    filled = labels_in(list(cast(list[Path], settings.labels)), truth)
+    filled = labels_in(list(cast("list[Path]", settings.labels)), truth)
     pairs = read_pairs(stored, truth)
     _refuse_other_state(pairs, filled)
     estimate = score_from_labels(pairs, filled.weighted(), confidence)

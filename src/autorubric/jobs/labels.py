@@ -17,10 +17,9 @@ from autorubric.jobs.submissions import columns_named
 from autorubric.labels.agreement import LabelAgreement
 from autorubric.labels.agreement import label_agreement as measured
 from autorubric.labels.annotators import Annotators, annotators_of
+from autorubric.labels.event import PairFinder
 from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, read_labels
-from autorubric.labels.history import History
-from autorubric.labels.pairs import PairFinder
-from autorubric.labels.store import label_store, read_history
+from autorubric.labels.store import History, label_store, read_history
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import Modes
 from autorubric.runs.items_file import StoredRun, read_run
@@ -170,7 +169,7 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
         NotSavedError: the disk is full; nothing was added.
     """
     stored: StoredRun = read_run(run)
-    paths = [Path(path) for path in cast(list[Path], settings.files)]
+    paths = [Path(path) for path in cast("list[Path]", settings.files)]
     if not paths:
         raise InputError("no file to import; pass --import FILE (Python: files=)")
     roles = ("id", "criterion", "label", "annotator", "note", "quote", "seconds")

@@ -85,10 +85,12 @@ class Lender:
     Attributes:
         purse: what is lent.
         borrowers: the processes that run at the moment.
+        clock: in seconds.
     """
 
     purse: Purse
     borrowers: Callable[[], Iterable[Borrower]]
+    clock: Callable[[], float] = time.monotonic
     _returns: dict[int, tuple[asyncio.Future[None], set[Hashable]]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -119,7 +121,7 @@ class Lender:
     def _grant(self, traffic: Mapping[str, Sequence[int]]) -> None:
         """Divide the rates of endpoints evenly among the processes, once a limit has shown."""
         told = {account: Traffic(*counts) for account, counts in traffic.items()}
-        found = self._leases.heard(told, time.monotonic())
+        found = self._leases.heard(told, self.clock())
         running = list(self.borrowers())
         rates = {account: rate / len(running) for account, rate in found.items() if rate < math.inf and running}
         for one in running if rates else ():

@@ -12,7 +12,7 @@ from autorubric.jobs.divided import load_job
 from autorubric.jobs.job import ShardedSettings, blocking, job
 from autorubric.jobs.selection_run import SelectionResult
 from autorubric.llm.batches.store import open_batches
-from autorubric.runs.changes import changed_values
+from autorubric.runs.changes import changed_values, describe_difference
 from autorubric.runs.manifest import read_manifest
 from autorubric.runs.merging import locked
 from autorubric.runs.result import EvalResult
@@ -70,7 +70,7 @@ merge = blocking(merge_async)
 
 async def merged_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
     """The result of the run whose shards are merged, and its settings."""
-    folders = cast(Sequence[Path], settings.shards)
+    folders = cast("Sequence[Path]", settings.shards)
     _check_out(Path(settings.out), folders)
     first, parts = find_parts(folders, partial=settings.partial)
     model, run = load_job(first.command)
@@ -159,7 +159,7 @@ def _differences(first: Part, part: Part) -> Iterator[str]:
     names = (("command", first.command, part.command), ("number of shards", first.shard.of, part.shard.of))
     yield from (f"{name} {now}, there {before}" for name, before, now in names if before != now)
     if first.command == part.command:
-        yield from changed_values(first.settings, part.settings)
+        yield from changed_values(first.settings, part.settings, describe=describe_difference)
     if first.whole != part.whole:
         yield f"its input of {part.rows:,} rows differs from the input there ({first.rows:,} rows)"
 

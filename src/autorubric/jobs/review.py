@@ -19,8 +19,7 @@ from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
-from autorubric.reviewing.report import headline
-from autorubric.reviewing.requests import ReviewFinding
+from autorubric.reviewing.requests import ReviewFinding, headline
 from autorubric.settings import setting
 
 RubricSource: TypeAlias = Rubric | Path | str

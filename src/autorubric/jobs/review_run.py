@@ -28,15 +28,17 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Failure, Model
 from autorubric.reviewing.principles import shown_criteria
-from autorubric.reviewing.report import headline, page
 from autorubric.reviewing.requests import (
     Part,
     ReviewFinding,
     build_request,
+    headline,
+    page,
     parts_of,
     read_findings,
     request_again,
     review_prompt,
+    usable_findings,
 )
 from autorubric.runs.another_run import Opening, locked_ledger
 from autorubric.runs.changes import changed_since_paid
@@ -76,6 +78,7 @@ class ReviewRun(StoppableRun):
         draws: where the draws of this generation of replies begin.
         found: findings by part.
         lost: why a part was not reviewed.
+        left: the usable findings in the last reply on a part that was lost.
     """
 
     parts: list[Part]
@@ -83,6 +86,7 @@ class ReviewRun(StoppableRun):
     draws: int = 0
     found: dict[int, list[ReviewFinding]] = field(default_factory=dict)
     lost: dict[int, Failure] = field(default_factory=dict)
+    left: dict[int, list[ReviewFinding]] = field(default_factory=dict)
 
     async def execute(self) -> None:
         """Ask about every part."""
@@ -96,6 +100,7 @@ class ReviewRun(StoppableRun):
         answer = await self.executor.ask_for(self.model, request, partial(read_findings, part), request_again)
         if isinstance(answer, Failure):
             self.lost[part.number] = answer
+            self.left[part.number] = usable_findings(part, answer.reply)
             self.end_with(answer)
         else:
             self.found[part.number] = answer.value
@@ -118,7 +123,8 @@ class Done:
     @property
     def findings(self) -> list[ReviewFinding]:
         """Those of the rubric as a whole first."""
-        found = [one for number in sorted(self.run.found) for one in self.run.found[number]]
+        parts = self.run.found | self.run.left
+        found = [one for number in sorted(parts) for one in parts[number]]
         return sorted(dict.fromkeys(found), key=lambda one: one.number)
 
     @property
@@ -160,6 +166,7 @@ async def carried_out(rubric: Rubric, file: str, settings: ReviewSettings) -> Do
                 Opening(settings.wait, settings.start_over, settings.replace),
             )
         )
+        ledger.price(models.values())
         generation = coming_generation(ledger, start_over=settings.start_over)
         ledger.keep_note("generation", generation)
         run = ReviewRun(

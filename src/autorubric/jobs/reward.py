@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import PlainValidator
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset.item_rows import ROLES
+from autorubric.dataset.item import ROLES
 from autorubric.jobs.grade import GradeData, check_data, check_rubric
 from autorubric.jobs.job import RunSettings, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
@@ -22,9 +22,6 @@ from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.settings import Names, NewDirectory, setting
 from autorubric.training.reward import Reward, RewardRule, SoftOverlong
 from autorubric.training.rewarder import Rewarder, Sample
-
-if TYPE_CHECKING:
-    pass
 
 RewardData: TypeAlias = GradeData | Sequence[Sample]
 """Whatever `grade` takes, or samples of submission, rubric, query and length in tokens."""

@@ -132,7 +132,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: Data not found: no-such-file.jsonl
     """
-    path, trainers = cast(Path, data), check_trainers(settings.trainer)
+    path, trainers = cast("Path", data), check_trainers(settings.trainer)
     if is_run_directory(path):
         _refuse_unused(settings, path)
         await check_upload(settings)

@@ -37,9 +37,17 @@ from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import Part
 from autorubric.runs.stopping import Stop
-from autorubric.training.candidates import CandidateAnswer, ScoredCandidate, graded_dataset, read_graded_run
+from autorubric.training.candidates import (
+    ANSWER_TOKENS,
+    ROLE,
+    CandidateAnswer,
+    SamplingRun,
+    ScoredCandidate,
+    estimate_sampling,
+    graded_dataset,
+    read_graded_run,
+)
 from autorubric.training.queries import RubricQuery
-from autorubric.training.sampling import ANSWER_TOKENS, ROLE, SamplingRun, estimate_sampling
 from autorubric.training.selection import Keep, compute_share
 from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, Pool, Written, write_selection
 from autorubric.training.trainer_files import training_files
@@ -267,13 +275,13 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
     """The run in which models wrote the candidates."""
     settings, limits = selection.settings, selection.limits
     async with (
+        open_models(sampling.configs, limits.in_flight) as models,
         locked_ledger(
             selection.out,
             "evaluation",
             partial(_find_changes, selection, sampling),
             Opening(settings.wait, settings.start_over, settings.replace, settings.parts),
         ) as ledger,
-        open_models(sampling.configs, limits.in_flight) as models,
     ):
         ledger.price(models.values())
         executor = Executor(ledger, limits.budget(ledger), detached=False)

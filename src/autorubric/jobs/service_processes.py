@@ -24,8 +24,7 @@ from autorubric.llm.http.access import listening_at
 from autorubric.llm.records.lock import PROCESSES_FOLDER
 from autorubric.llm.sharing import Sum
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.training.service.board import Board
-from autorubric.training.service.door import Door
+from autorubric.training.service.door import Board, Door
 from autorubric.training.service.metrics import ServiceMetrics
 from autorubric.training.service.server import (
     ServiceSettings,
@@ -267,6 +266,7 @@ async def serve_by_processes(
         content = content_of(service, grader, None)
         replaces = stack.enter_context(held_service(service, content))
         with opened_service(service, replaces=replaces) as ledger:
+            ledger.price((await grader.open_session()).models.values())
             processes.left = budget(spent=ledger.spent()).left()
         listening, url = stack.enter_context(listening_at(service.host, service.port))
         stack.enter_context(shown_as_running(service.out, content))

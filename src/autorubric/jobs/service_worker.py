@@ -19,10 +19,8 @@ from autorubric.llm.records.accounts import SpentFile
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import PROCESSES_FOLDER, run_lock
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
-from autorubric.training.service.admission import Admission
-from autorubric.training.service.app import RewardService
-from autorubric.training.service.board import Board, Seat
-from autorubric.training.service.door import HandedSite
+from autorubric.training.service.app import Admission, RewardService
+from autorubric.training.service.door import Board, HandedSite, Seat
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.metrics import ServiceMetrics
 from autorubric.training.service.server import LINGER, serve_connections

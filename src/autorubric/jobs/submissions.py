@@ -12,9 +12,8 @@ from typing import Any
 from autorubric.core.entries import rubric_from
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset.ground_truth import GroundTruthReader
-from autorubric.dataset.item_rows import ROLES, item_reader, item_records
-from autorubric.dataset.label_rows import LabelTable
+from autorubric.dataset.ground_truth import GroundTruthReader, LabelTable
+from autorubric.dataset.item import ROLES, item_reader, item_records
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
 from autorubric.files.strict_json import as_number

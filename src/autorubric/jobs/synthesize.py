@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -66,23 +66,28 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
     from autorubric.runs.another_run import Opening
     from autorubric.synthesis.synthesis_run import Session
 
-    settings = settings.by_workers(partial(workers_of, settings))
+    if settings.processes or settings.engine:
+        settings = settings.by_workers(partial(workers_of, settings))
     with ExitStack() as stack:
-        source = stack.enter_context(_as_file(cast(Queries, queries)))
-        run = settings.model_copy(update={"input": source})
-        log = None if settings.log_json is None else Path(settings.log_json)
-        stack.enter_context(attempt_log(log, str(settings.out), prompts=settings.log_prompts))
-        session = Session(run, settings.progress, settings.stop, settings.notice, settings.division())
-        await check_upload(settings, dry_run=settings.dry_run)
+        if not isinstance(queries, str | Path):
+            queries = stack.enter_context(_as_file(cast(Any, queries)))
+        run, division = settings.model_copy(update={"input": Path(queries)}), settings.division()
+        if settings.log_json is not None:
+            log = Path(settings.log_json)
+            stack.enter_context(attempt_log(log, str(settings.out), prompts=settings.log_prompts))
+        session = Session(run, settings.progress, settings.stop, settings.notice, division)
+        if settings.upload is not None:
+            await check_upload(settings, dry_run=settings.dry_run)
         if settings.dry_run:
             return await session.estimate()
         result = await session.run(
-            opening=Opening(settings.wait, settings.start_over, settings.replace, settings.parts),
+            opening=Opening(settings.wait, settings.start_over, settings.replace, division.parts),
             export_only=settings.export_only,
             again=settings.again or "",
             sources=settings.sources(),
         )
-        await upload_finished(settings, complete=result.complete)
+        if settings.upload is not None:
+            await upload_finished(settings, complete=result.complete)
         return result
 
 
@@ -90,11 +95,8 @@ synthesize = blocking(synthesize_async)
 
 
 @contextmanager
-def _as_file(queries: Queries) -> Iterator[Path]:
+def _as_file(queries: Sequence[Any]) -> Iterator[Path]:
     """Queries as a file of rows, for the time of a run."""
-    if isinstance(queries, str | Path):
-        yield Path(queries)
-        return
     rows = [dict(one) if isinstance(one, Mapping) else {"question": one} for one in queries]
     with TemporaryDirectory(prefix="autorubric-") as folder:
         path = Path(folder) / QUERY_FILE

@@ -27,7 +27,7 @@ from autorubric.llm.sharing import Sharing, Sum, sharing
 _stdin = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115 (a buffer is locked while a thread reads)
 
 
-_LEASED_SECONDS = 1.0
+LEASED_SECONDS = 0.25
 """How often a process asks at which rate it may call endpoints."""
 
 
@@ -111,9 +111,9 @@ class Talk:
             self._answer.set_result(None)
 
     async def _renew(self) -> None:
-        """Ask once a second how fast endpoints may be called."""
+        """Ask several times a second how fast endpoints may be called."""
         while True:
-            await asyncio.sleep(_LEASED_SECONDS)
+            await asyncio.sleep(LEASED_SECONDS)
             self._tell_traffic()
 
     def _tell_traffic(self) -> None:

@@ -36,13 +36,10 @@ pair has changed since (`PairFinder.find(event)` is None) is kept, and counts fo
 
 from __future__ import annotations
 
-from autorubric.labels.drawing import Ask, Policy
-from autorubric.labels.event import Draw, Event, Items, Pair, PairKey, pair_of
-from autorubric.labels.history import History
-from autorubric.labels.pairs import PairFinder
+from autorubric.labels.drawing import Ask, Dispute, Policy, Progress, Task
+from autorubric.labels.event import Draw, Event, Items, Pair, PairFinder, PairKey, pair_of
 from autorubric.labels.queue import Queue, label_queue
-from autorubric.labels.store import LabelStore, has_store, label_store, read_history, store_path
-from autorubric.labels.task import Dispute, Progress, Task
+from autorubric.labels.store import History, LabelStore, has_store, label_store, read_history, store_path
 
 __all__ = [
     "Ask",

@@ -12,8 +12,8 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.labels.annotators import Annotators, annotators_of
 from autorubric.labels.drawing import positions
-from autorubric.labels.history import History
-from autorubric.labels.pairs import PairFinder
+from autorubric.labels.event import PairFinder
+from autorubric.labels.store import History
 from autorubric.labels.weights import Weighted, weighted_labels
 from autorubric.metrics.agreement_sums import SCORE_SUMS, SUMMED, Layout, kappa_weights
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio

@@ -10,9 +10,8 @@ from statistics import median
 import numpy as np
 
 from autorubric.core.criterion import Criterion
-from autorubric.labels.event import Items, Pair, choices_of, storable
-from autorubric.labels.history import History
-from autorubric.labels.pairs import PairFinder
+from autorubric.labels.event import Items, Pair, PairFinder, choices_of, storable
+from autorubric.labels.store import History
 from autorubric.metrics.confusion import cohen_kappa, krippendorff_alpha, rating_counts
 
 _BINARY = ("MET", "UNMET", "CANNOT_ASSESS")

@@ -8,8 +8,8 @@ from autorubric.core.display import counted
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.labels.agreement import Measure
-from autorubric.labels.history import History
-from autorubric.labels.pairs import PairFinder
+from autorubric.labels.event import PairFinder
+from autorubric.labels.store import History
 from autorubric.labels.weights import weighted_labels
 from autorubric.metrics.compare import JudgeComparison, comparison, differences
 from autorubric.metrics.corrected import CorrectedScores

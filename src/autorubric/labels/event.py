@@ -1,4 +1,4 @@
-"""One event of the label store: who said what about which pair, and how that pair was drawn."""
+"""One event of the label store: who said what about which pair, how it was drawn, and where the run has it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem
-from autorubric.dataset.ground_truth import GroundTruthReader
-from autorubric.dataset.label_rows import MAJORITY
+from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader
 from autorubric.errors import InputError
 
 Kind: TypeAlias = Literal["draw", "label", "skip", "adjudication", "undo"]
@@ -277,3 +276,55 @@ def checked_seconds(seconds: float | None) -> float | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
         raise InputError(f"seconds={seconds!r}; expected a number of seconds, 0 or more")
     return float(seconds)
+
+
+class PairFinder:
+    """Finds the pairs of a run by the keys of events.
+
+    A pair whose query, submission, requirement or options changed since is not found.
+    """
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+        self._places: dict[str, int] | None = None
+        self._found: dict[PairKey, Pair | None] = {}
+
+    def find(self, event: Event) -> Pair | None:
+        """The pair of an event; None where it has changed or is gone."""
+        if event.key not in self._found:
+            self._found[event.key] = self._search(event.item, event.digest)
+        return self._found[event.key]
+
+    def find_key(self, key: PairKey) -> Pair | None:
+        """The pair of a key that events have."""
+        if key not in self._found:
+            self._found[key] = self._search(*key)
+        return self._found[key]
+
+    def place_of(self, item: str) -> int | None:
+        """The place of an item in the dataset, by the name that the store has for it."""
+        if item.startswith("#") and item[1:].isdecimal() and int(item[1:]) < len(self._items):
+            place = int(item[1:])
+            if item_name(self._items[place], place) == item:
+                return place
+        if self._places is None:
+            self._places = {item_name(self._items[place], place): place for place in range(len(self._items))}
+        return self._places.get(item)
+
+    def named(self, item: str, criterion: str) -> Pair | None:
+        """The pair of an item and a criterion by their names."""
+        index = self.place_of(item)
+        if index is None:
+            return None
+        names = [storable(name) for name in criterion_names(self._items.get_item_rubric(index).rubric)]
+        return pair_of(self._items, index, names.index(criterion)) if criterion in names else None
+
+    def _search(self, item: str, digest: str) -> Pair | None:
+        index = self.place_of(item)
+        if index is None:
+            return None
+        for place in range(len(self._items.get_item_rubric(index).rubric)):
+            pair = pair_of(self._items, index, place)
+            if pair.digest == digest:
+                return pair
+        return None

@@ -20,6 +20,7 @@ from autorubric.files.text import defused
 from autorubric.labels.event import (
     Event,
     Pair,
+    PairFinder,
     checked_annotator,
     checked_seconds,
     checked_text,
@@ -27,10 +28,8 @@ from autorubric.labels.event import (
     pair_of,
     storable,
 )
-from autorubric.labels.history import History
-from autorubric.labels.pairs import PairFinder
 from autorubric.labels.reading import Given, LabelFile
-from autorubric.labels.store import LabelStore
+from autorubric.labels.store import History, LabelStore
 from autorubric.rows import input_name, read_rows
 
 Form: TypeAlias = Literal["csv", "jsonl", "dataset"]

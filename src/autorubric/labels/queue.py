@@ -13,13 +13,14 @@ from typing import NamedTuple
 from autorubric.core.criterion import Criterion
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.labels.drawing import Ask, Batch, Known, draw_batch, is_large
+from autorubric.labels.drawing import Ask, Batch, Dispute, Known, Progress, Task, draw_batch, is_large
 from autorubric.labels.event import (
     Draw,
     Event,
     Items,
     Kind,
     Pair,
+    PairFinder,
     PairKey,
     checked_annotator,
     checked_seconds,
@@ -28,10 +29,7 @@ from autorubric.labels.event import (
     choices_of,
     pair_of,
 )
-from autorubric.labels.history import History
-from autorubric.labels.pairs import PairFinder
-from autorubric.labels.store import LabelStore, label_store
-from autorubric.labels.task import Dispute, Progress, Task
+from autorubric.labels.store import History, LabelStore, label_store
 from autorubric.runs.manifest import DATASET_FILE, load_manifest
 
 SECOND_SHARE = 0.2

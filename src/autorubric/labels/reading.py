@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.label_rows import read_label_rows
+from autorubric.dataset.ground_truth import read_label_rows
 from autorubric.metrics.joining import relabelled
 from autorubric.rows import Record, read_rows
 

@@ -18,9 +18,8 @@ import numpy as np
 from autorubric.core.display import counted
 from autorubric.errors import InputError
 from autorubric.labels.drawing import in_scope, positions
-from autorubric.labels.event import Event, Pair, PairKey
-from autorubric.labels.history import History
-from autorubric.labels.pairs import PairFinder
+from autorubric.labels.event import Event, Pair, PairFinder, PairKey
+from autorubric.labels.store import History
 from autorubric.metrics.arrays import Flags, Floats
 from autorubric.metrics.label_choice import JudgedPairs
 

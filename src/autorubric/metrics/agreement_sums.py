@@ -84,42 +84,33 @@ class Layout:
         The mean κ is over the chosen criteria, NaN where one of these is undefined; by default over those whose κ is
         defined in these sums.
         """
-        cells = self.starts[-1]
-        tables = [self._cells(sums, place) for place in range(len(self.sizes))]
+        cells, tables = self.starts[-1], self.tables(sums)
         each = [kappas(t, w) for t, w in zip(tables, self.weights, strict=True)]
         stacked = np.stack(each, axis=-1)
         known = ~np.isnan(stacked) if criteria is None else np.broadcast_to(criteria, stacked.shape)
         mean = ratio(np.where(known, stacked, 0.0).sum(axis=-1), known.sum(axis=-1))
-        pooled = self._pooled(sums)
-        micro = np.full(sums.shape[:-1], np.nan) if pooled is None else kappas(pooled)
+        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
+        micro = kappas(sum(binary[1:], binary[0])) if binary else np.full(sums.shape[:-1], np.nan)
+        hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         n, shift, squares, sizes = (sums[..., cells + place] for place in range(4))
         errors = np.sqrt(ratio(squares, n)), ratio(shift, n), ratio(sizes, n)
-        return np.stack([self._accuracy(sums), mean, micro, *errors, *each], axis=-1)
-
-    def _accuracy(self, sums: Floats) -> Floats:
-        """The share of all pairs that agree, of sums (…, m)."""
-        tables = [self._cells(sums, place) for place in range(len(self.sizes))]
-        hits = sum((np.trace(t, axis1=-2, axis2=-1) for t in tables), np.zeros(sums.shape[:-1]))
-        return ratio(hits, sums[..., : self.starts[-1]].sum(axis=-1))
+        accuracy = ratio(hits, sums[..., :cells].sum(axis=-1))
+        return np.stack([accuracy, mean, micro, *errors, *each], axis=-1)
 
     def pairs(self, total: Floats) -> Floats:
         """How many pairs each criterion has, of the sums over items."""
-        return np.array([self._cells(total, place).sum() for place in range(len(self.sizes))])
+        return np.array([table.sum() for table in self.tables(total)])
 
     def shares(self, total: Floats) -> Floats:
         """The accuracy of each criterion, of the sums over items; NaN without pairs."""
-        hits = [np.trace(self._cells(total, place)) for place in range(len(self.sizes))]
-        return ratio(hits, self.pairs(total))
+        return ratio([np.trace(table) for table in self.tables(total)], self.pairs(total))
 
-    def _cells(self, sums: Floats, place: int) -> Floats:
-        """The confusion matrix of one criterion, of sums (…, m)."""
-        start, size = self.starts[place], self.sizes[place]
-        return sums[..., start : start + size * size].reshape(*sums.shape[:-1], size, size)
-
-    def _pooled(self, sums: Floats) -> Floats | None:
-        """The confusion matrix of all binary pairs, of sums (…, m); None without a binary criterion."""
-        own = [self._cells(sums, place) for place, is_binary in enumerate(self.binary) if is_binary]
-        return sum(own[1:], own[0]) if own else None
+    def tables(self, sums: Floats) -> list[Floats]:
+        """The confusion matrix of each criterion, of sums (…, m)."""
+        return [
+            sums[..., start : start + size * size].reshape(*sums.shape[:-1], size, size)
+            for start, size in zip(self.starts, self.sizes, strict=False)
+        ]
 
     def intervals(self, sums: Floats, draws: Draws) -> list[Found]:
         """An interval for each statistic of `summarize`, given what each item adds to the sums.
@@ -128,9 +119,11 @@ class Layout:
         """
         cells = self.starts[-1]
         paired, scored = sums[sums[:, :cells].any(axis=1)], sums[sums[:, cells] > 0]
-        [accuracy] = jackknife_intervals(paired, lambda s: self._accuracy(s)[..., None], ["share"], draws.confidence)
-        binary = self._pooled(paired)
-        tables = [self._cells(paired, place) for place in range(len(self.sizes))]
+        tables = self.tables(paired)
+        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
+        hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
+        pairs = np.column_stack([hits, paired[:, :cells].sum(axis=-1)])
+        [accuracy] = jackknife_intervals(pairs, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], draws.confidence)
         each = [_kappa_interval(*of, draws) for of in zip(tables, self.weights, strict=True)]
         known = [at for at, w in enumerate(self.weights) if not np.isnan(kappas(tables[at].sum(axis=0), w))]
         mean_kappa = Found(None, "bayesian-bootstrap")
@@ -140,8 +133,8 @@ class Layout:
             found = mean_kappa_interval([tables[at] for at in known], [self.weights[at] for at in known], draws)
             mean_kappa = Found(found, "bayesian-bootstrap")
         pooled = Found(None, "jeffreys")
-        if binary is not None:
-            pooled = _kappa_interval(binary, np.eye(binary.shape[-1]), draws)
+        if binary:
+            pooled = _kappa_interval(sum(binary[1:], binary[0]), np.eye(binary[0].shape[-1]), draws)
         errors = _score_intervals(scored[:, cells:], self.span, draws)
         return [Found(accuracy, "wilson"), mean_kappa, pooled, *errors, *each]
 

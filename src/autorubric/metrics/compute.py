@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,12 +11,11 @@ import numpy as np
 from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.agreement_notes import name_missing, notes_on
 from autorubric.metrics.agreement_statistics import Part, measure
 from autorubric.metrics.agreement_sums import SUMMED, Layout
 from autorubric.metrics.arrays import Flags, defined
 from autorubric.metrics.confusion import confusion_counts
-from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, NAStats
+from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.judge_influence import leave_out_judges
@@ -32,9 +32,11 @@ from autorubric.metrics.labelled_run import (
 )
 from autorubric.metrics.per_criterion import majority_baseline, measure_criteria, measure_scales
 from autorubric.metrics.results import BootstrapResults, JudgeMetrics, JudgeSelfConsistency, MetricsResult, TagMetrics
-from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
+from autorubric.metrics.scores import ScorePairs, compare_scores, describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, Column, GradedRun, Points, Table
+
+_NAMED = {"kappa": "micro_kappa", "bias": "the mean bias", "rmse": "score_rmse", "mae": "score_mae"}
 
 
 def compute_metrics(  # noqa: PLR0913 (published signature)
@@ -107,7 +109,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         bootstrap=draws and _bootstrap_results(whole, draws, accuracy_ci),
         per_judge=measure_judges(run, confidence, draws) if per_judge else None,
         without_judge=leave_out_judges(run) if per_judge else [],
-        per_tag=_measure_tags(run, draws),
+        per_tag=_measure_tags(run, draws) if any(column.criterion.tags for column in table.columns) else [],
         n_items=table.rows,
         n_criteria=len(points) if run.pooled else len(table.columns),
         n_binary_criteria=kinds.count("binary"),
@@ -122,8 +124,43 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         n_scores=len(run.scores.rows),
         score_rule=describe_rule(run.scores.rule),
         self_consistency=[_read_consistency(judge, confidence) for judge in table.consistency],
-        warnings=[*run.warnings, *notes_on(run, each), *name_missing(whole.values | shift, whole.intervals)],
+        warnings=[*run.warnings, *_notes_on(run, each), *name_missing(whole.values | shift, whole.intervals)],
     )
+
+
+def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
+    """What a reader must know of the numbers."""
+    sentences = list(run.scores.warnings)
+    failed = int((run.table.points.judged == FAILED).sum())
+    if failed:
+        sentences.append(f"{failed} of {len(run.table.points)} labelled judgments failed and are left out")
+    without = run.table.rows - len(run.scores.rows)
+    if without:
+        sentences.append(f"{without} of {run.table.rows} items have no score or no true score")
+    values = len(np.unique(run.scores.true))
+    if 0 < values <= 2:
+        plural = "s" if values > 1 else ""
+        sentences.append(f"the true scores take {values} distinct value{plural}; correlations say little")
+    one_class = [criterion.name for criterion in each if criterion.kappa is None and criterion.n_samples]
+    if one_class:
+        sentences.append(f"kappa is undefined where all labels and verdicts are one category: {', '.join(one_class)}")
+    empty = [criterion.name for criterion in each if not criterion.n_samples]
+    if empty:
+        sentences.append(f"no pair of label and verdict: {', '.join(empty)}")
+    return sentences
+
+
+def name_missing(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> Iterator[str]:
+    """Sentences on the statistics that have no interval although one was computed and they are defined.
+
+    Example:
+        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}))
+        ['no interval for micro_kappa: the items do not vary, or without one of them it is undefined']
+    """
+    missing = [name for name in SUMMED[1:] if intervals.get(name, 0) is None and values.get(name) is not None]
+    if missing:
+        named = ", ".join(_NAMED.get(name, name) for name in missing)
+        yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
 
 
 class Measured(NamedTuple):
@@ -146,7 +183,13 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
     if not len(points):
         return Measured(values | {"mean_kappa": None}, {})
-    table, points = pool(run.table, points) if run.pooled else _restrict(run.table, points, columns)
+    table = run.table
+    if run.pooled:
+        table, points = pool(table, points)
+    elif not columns.all():
+        chosen = tuple(column for column, wanted in zip(table.columns, columns, strict=True) if wanted)
+        table = replace(table, columns=chosen)
+        points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
     layout = Layout.of(table, run.modes, run.scores.span)
     sums = layout.sum_items(table, points, run.scores)
     mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
@@ -172,12 +215,6 @@ def pool(table: Table, points: Points) -> tuple[Table, Points]:
         judged=np.where(binary, points.judged, (points.truth != points.judged).astype(np.int64)),
     )
     return replace(table, columns=columns), made
-
-
-def _restrict(table: Table, points: Points, columns: Flags) -> tuple[Table, Points]:
-    """The table of the chosen columns alone."""
-    chosen = tuple(column for column, wanted in zip(table.columns, columns, strict=True) if wanted)
-    return replace(table, columns=chosen), replace(points, column=(np.cumsum(columns) - 1)[points.column])
 
 
 def _measure_scales(run: LabelledRun, draws: Draws | None) -> list[Any]:
@@ -268,7 +305,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
             judge_id=judge,
             mean_kappa=measured.values["mean_kappa"],
             **JudgeMetrics.measured(measured.values),
-            **compare_scores(scores, confidence),
+            **_score_fields(scores, confidence),
             confusion_matrix=_count_verdicts(own),
             coverage="full" if len(asked) == len(table.points) or not table.escalated else "escalated",
             n_pairs=len(pairs),
@@ -278,6 +315,12 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
             micro_kappa_ci=measured.intervals.get("kappa"),
         )
     return found
+
+
+def _score_fields(scores: ScorePairs, confidence: float) -> dict[str, Any]:
+    """The fields about a judge's scores: None, not statistics of nothing, where it has no scores."""
+    fields = compare_scores(scores, confidence)
+    return fields if len(scores.judged) else dict.fromkeys(fields)
 
 
 def _count_verdicts(table: Table) -> ConfusionMatrix | None:

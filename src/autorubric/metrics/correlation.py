@@ -186,26 +186,19 @@ def correlation(
     if found is None:
         return CorrelationResult(coefficient=None, interpretation=UNDEFINED, n_samples=n, method=method)
     r, p_value = found
+    interval = None
+    if n >= 5 and abs(r) < 1.0:
+        variances = {"pearson": 1.0 / (n - 3), "spearman": (1.0 + r * r / 2.0) / (n - 3), "kendall": 0.437 / (n - 4)}
+        half = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(variances[method])
+        interval = Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), confidence)
     return CorrelationResult(
         coefficient=r,
         p_value=p_value,
-        ci=ConfidenceInterval.of(_interval(r, n, method, confidence), "fisher-z"),
+        ci=ConfidenceInterval.of(interval, "fisher-z"),
         interpretation=CorrelationResult.interpret_correlation(r),
         n_samples=n,
         method=method,
     )
-
-
-def _interval(r: float, n: int, method: CorrelationMethod, confidence: float) -> Interval | None:
-    if n < 5 or abs(r) >= 1.0:
-        return None
-    variance = {
-        "pearson": 1.0 / (n - 3),
-        "spearman": (1.0 + r * r / 2.0) / (n - 3),
-        "kendall": 0.437 / (n - 4),
-    }[method]
-    half = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(variance)
-    return Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), confidence)
 
 
 def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:

@@ -6,17 +6,23 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
+from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import MeasuredModel
 from autorubric.metrics.arrays import defined, ratio
 from autorubric.metrics.statistic_results import ConfidenceInterval, CorrelationResult, MetricModel
 
 
 class ConfusionMatrix(MetricModel):
-    """Counts of pairs: rows are the truth, columns what was judged. The first category is the positive one.
+    """Counts of pairs: rows are the truth, columns what was judged.
+
+    `tp`, `fn`, `fp`, `tn` and the rates are those of two categories of which the first is MET.
 
     Attributes:
         matrix: the counts.
         labels: of rows and columns.
+
+    Raises:
+        ValueError: a count or rate of two categories is read from another matrix.
 
     Example:
         >>> table = ConfusionMatrix(matrix=[[8, 2], [1, 9]], labels=["MET", "UNMET"])
@@ -40,6 +46,8 @@ class ConfusionMatrix(MetricModel):
     @property
     def tp(self) -> int:
         """Positive on both sides."""
+        if len(self.labels) != 2 or self.labels[0] != "MET":
+            raise InputError(f"tp, fn, fp, tn and rates need the categories MET and UNMET; these are {self.labels}")
         return self.matrix[0][0]
 
     @property

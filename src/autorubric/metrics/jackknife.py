@@ -69,19 +69,14 @@ def jackknife_intervals(
         scales: of each statistic.
         confidence: of the intervals.
     """
-    values, left_out = leave_one_out(contributions, statistic)
+    total = contributions.sum(axis=0)
+    values = np.atleast_1d(statistic(total))
+    parts = [statistic(total - contributions[at : at + _BLOCK]) for at in range(0, len(contributions), _BLOCK)]
+    left_out = np.concatenate(parts) if parts else np.empty((0, len(values)))
     return [
         _interval(float(value), left_out[:, place], scale, confidence)
         for place, (value, scale) in enumerate(zip(values, scales, strict=True))
     ]
-
-
-def leave_one_out(contributions: Floats, statistic: Summary) -> tuple[Floats, Floats]:
-    """The statistics of all items, and those without each of them (items × s)."""
-    total = contributions.sum(axis=0)
-    values = np.atleast_1d(statistic(total))
-    parts = [statistic(total - contributions[at : at + _BLOCK]) for at in range(0, len(contributions), _BLOCK)]
-    return values, np.concatenate(parts) if parts else np.empty((0, len(values)))
 
 
 def variance_of(left_out: Floats) -> float:

@@ -163,13 +163,14 @@ def read_labelled_run(
     points = settle(table, modes)
     if not len(points):
         raise InputError("no label and verdict are left to compare: one of each pair abstains or failed")
-    size = len(table.columns)
+    size, penalty = len(table.columns), (table.settings or {}).get("length_penalty")
+    penalties = _find_penalties(table, dataset, penalty) if penalty else None
     differ = bool((np.bincount(table.points.column, minlength=size) != table.rows).any())
     errored = labelled.points.column[labelled.failed[labelled.points.row]]
     return LabelledRun(
         table,
         points,
-        pair_scores(table, table.scores, table.points.judged, table.means, _find_penalties(table, dataset)),
+        pair_scores(table, table.scores, table.points.judged, table.means, penalties),
         modes,
         np.bincount(errored, minlength=size).astype(np.int64),
         warnings,
@@ -177,11 +178,8 @@ def read_labelled_run(
     )
 
 
-def _find_penalties(table: Table, dataset: RubricDataset) -> Floats | None:
+def _find_penalties(table: Table, dataset: RubricDataset, stated: object) -> Floats:
     """The length penalty of each row's submission, counted in words as the settings do not keep another length."""
-    stated = (table.settings or {}).get("length_penalty")
-    if not stated:
-        return None
     penalty = LengthPenalty.model_validate(stated)
     return np.array([compute_length_penalty(dataset[int(item)].submission, penalty) for item in table.items])
 

@@ -105,21 +105,19 @@ class _Columns:
         if id(rubric) not in self._by_rubric:
             columns: list[Column] = []
             seen: Counter[Hashable] = Counter()
-            for name, criterion in zip(criterion_names(rubric.rubric), rubric, strict=True):
+            for name, criterion in zip(criterion_names(rubric.rubric), rubric.rubric, strict=True):
                 same = signature(criterion)
                 seen[same] += 1  # one criterion twice in a rubric is two columns
                 key = same, seen[same]
                 if key not in self.by_criterion:
-                    self.by_criterion[key] = self._column(criterion, name)
+                    shown = name
+                    if not criterion.name and name in self._names:
+                        shown = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
+                    self._names.add(shown)
+                    self.by_criterion[key] = Column.of(criterion, len(self.by_criterion), shown)
                 columns.append(self.by_criterion[key])
-            self._by_rubric[id(rubric)] = rubric, columns, [criterion.requirement for criterion in rubric]
+            self._by_rubric[id(rubric)] = rubric, columns, [criterion.requirement for criterion in rubric.rubric]
         return self._by_rubric[id(rubric)]
-
-    def _column(self, criterion: Criterion, name: str) -> Column:
-        if not criterion.name and name in self._names:
-            name = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
-        self._names.add(name)
-        return Column.of(criterion, len(self.by_criterion), name)
 
 
 class _Builder:
@@ -149,18 +147,29 @@ class _Builder:
 
     def add(self, result: Mapping[str, Any]) -> None:
         """Take in the result of one item."""
+        place, self._total = self._total, self._total + 1
         report, item = _fields(result["report"]), result.get("item")
         index = result["item_idx"] if self._index is None else self._index.find(result["item_idx"], item)
         if index is None or index in self._graded:
             self._unmatched.append(item)
-            self._extra += [self._total] if index is None else []
+            self._extra += [place] if index is None else []
             self._repeated += index is not None
-        else:
-            self._graded.add(index)
-            entries = [_fields(e) for e in report.get("report") or report.get("criterion_reports") or ()]
-            if self._add_points(index, item, entries):
-                self._add_row(index, entries, report, result.get("error") or report.get("error"))
-        self._total += 1
+            return
+        self._graded.add(index)
+        entries = [_fields(e) for e in report.get("report") or report.get("criterion_reports") or ()]
+        if not self._add_points(index, item, entries):
+            return
+        n_failed, score = sum(entry.get("error") is not None for entry in entries), report.get("score")
+        error = result.get("error") or report.get("error")
+        self._items.append(index)
+        self._scores.append(math.nan if score is None else score)
+        self._reported.append(bool(entries))
+        # A report that a failed criterion left without a score still has the verdicts on the others.
+        self._failed.append(n_failed == len(entries) or (error is not None and not n_failed))
+        self._judge_scores.append(report.get("judge_scores") or {})
+        for judge, votes in self._asked_again.items():
+            self._consistency.setdefault(judge, SelfConsistency(judge)).add(votes)
+        self._asked_again.clear()
 
     def _add_points(self, index: int, item: DataItem | None, entries: list[Mapping[str, Any]]) -> bool:
         """Take in the criteria of one item; False where they are not those of its rubric."""
@@ -197,20 +206,6 @@ class _Builder:
                 )
         self._labelled.append(labels is not None)
         return True
-
-    def _add_row(
-        self, index: int, entries: list[Mapping[str, Any]], report: Mapping[str, Any], error: str | None
-    ) -> None:
-        n_failed, score = sum(entry.get("error") is not None for entry in entries), report.get("score")
-        self._items.append(index)
-        self._scores.append(math.nan if score is None else score)
-        self._reported.append(bool(entries))
-        # A report that a failed criterion left without a score still has the verdicts on the others.
-        self._failed.append(n_failed == len(entries) or (error is not None and not n_failed))
-        self._judge_scores.append(report.get("judge_scores") or {})
-        for judge, votes in self._asked_again.items():
-            self._consistency.setdefault(judge, SelfConsistency(judge)).add(votes)
-        self._asked_again.clear()
 
     def _read_entry(self, point: int, entry: Mapping[str, Any], column: Column) -> str | None:
         """Write the verdict and votes on one criterion to a point; the judge that voted twice, if one did."""

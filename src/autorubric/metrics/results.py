@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from autorubric.charts.intervals import Ranged, interval_chart
+from autorubric.charts.svg import Ranged, interval_chart
 from autorubric.core.display import Displayed, html_charts
 from autorubric.metrics.agreement_statistics import MeasuredModel
 from autorubric.metrics.criterion_results import (

@@ -124,12 +124,14 @@ def pair_scores(
     elif off:
         warnings.append(f"{off} scores are not what their verdicts make them under any known rule")
     rows = np.flatnonzero(both)
-    return ScorePairs(rows, scores[rows], true[rows], rule, tuple(warnings), _widest(table, rule))
+    return ScorePairs(
+        rows, scores[rows], true[rows], rule, tuple(warnings), 1.0 if rule.normalize else _widest(table)
+    )
 
 
-def _widest(table: Table, rule: ScoreRule) -> float:
-    """The largest distance of two scores of one item."""
-    if rule.normalize or not len(table.points):
+def _widest(table: Table) -> float:
+    """The largest distance of two scores of one item, as bare sums."""
+    if not len(table.points):
         return 1.0
     sizes = np.abs(table.weights)[table.points.column]
     return float(np.bincount(table.points.row, sizes, table.rows).max())

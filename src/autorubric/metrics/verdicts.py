@@ -128,7 +128,7 @@ def get_option_value(criterion: Criterion, index: int) -> float:
 def _option(criterion: Criterion, index: int) -> CriterionOption:
     name, count = criterion.name or criterion.requirement, len(criterion.options or ())
     if criterion.options is None:
-        raise InputError([f"binary criterion {name!r} has no options"])
+        raise InputError([f"Cannot get option value for binary criterion {name!r}: it has no options"])
     if not 0 <= index < count:
         raise InputError([f"Option index {index} out of range [0, {count}) for criterion {name!r}"])
     return criterion.options[index]

@@ -240,11 +240,6 @@ def _load(path: Path) -> Prompt:
     )
 
 
-@cache
-def _schema_text(name: str) -> str:
-    return files("autorubric.prompts").joinpath(f"{name}.schema.json").read_text(encoding="utf-8")
-
-
 def load_schema(name: str) -> dict[str, Any]:
     """The packaged JSON Schema of a structured reply; a fresh copy each time.
 
@@ -252,7 +247,8 @@ def load_schema(name: str) -> dict[str, Any]:
         >>> load_schema("rubric_items")["required"]
         ['criteria']
     """
-    schema: dict[str, Any] = json.loads(_schema_text(name))
+    text = files("autorubric.prompts").joinpath(f"{name}.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
     return schema
 
 

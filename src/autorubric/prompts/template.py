@@ -17,8 +17,7 @@ from jinja2.runtime import Context
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import read_text
-from autorubric.prompts.fences import fence, hex_digits, section_code, texts_in
-from autorubric.prompts.sandbox import Sandbox
+from autorubric.prompts.fences import Sandbox, fence, hex_digits, section_code, texts_in
 
 Turn: TypeAlias = tuple[Literal["system", "user"], str]
 PACKAGED = "autorubric"
@@ -141,13 +140,14 @@ class Template:
             raise InputError(f"{_place(name, origin)}: nested too deeply") from error
         self._parts = _message_parts(tree, _place(name, origin))
         self._tail = _TAIL in self._compiled.blocks
-        self._tail_names = _names_in_tail(tree)
+        self._tail_names = _names_in_tail(tree) if self._tail else frozenset[str]()
         self._tails: dict[tuple[Any, ...], _Tail | None] = {}
         self._system: str | None = None
         self.variables = frozenset(meta.find_undeclared_variables(tree) - _ENVIRONMENT.globals.keys())
         self._varies = varies
 
     @classmethod
+    @cache
     def from_package(cls, name: str, varies: frozenset[str] = frozenset()) -> Template:
         """The template of that name that comes with the package.
 
@@ -155,7 +155,10 @@ class Template:
             >>> sorted(Template.from_package("rubric").variables)
             ['chinese', 'query', 'reference']
         """
-        return _packaged(name, varies)
+        source = files("autorubric.prompts").joinpath(f"{name}.jinja")
+        if not source.is_file():
+            raise MissingFileError(f"no prompt is called {name!r}")
+        return cls(name, source.read_text(encoding="utf-8"), PACKAGED, varies)
 
     @classmethod
     def from_file(cls, path: str | Path, name: str | None = None, varies: frozenset[str] = frozenset()) -> Template:
@@ -322,14 +325,6 @@ def read_source(path: Path) -> str:
     if not source.strip():
         raise InputError(f"{path}: the prompt is blank")
     return source
-
-
-@cache
-def _packaged(name: str, varies: frozenset[str]) -> Template:
-    source = files("autorubric.prompts").joinpath(f"{name}.jinja")
-    if not source.is_file():
-        raise MissingFileError(f"no prompt is called {name!r}")
-    return Template(name, source.read_text(encoding="utf-8"), PACKAGED, varies)
 
 
 def _place(name: str, origin: str) -> str:

@@ -1,4 +1,4 @@
-"""Requests for a review, and the findings in replies; a quote that the rubric does not hold is requested again."""
+"""Requests for a review, and the findings in replies, also as a page and in the shapes of lint."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from functools import cache
 from itertools import starmap
 from typing import Any
 
+from autorubric.charts.html import page_template
 from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.display import counted
 from autorubric.core.rubric import Rubric
+from autorubric.linting.finding import SEVERITIES, Finding, Rule
+from autorubric.linting.raw_rubric import Place
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable, ask_again
 from autorubric.llm.structured import read_json
@@ -137,17 +141,37 @@ def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unr
     found = read_json(reply, "array", ("findings",))
     if isinstance(found, Unreadable):
         return found
+    findings, problems = _sorted_out(part, found.value)
+    if problems:
+        more = [f"and {len(problems) - _MOST_TOLD} more"] if len(problems) > _MOST_TOLD else []
+        return Unreadable("unreadable", "; ".join([*problems[:_MOST_TOLD], *more]))
+    return Answer(findings, reply, found.notes)
+
+
+def usable_findings(part: Part, reply: Reply | None) -> list[ReviewFinding]:
+    """The findings in a reply that can be used although others in it cannot; they were paid for.
+
+    Example:
+        >>> part = Part(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
+        >>> entry = '{"reason": "R", "principle": "clear", "severity": "note", "quote": "%s"}'
+        >>> reply = Reply('{"findings": [%s, %s]}' % (entry % "polite", entry % "kind"))
+        >>> [one.quote for one in usable_findings(part, reply)]
+        ['kind']
+    """
+    found = None if reply is None else read_json(reply, "array", ("findings",))
+    return [] if found is None or isinstance(found, Unreadable) else _sorted_out(part, found.value)[0]
+
+
+def _sorted_out(part: Part, entries: Sequence[Any]) -> tuple[list[ReviewFinding], list[str]]:
+    """The findings in the entries, each once, and what is wrong with the other entries."""
     findings, problems = list[ReviewFinding](), list[str]()
-    for number, entry in enumerate(found.value, start=1):
+    for number, entry in enumerate(entries, start=1):
         read = _finding(part, entry)
         if isinstance(read, str):
             problems.append(f"finding {number}: {read}")
         else:
             findings.append(read)
-    if problems:
-        more = [f"and {len(problems) - _MOST_TOLD} more"] if len(problems) > _MOST_TOLD else []
-        return Unreadable("unreadable", "; ".join([*problems[:_MOST_TOLD], *more]))
-    return Answer(list(dict.fromkeys(findings)), reply, found.notes)
+    return list(dict.fromkeys(findings)), problems
 
 
 def _finding(part: Part, entry: Any) -> ReviewFinding | str:
@@ -193,11 +217,47 @@ def _expected(part: Part) -> str:
 
 
 def _verbatim(quote: str, criteria: Sequence[Criterion]) -> str | None:
-    """The quoted words as a criterion has them; spaces and the marks around them may differ."""
+    """The quoted words as a criterion has them; case, spaces and the marks around them may differ."""
     bare = quote.strip("\"'“”‘’「」 .…")
     if not bare:
         return None
-    pattern = re.compile(r"\s+".join(map(re.escape, bare.split())))
+    pattern = re.compile(r"\s+".join(map(re.escape, bare.split())), re.IGNORECASE)
     texts = (text for one in criteria for text in (one.requirement, *(option.label for option in one.options or ())))
     found = next(filter(None, map(pattern.search, texts)), None)
     return found.group() if found else None
+
+
+def as_lint_finding(finding: ReviewFinding, file: str) -> Finding:
+    """A finding in the shape of lint's, for terminals and SARIF."""
+    message = f"{finding.reason.rstrip('.')} ({finding.quote!r})" if finding.quote else finding.reason.rstrip(".")
+    proposed = f"Proposed: {finding.requirement}" if finding.requirement else "No wording was proposed"
+    severity = next(one for one in SEVERITIES if one == finding.severity)
+    place = Place(file)
+    return Finding(place, finding.number or None, finding.criterion, finding.principle, severity, message, proposed)
+
+
+def review_rules() -> list[Rule]:
+    """The principles in the shape of lint's rules, for SARIF."""
+    return [
+        Rule(one.id, one.severity, one.fault.rstrip("."), lambda _: iter(())) for one in principles(in_context=True)
+    ]
+
+
+def headline(findings: Sequence[ReviewFinding], failures: int) -> str:
+    """The counts in one sentence.
+
+    Example:
+        >>> headline([], 0)
+        '0 errors, 0 warnings, 0 notes'
+    """
+    counts = ", ".join(counted(sum(one.severity == name for one in findings), name) for name in SEVERITIES)
+    return f"{counts}; {counted(failures, 'part')} not reviewed" if failures else counts
+
+
+def page(record: Mapping[str, Any]) -> str:
+    """The report of a review.
+
+    Args:
+        record: what `review.json` holds.
+    """
+    return page_template("autorubric.reviewing").render(record=record, severities=SEVERITIES)

@@ -67,7 +67,8 @@ def refuse_another_run(
     Raises:
         InputError: it holds another run, and `replace` is not set; nothing was changed.
     """
-    _move_back(directory)
+    if (directory / _MOVING).is_dir():
+        _move_back(directory)
     changes = _find_another_run(directory, kind, find_changes)
     if changes and not replace:
         raise InputError(
@@ -170,8 +171,6 @@ def move_run_away(directory: Path) -> Path:
 def _move_back(directory: Path) -> None:
     """Undo a move that a kill broke off."""
     moving = directory / _MOVING
-    if not moving.is_dir():
-        return
     for path in sorted(moving.iterdir(), key=lambda path: path.name == MANIFEST_FILE):
         path.rename(directory / path.name)
     shutil.rmtree(moving)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,24 @@ def digest_grader(made_of: Mapping[str, Any]) -> str:
     return sha256(text.encode()).hexdigest()[:8]
 
 
-def changed_values(before: Mapping[str, Any], now: Mapping[str, Any], head: str = "") -> list[str]:
+def describe_difference(what: str, there: Any, here: Any) -> str:
+    """A sentence with the values of something in another run and in this one."""
+    return f"{what}: {_shown(here)}, there {_shown(there)}"
+
+
+def changed_values(
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    head: str = "",
+    describe: Callable[[str, Any, Any], str] = describe_change,
+) -> list[str]:
     """How nested settings differ; a setting that is absent is None, and so is an empty list.
+
+    Args:
+        before: the settings of the earlier run.
+        now: those of this one.
+        head: begins each sentence.
+        describe: makes a sentence of the name and both values.
 
     Example:
         >>> changed_values({"model": {"temperature": 0.0}}, {"model": {"temperature": 1.0}}, "judge a: ")
@@ -75,7 +91,7 @@ def changed_values(before: Mapping[str, Any], now: Mapping[str, Any], head: str 
     """
     old, new = dict(_flat(before)), dict(_flat(now))
     return [
-        describe_change(head + name, old.get(name), new.get(name))
+        describe(head + name, old.get(name), new.get(name))
         for name in dict.fromkeys((*old, *new))
         if old.get(name) != new.get(name)
     ]

@@ -308,18 +308,16 @@ class StoredRun:
         Raises:
             InputError: a line is damaged, or no item has ended.
         """
-        path, found = self.source, False
+        path, items, found = self.source, self.dataset.items, False
         for record in read_items(path):
             index = record["item_idx"]
-            if index >= len(self.dataset):
-                raise InputError(
-                    f"{path}: item {index} is not in {DATASET_FILE}, which has {len(self.dataset)} items"
-                )
+            if index >= len(items):
+                raise InputError(f"{path}: item {index} is not in {DATASET_FILE}, which has {len(items)} items")
             report = record["report"]
             if not isinstance(report, dict) or report.get("report_type") not in ("single", "ensemble"):
                 raise InputError(f"{path}: the line of item {index} is damaged: it has no report")
             found = True
-            record["item"] = self.dataset.items[index]
+            record["item"] = items[index]
             yield record
         if not found:
             raise InputError(f"{self.directory}: no item has been graded yet")

@@ -33,6 +33,8 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     A manifest is a view: a damaged one costs nothing but its history.
     """
     path = directory / MANIFEST_FILE
+    if not os.path.lexists(path):
+        return None
     try:
         content = read_document(path)
     except (OSError, ValueError):

@@ -46,14 +46,15 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
         InputError: shards were started over a different number of times.
         LedgerError: a ledger is damaged, lost or cannot be written.
     """
-    if parts is None or parts.workers is None or not parts.folders:  # else this run's own workers have left them
-        _take_in_left(directory, dataset)
+    left = directory / LEDGER_FOLDER / WORKERS_FOLDER
+    # The folders that the workers of this run have left are taken in below.
+    if left.is_dir() and (parts is None or parts.workers is None or not parts.folders):
+        _take_in_left(directory, left, dataset)
     if parts is None:
         return
     if parts.workers is not None:
-        started = time.monotonic()
+        parts.started = time.monotonic()
         parts.folders = await parts.workers.run(directory)
-        parts.seconds += time.monotonic() - started
     places = dict(parts.places(dataset)) if dataset is not None and parts.folders else {}
     for shard, folder in parts.folders.items():
         name = str(shard) if parts.workers is None else folder.name
@@ -62,9 +63,9 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
             _rename(directory, folder, name, dataset, places[shard])
 
 
-def _take_in_left(directory: Path, dataset: RubricDataset | None) -> None:
+def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
     """Take in the shards of workers whose parent was killed, and remove them."""
-    for folder in sorted((directory / LEDGER_FOLDER / WORKERS_FOLDER).glob("*")):
+    for folder in sorted(left.glob("*")):
         with run_lock(folder / LEDGER_FOLDER, wait=True):  # a worker that is still there notices soon and ends
             _unite(directory, folder, folder.name)
             part = Part.of_manifest(read_manifest(folder) or {})

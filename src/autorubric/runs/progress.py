@@ -183,7 +183,8 @@ class ProgressDisplay:
         now = time.monotonic()
         if self._view.is_live or now - self._started >= self._delay:
             self._show(now)
-        self._view.close()
+        if isinstance(self._view, _TerminalView):
+            self._view.close()
 
 
 class _View(Protocol):
@@ -193,11 +194,10 @@ class _View(Protocol):
     is_live: bool
 
     def show(self, state: RunState, elapsed: float) -> None: ...
-    def close(self) -> None: ...
 
 
 def _open_view(out: TextIO | None) -> _View:
-    if out is None and (display := _notebook_display()) is not None:
+    if out is None and "IPython" in sys.modules and (display := _notebook_display()) is not None:
         return _NotebookView(display)
     out = out or sys.stderr
     return _TerminalView(out) if out.isatty() else _LogView(out)
@@ -217,9 +217,6 @@ class _LogView:
             print(f"[{format_duration(elapsed)}] {line}", file=self._out, flush=True)
             self._last = line
 
-    def close(self) -> None:
-        pass
-
 
 class _NotebookView:
     interval = 0.25
@@ -236,14 +233,9 @@ class _NotebookView:
         else:
             self._handle.update(content, raw=True)
 
-    def close(self) -> None:
-        pass
-
 
 def _notebook_display() -> Callable[..., Any] | None:
     """IPython's `display` where this process is a notebook's kernel, else None."""
-    if "IPython" not in sys.modules:
-        return None
     shell = import_module("IPython").get_ipython()
     display: Callable[..., Any] = import_module("IPython.display").display
     return display if getattr(shell, "kernel", None) is not None else None

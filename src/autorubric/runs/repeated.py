@@ -6,7 +6,6 @@ The ledger holds a digest of all of it, so that a lost or replaced ledger makes 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -68,11 +67,9 @@ def _content(path: Path) -> bytes:
 def _code() -> list[list[Any]]:
     """Names, sizes and times of this package's files: a working copy changes without a new version."""
     folder = Path(__file__).parents[1]
-    return [list(one) for one in sorted(_stamps(folder))]
-
-
-def _stamps(folder: Path) -> Iterable[tuple[str, int, int]]:
-    for path in folder.rglob("*"):
-        if path.suffix != ".pyc" and path.is_file():
-            found = path.stat()
-            yield str(path.relative_to(folder)), found.st_size, found.st_mtime_ns
+    files = [path for path in folder.rglob("*") if path.suffix != ".pyc" and path.is_file()]
+    states = [path.stat() for path in files]
+    return sorted(
+        [str(path.relative_to(folder)), state.st_size, state.st_mtime_ns]
+        for path, state in zip(files, states, strict=True)
+    )

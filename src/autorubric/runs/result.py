@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from autorubric.charts.bars import bar_chart
-from autorubric.charts.intervals import Ranged, interval_chart
-from autorubric.charts.judged import judged_html
+from autorubric.charts.html import judged_html
+from autorubric.charts.svg import Ranged, bar_chart, interval_chart
 from autorubric.core.display import Displayed, clipped, counted, html_charts, html_text
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
@@ -148,8 +147,8 @@ class EvalResult(Displayed):
         return [r.report.score for r in self.filter_successful() if r.report.score is not None]
 
     def get_reports(self) -> list[EvaluationReport | EnsembleEvaluationReport]:
-        """The reports of all items, the failed ones included."""
-        return [result.report for result in self.item_results]
+        """The reports of the successful items; those of the failed ones are in `item_results`."""
+        return [result.report for result in self.filter_successful()]
 
     def filter_successful(self) -> list[ItemResult]:
         """The items with a report that counts."""

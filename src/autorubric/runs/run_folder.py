@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from autorubric.core.display import counted
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.atomic import remove_drafts
 from autorubric.files.text import size_of_plain
 from autorubric.llm.batches.setting import batching
-from autorubric.llm.batches.store import open_batches
+from autorubric.llm.batches.store import FOLDER as BATCHES
+from autorubric.llm.batches.store import check_collectable, open_batches, summed
 from autorubric.llm.records.accounts import LOST, Spent, SpentFile
 from autorubric.llm.records.database import MARK, START_OVER, UnreadableLedgerError, has_tables, set_aside
 from autorubric.llm.records.ledger import FILE_NAME, LINGER, Ledger
@@ -67,8 +69,9 @@ def run_folder(
         False
     """
     _check(out, tuple(files), sources)
-    if not start_over:
-        _refuse_no_ledger(out / LEDGER_FOLDER / FILE_NAME)
+    ledger = out / LEDGER_FOLDER / FILE_NAME
+    if not start_over and os.path.lexists(ledger):
+        _refuse_no_ledger(ledger)
     made = _made(out)
     folder = RunFolder(out)
     try:
@@ -86,7 +89,8 @@ def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
         if os.path.lexists(place) and not os.path.isdir(place):  # noqa: PTH112 (a name that is too long is not an error here)
             raise InputError(f"{place} is not a directory; pass another --out")
     problems = []
-    for name in (*files, SPENT_FILE, f"{LEDGER_FOLDER}/{FILE_NAME}", f"{LEDGER_FOLDER}/{LOCK_NAME}"):
+    names = (*files, SPENT_FILE, f"{LEDGER_FOLDER}/{FILE_NAME}", f"{LEDGER_FOLDER}/{LOCK_NAME}")
+    for name in [name for name in names if os.path.lexists(out / name)]:
         try:
             size_of_plain(out / name)
         except FileNotFoundError:
@@ -185,23 +189,30 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         if known.calls and not ledger.count:
             ledger.close()
             raise _lost(folder, "empty", known)
-    _count_lost(ledger, known, folder)
+    if known.calls or known.spent is not None:
+        _count_lost(ledger, known, folder)
     ledger.keep_spent(file)
-    _refuse_open_batches(ledger, folder)
+    if (folder / BATCHES).is_dir():
+        _refuse_open_batches(ledger, folder)
     return ledger
 
 
 def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
     """Refuse to send single requests while batches with some of them are open: both would be paid."""
-    opened = [] if batching() is not None else open_batches(folder)
-    if opened:
+    opened, how = open_batches(folder), batching()
+    try:
+        if how is not None and how.models:
+            check_collectable(opened, how)
+        elif how is None and opened:
+            noun = "batch" if len(opened) == 1 else "batches"
+            counts = ", ".join(f"{counted(count, 'request')} to {model}" for model, count in summed(opened).items())
+            raise InputError(
+                f"{folder.parent} has {len(opened)} open {noun} that will be charged: {counts}; collect them by the "
+                "same command with --batch (in Python: batch=True)"
+            )
+    except InputError as error:
         ledger.close()
-        count = sum(record.count for record in opened)
-        noun = "batch" if len(opened) == 1 else "batches"
-        raise InputError(
-            f"{folder.parent} has {len(opened)} open {noun} with {count:,} requests to {opened[0].model}, which will "
-            "be charged; collect them by the same command with --batch (in Python: batch=True)"
-        )
+        raise InputError(f"{folder.parent}: {problem}" if how else problem for problem in error.problems) from None
 
 
 class _Known(NamedTuple):
@@ -213,7 +224,10 @@ class _Known(NamedTuple):
 
     @classmethod
     def of(cls, manifest: dict[str, Any], spent: Spent | None) -> _Known:
-        told = _known_calls(manifest)
+        told = manifest.get("calls")
+        if not isinstance(told, int):  # manifests of synthesis did not always have the sum
+            usage = manifest.get("usage")
+            told = _sum_calls(usage) if isinstance(usage, list) else 0
         if spent is not None and spent.calls > told and not told:
             return cls(spent.calls, SPENT_FILE, spent)
         return cls(told, MANIFEST_FILE, spent)
@@ -251,13 +265,8 @@ def _is_gone(path: Path) -> bool:
     return not path.exists() or (path.stat().st_size == 0 and not log.exists())
 
 
-def _known_calls(manifest: dict[str, Any]) -> int:
-    calls = manifest.get("calls")
-    if isinstance(calls, int):
-        return calls
-    # Manifests of synthesis did not always have the sum.
-    usage = manifest.get("usage")
-    counts = [total.get("calls") for total in usage if isinstance(total, dict)] if isinstance(usage, list) else []
+def _sum_calls(usage: list[Any]) -> int:
+    counts = [total.get("calls") for total in usage if isinstance(total, dict)]
     return sum(count for count in counts if isinstance(count, int))
 
 

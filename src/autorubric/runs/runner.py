@@ -24,6 +24,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import AutorubricError, InputError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
+from autorubric.runs.blocks import feed
 from autorubric.runs.changes import changed_grader, digest_grader
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, experiment_name
@@ -69,8 +70,11 @@ async def run_experiment(
     kept: dict[int, ItemResult] = {}
     seen: dict[int, tuple[float, str | None]] = {}
 
+    # The driver of a cluster takes the results of its workers in; they only count them.
+    add = summary.add if feed.get() is None else summary.count
+
     def take(result: ItemResult) -> None:
-        summary.add(result)
+        add(result)
         seen[result.item_idx] = result.duration_seconds, result.error
         if keep:
             kept[result.item_idx] = result

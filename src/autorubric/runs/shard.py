@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -172,7 +173,7 @@ class Parts:
         by_prompt: whether prompts alone decide which shard an item belongs to.
         is_partial: whether shards may be missing or unfinished.
         workers: run the shards, if this run starts them itself.
-        seconds: for which they ran.
+        started: when the workers started, on the monotonic clock.
     """
 
     folders: Mapping[Shard, Path]
@@ -181,7 +182,7 @@ class Parts:
     by_prompt: bool = False
     is_partial: bool = False
     workers: Workers | None = None
-    seconds: float = 0.0
+    started: float | None = None
 
     def places(self, dataset: RubricDataset) -> Iterator[tuple[Shard, list[int]]]:
         """Each shard, with the places of its items in the dataset of all shards."""
@@ -217,8 +218,8 @@ class Parts:
 
 
 def seconds_of(parts: Parts | None) -> float:
-    """How long the processes of a run have worked on its shards."""
-    return 0.0 if parts is None else parts.seconds
+    """How long ago the processes of a run started on its shards; 0 without processes."""
+    return 0.0 if parts is None or parts.started is None else time.monotonic() - parts.started
 
 
 def _digest(whole: Callable[[], bytes]) -> str:

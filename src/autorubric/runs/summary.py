@@ -206,12 +206,16 @@ class EvaluationSummary:
         """Criteria of all items, whether they were begun or not."""
         return max(self.judgments, self.expected)
 
-    def add(self, result: ItemResult) -> None:
-        """Take the result of one item in."""
-        report = result.report
+    def count(self, result: ItemResult) -> None:
+        """Take in no more of the result of one item than the progress of a run shows."""
         self.ended += 1
         self.failed += result.error is not None
         self.not_asked += any(words in (result.error or "") for words in NOT_ASKED)
+
+    def add(self, result: ItemResult) -> None:
+        """Take the result of one item in."""
+        self.count(result)
+        report = result.report
         self.flagged += bool(report.flags)
         if report.score is not None and result.error is None:
             self.scores.add(report.score)

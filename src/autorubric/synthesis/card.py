@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autorubric.charts.bars import bar_chart
+from autorubric.charts.svg import bar_chart
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, write_atomically
 from autorubric.files.text import markdown_text

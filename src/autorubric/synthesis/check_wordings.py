@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.checks.language import detected_language
-from autorubric.core.late_pattern import late_pattern
-from autorubric.core.wording import ENGLISH, whole_number
+from autorubric.core.wording import ENGLISH, late_pattern, whole_number
 
 Found: TypeAlias = tuple[str, dict[str, Any]] | None
 """A check with its parameters, or None where a wording names none."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.files import atomic_writer, parquet_writer
+from autorubric.files.parquet import final_schema
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
 from autorubric.synthesis.stages import STEP_FILES
 from autorubric.synthesis.steps import read_rows
@@ -90,7 +91,7 @@ def export_final(
                 tables[stem](value)
             rows += 1
             criteria += len(final["rubrics"])
-    return Exported(rows, criteria, without, tuple(_describe(remarks)))
+    return Exported(rows, criteria, without, tuple(_describe(remarks)) if remarks else ())
 
 
 def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
@@ -111,7 +112,9 @@ def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] |
     else:
         merged = row.get("merged_rubrics")
         items = [*merged, *(row.get("augmented_rubrics") or [])] if merged else []
-    rubrics = cap_criteria(dedup_final_rubrics(rubrics_to_final_format(items)), max_criteria)
+    rubrics = dedup_final_rubrics(rubrics_to_final_format(items))
+    if max_criteria:
+        rubrics = cap_criteria(rubrics, max_criteria)
     if not question or not any(item["points"] > 0 for item in rubrics):
         return None
     return {"question": question, "id": "" if row.get("id") is None else str(row["id"]), "rubrics": rubrics}
@@ -162,14 +165,6 @@ def _show_criterion(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _to_json = partial(json.dumps, ensure_ascii=False)
-
-
-def final_schema() -> pa.Schema:
-    """The seed's schema: question, id, and a list of {criterion, points} structs."""
-    import pyarrow as pa
-
-    criterion = pa.struct([("criterion", pa.string()), ("points", pa.int32())])
-    return pa.schema([("question", pa.string()), ("id", pa.string()), ("rubrics", pa.list_(criterion))])
 
 
 def _full_schema() -> pa.Schema:
@@ -247,11 +242,11 @@ def _release_record(row: Mapping[str, Any]) -> Record:
 def _find_remark(question: Any, rubric: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The names of what is conspicuous about a rubric, as the final files hold it."""
     # The linter is needed at the end of a run only.
-    from autorubric.linting.raw_rubric import RawRubric
-    from autorubric.linting.records import read_query, read_raw_criteria
+    from autorubric.linting.raw_rubric import RawCriterion, RawRubric
+    from autorubric.linting.records import read_query
     from autorubric.linting.rules.form import LANGUAGE, MOST
 
-    raw = RawRubric(read_raw_criteria(rubric), read_query(question))
+    raw = RawRubric([RawCriterion(one["criterion"]) for one in rubric], read_query(question))
     if rubric and next(LANGUAGE.find(raw), None) is not None:
         yield "language"
     if len(rubric) > MOST:

@@ -196,7 +196,7 @@ def _decide_separates(
 
 def _decide_direction(one: Candidate, figures: Figures, settings: GateSettings) -> GateDecision:
     """The decision on a criterion that responses meet differently, by the chance that it points the wrong way."""
-    separating, reversed_ = cast(float, figures["separating"]), cast(float | None, figures["reversed"])
+    separating, reversed_ = cast("float", figures["separating"]), cast("float | None", figures["reversed"])
     if reversed_ is None:
         reason = "the other criteria do not separate the responses, so its direction is unknown"
         return GateDecision(one.id, "separates", "undecided", figures, reason)

@@ -67,8 +67,9 @@ def prepare(settings: SynthesisSettings, division: Division | None = None) -> Pr
     ).with_guesses(notes, named="question_column" in settings.model_fields_set)
     full = settings.profile == "full"
     prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
-    shape = find_shape(settings, 0)
-    prompts.drafts.check(sets=1 if full else len(shape.rubrics), responses=2 if full else len(shape.responses))
+    if settings.prompts:
+        shape = find_shape(settings, 0)
+        prompts.drafts.check(sets=1 if full else len(shape.rubrics), responses=2 if full else len(shape.responses))
     report = source.check()
     if report.answered:
         what = "conversation ends" if report.answered == 1 else "conversations end"
@@ -77,7 +78,9 @@ def prepare(settings: SynthesisSettings, division: Division | None = None) -> Pr
     plan = plan.until(settings.until) if settings.until else plan
     if (how := batching()) is not None:
         how.stages = plan.waves
-    part = None if division is None else division.part(lambda: report.whole, report.all_rows)
+    part = None
+    if division is not None and (division.shard is not None or division.parts is not None):
+        part = division.part(lambda: report.whole, report.all_rows)
     return Prepared(settings, source, report, prompts, plan, tuple(notes), part)
 
 

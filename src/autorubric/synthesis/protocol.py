@@ -21,7 +21,11 @@ LATEST = 2
 def resolve_protocol(settings: SynthesisSettings, *, start_over: bool = False) -> SynthesisSettings:
     """The settings of a run with its version, and with what the version sets where the user sets nothing."""
     protocol = settings.protocol or (LATEST if start_over else _find_protocol(settings))
-    full = _of_first(settings.full_profile) if protocol == 1 else _of_latest(settings.full_profile)
+    full = settings.full_profile
+    if protocol == 1:
+        full = _of_first(full)
+    elif full.pitfalls == "drop":  # pitfalls that no file would hold are not paid for
+        full = full.model_copy(update={"pitfalls": "off"})
     return settings.model_copy(update={"protocol": protocol, "full": full})
 
 
@@ -42,8 +46,3 @@ def _of_first(full: FullSettings) -> FullSettings:
         gates = gates.model_copy(update={"redundant": redundant.model_copy(update={"prior_other": 0.01})})
     own = "judging" in full.model_fields_set
     return full.model_copy(update={"gates": gates, "judging": full.judging if own else "rubric"})
-
-
-def _of_latest(full: FullSettings) -> FullSettings:
-    # Pitfalls that no file would hold are not paid for.
-    return full.model_copy(update={"pitfalls": "off"}) if full.pitfalls == "drop" else full

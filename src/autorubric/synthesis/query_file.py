@@ -105,12 +105,11 @@ class QueryFile:
             InputError: several columns may hold the query.
         """
         columns: dict[str, None] = {}
-        for record in islice(read_rows(self.path, [], what=_WHAT), _ROWS_SEEN):
-            columns.update(dict.fromkeys(record.fields))
         reader, shown = RowReader(str(self.path), ("query",), _OPTION, notes=notes), None
         is_guessed = self.question_column == "question" and not named
-        if is_guessed:
-            for record in islice(read_rows(self.path, [], what=_WHAT), _ROWS_SEEN):
+        for record in islice(read_rows(self.path, [], what=_WHAT), _ROWS_SEEN):
+            columns.update(dict.fromkeys(record.fields))
+            if is_guessed:
                 reader.read(record)
         ids = [name for name in columns if folded(name) in ROLES["id"].names]
         if self.id_column is None and "id" not in columns and len(ids) == 1:
@@ -126,13 +125,10 @@ class QueryFile:
 
     def queries(self) -> Iterator[Query]:
         """The usable rows in file order, read one at a time."""
-        for record in self._records([]):
+        for record in islice(read_rows(self.path, [], what=_WHAT), self.limit):
             query = self._query(record.number - 1, record.fields)
-            if isinstance(query, Query) and self._holds(query):
+            if isinstance(query, Query) and (self.shard is None or self.shard.has(query.fields["question"])):
                 yield query
-
-    def _holds(self, query: Query) -> bool:
-        return self.shard is None or self.shard.has(query.fields["question"])
 
     def check(self) -> InputReport:
         """Read the whole file once and report what is in it.
@@ -147,7 +143,7 @@ class QueryFile:
         columns: dict[str, None] = {}
         usable = held = responses = answered = 0
         whole = blake2b()
-        for record in self._records(problems):
+        for record in islice(read_rows(self.path, problems, what=_WHAT), self.limit):
             where, line, row = record.where, record.number, record.fields
             columns.update(dict.fromkeys(islice(row, 50)) if len(columns) < 200 else {})
             query = self._query(line - 1, row)
@@ -155,7 +151,7 @@ class QueryFile:
                 problems.append(f"{where}: {query}")
                 continue
             usable += 1
-            held += self._holds(query)
+            held += self.shard is None or self.shard.has(query.fields["question"])
             whole.update(json.dumps(query.fields, default=str).encode() + b"\n")
             answered += query.is_answered
             given = sum(f"response_{x}" in query.fields for x in letters(26)) if self.responses_column else 0
@@ -167,9 +163,6 @@ class QueryFile:
                 repeated.append(f"{where}: id {own!r} is used on line {first_line[own]} already; ids must be unique")
         self._refuse(usable, problems, repeated, columns)
         return InputReport(held, tuple(problems), responses, answered, whole.digest(), usable)
-
-    def _records(self, problems: list[str]) -> Iterator[Record]:
-        return islice(read_rows(self.path, problems, what=_WHAT), self.limit)
 
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
         if not columns and not problems:
@@ -206,14 +199,9 @@ class QueryFile:
                 return _not_text(name, text)
         return "" if str(question).strip() else f"{column!r} is blank"
 
-    def _question_column(self, row: Mapping[str, Any]) -> str:
-        if self.reader is None:
-            return self.question_column
-        columns = self.reader.read(Record(str(self.path), 0, dict(row))).columns
-        return columns.get("query", self.question_column)
-
     def _query(self, index: int, row: Mapping[str, Any]) -> Query | str:
-        column = self._question_column(row)
+        guessed = {} if self.reader is None else self.reader.read(Record(str(self.path), 0, dict(row))).columns
+        column = guessed.get("query", self.question_column)
         question = _lookup(row, column)
         turns = read_turns(question)
         own_id = _lookup(row, self.id_column) if self.id_column else None

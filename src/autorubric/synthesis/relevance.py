@@ -375,9 +375,9 @@ def _read_entry(fields: Mapping[str, Any], ids: Sequence[str]) -> Relevance | st
         return "surface_asked and answerable have to be true or false"
     same_as = str(fields.get("same_as") or "").strip()
     return Relevance(
-        need=cast(Literal["explicit", "implicit", "none"], need),
+        need=cast("Literal['explicit', 'implicit', 'none']", need),
         quote=str(fields.get("quote") or "").strip(),
-        surface=cast(Literal["", "phrase", "heading", "count", "layout"], "" if surface == "none" else surface),
+        surface=cast("Literal['', 'phrase', 'heading', 'count', 'layout']", "" if surface == "none" else surface),
         surface_asked=asked,
         answerable=answerable,
         reason=str(fields.get("reason") or "").strip(),

@@ -114,7 +114,9 @@ NESTED = ("roles", "full")
 def lay_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with those of their domain, and with the flat parameters and the model for all in the nested ones."""
     flat = {name: values[name] for name in ROLE_FLAGS if values.get(name) is not None}
-    made = _index_roles(merge_domain(values))
+    made = dict(values) if values.get("domain") is None else merge_domain(values)
+    if isinstance(made.get("roles"), Mapping):
+        made["roles"] = _index_roles(made["roles"])
     for name, value in flat.items():
         _put(made, ROLE_FLAGS[name].split("."), value)
     models = values.get("models")
@@ -125,21 +127,18 @@ def lay_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**made, "full": nested.get("full", {}), "roles": nested.get("roles") or None}
 
 
-def _index_roles(tree: dict[str, Any]) -> dict[str, Any]:
+def _index_roles(roles: Mapping[str, Any]) -> dict[str, Any]:
     """Roles as mappings all the way down, with a list as a mapping from indices."""
-    if not isinstance(tree.get("roles"), Mapping):
-        return tree
 
     def index(entry: Any) -> Any:
         if isinstance(entry, list | tuple):
             return {str(i): index(one) for i, one in enumerate(entry)}
         return {"model": entry} if isinstance(entry, str) else dict(entry) if isinstance(entry, Mapping) else entry
 
-    roles = {
+    return {
         key: index(entry if key not in _LISTS or isinstance(entry, list | tuple) else [entry])
-        for key, entry in tree["roles"].items()
+        for key, entry in roles.items()
     }
-    return {**tree, "roles": roles}
 
 
 def _put(tree: dict[str, Any], path: list[str], value: Any, keep: bool = False) -> None:

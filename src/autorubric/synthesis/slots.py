@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from autorubric.errors import ConfigError
@@ -40,7 +39,8 @@ def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
     in turn, and adds judge_a, …, licence and rewrite, and own_a, … for rubric models that are not response models;
     with given responses none is requested.
     """
-    roles, full = _place(settings), settings.profile == "full"
+    roles = settings.role_models if settings.base_url is None else _place(settings)
+    full = settings.profile == "full"
     slots = [Slot("reference", roles.reference, "reference")]
     if not settings.responses_column:
         slots += _draw("response", roles.responses, settings.full_profile.pool if full else 0)
@@ -88,8 +88,6 @@ def _draw_relevance(settings: SynthesisSettings, roles: Roles) -> list[Slot]:
 
 def _place(settings: SynthesisSettings) -> Roles:
     """The roles, those without an address at the address of the run."""
-    if settings.base_url is None:
-        return settings.role_models
 
     def place(role: RoleSettings) -> RoleSettings:
         own = role.base_url or addressed(role.model, settings.base_url)[1]
@@ -170,7 +168,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     """
     environ = os.environ if environ is None else environ
     problems: list[str] = []
-    prices = prices_by_model(settings.prices)
+    prices = prices_by_model(settings.prices) if settings.prices else {}
     made: dict[str, LLMConfig] = {}
     for slot in find_slots(settings):
         role = slot.role
@@ -178,7 +176,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
             problems.append(f"no key for {slot.source}: {role.api_key_env} is not set")
             continue
         try:
-            made[slot.name] = replace(_configure(settings, slot, role, environ), prices=prices.get(role.model))
+            made[slot.name] = _configure(settings, slot, environ, prices.get(role.model))
         except ConfigError as error:
             problems += (f"{slot.name}: {problem}" for problem in error.problems)
     if problems:
@@ -186,8 +184,10 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     return made
 
 
-def _configure(settings: SynthesisSettings, slot: Slot, role: RoleSettings, environ: Mapping[str, str]) -> LLMConfig:
-    part = slot.name.split("_", maxsplit=1)[0]
+def _configure(
+    settings: SynthesisSettings, slot: Slot, environ: Mapping[str, str], prices: dict[str, float] | None
+) -> LLMConfig:
+    role, part = slot.role, slot.name.split("_", maxsplit=1)[0]
     temperature = settings.response_temperature if part == "response" else settings.temperature
     setting = _LIMITS.get(part, f"{part}_max_tokens")
     longest: int = getattr(settings, setting)
@@ -210,6 +210,7 @@ def _configure(settings: SynthesisSettings, slot: Slot, role: RoleSettings, envi
         seed=role.seed,
         requests_per_minute=role.requests_per_minute,
         tokens_per_minute=role.tokens_per_minute,
+        prices=prices,
         extra_params=dict(role.extra),
         timeout=settings.timeout,
         max_retries=settings.retry,

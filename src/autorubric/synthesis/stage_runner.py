@@ -246,20 +246,22 @@ class RecordAccess:
 
     async def ask(self, call: Call) -> Answer[Any] | Failure:
         """Send one call; after an unreadable reply it is sent again."""
-        model = self.runner.models[call.slot]
-        return await self.ask_as(call.slot)(model, call.request, call.read, self.runner.follow_up)
+        return await self._send(
+            call.slot, self.runner.models[call.slot], call.request, call.read, self.runner.follow_up
+        )
 
     def ask_as(self, slot: str) -> Ask:
         """`Executor.ask_for` for this record and slot."""
+        return partial(self._send, slot)
 
-        async def ask(model: Model, request: Request, read: Any, follow_up: FollowUp) -> Answer[Any] | Failure:
-            request = replace(self.runner.shift_draw(slot, request), item=self.item)
-            answer: Answer[Any] | Failure = await self.runner.executor.ask_for(model, request, read, follow_up)
-            if isinstance(answer, Failure) and answer.ends_run and self.ended is None:
-                self.ended = answer
-            return answer
-
-        return ask
+    async def _send(
+        self, slot: str, model: Model, request: Request, read: Any, follow_up: FollowUp
+    ) -> Answer[Any] | Failure:
+        request = replace(self.runner.shift_draw(slot, request), item=self.item)
+        answer: Answer[Any] | Failure = await self.runner.executor.ask_for(model, request, read, follow_up)
+        if isinstance(answer, Failure) and answer.ends_run and self.ended is None:
+            self.ended = answer
+        return answer
 
 
 def count_refreshes(

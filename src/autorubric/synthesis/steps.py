@@ -35,7 +35,7 @@ class RowStore:
     """
 
     def __init__(self, directory: Path, plan: Plan) -> None:
-        self._file = cast(BinaryIO, TemporaryFile("w+b", dir=directory))  # noqa: SIM115 (closed by __exit__)
+        self._file = cast("BinaryIO", TemporaryFile("w+b", dir=directory))  # noqa: SIM115 (closed by __exit__)
         self._plan = plan
         self._slots = array("q")  # by input place; -1 for a row that is not here
         self._starts = array("Q")
@@ -70,10 +70,8 @@ class RowStore:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def __enter__(self) -> RowStore:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Let go of the scratch file."""
         self._file.close()
 
 
@@ -138,21 +136,28 @@ def write_steps(paths: Mapping[int, Path], queries: Iterator[Query], store: RowS
     """
     with ExitStack() as stack:
         files = [
-            (step, _Kept(path, owned=path in store.owned), stack.enter_context(written_if_changed(path)))
+            (
+                step,
+                _Kept(path) if path.exists() and path not in store.owned else None,
+                stack.enter_context(written_if_changed(path)),
+            )
             for step, path in paths.items()
         ]
         for query in queries:
             pieces = store.pieces(query.index) or []
             for step, kept, write in files:
                 if step < len(pieces):
-                    kept.drop(query)
+                    if kept:
+                        kept.drop(query)
                     write("{" + ",".join(p for p in pieces[: step + 1] if p) + "}\n")
-                elif line := kept.take(query):
+                elif kept and (line := kept.take(query)):
                     write(line)
         for _, kept, write in files:
-            kept.write_rest(write)
-    store.owned = {kept.path for _, kept, _ in files if not kept.kept}
-    return Replaced(*(max(getattr(kept, name) for _, kept, _ in files) for name in Replaced._fields))
+            if kept:
+                kept.write_rest(write)
+    store.owned = {paths[step] for step, kept, _ in files if not (kept and kept.kept)}
+    earlier = [kept for _, kept, _ in files if kept]
+    return Replaced(*(max((getattr(kept, name) for kept in earlier), default=0) for name in Replaced._fields))
 
 
 def keep_steps(directory: Path, others: Iterable[Path]) -> None:
@@ -168,26 +173,22 @@ def keep_steps(directory: Path, others: Iterable[Path]) -> None:
 
 
 class _Kept:
-    """The rows an existing step file holds, found by id; memory is one offset and one hash a row.
+    """The rows an existing step file holds, found by id; memory is one offset and one hash a row."""
 
-    Of a file that is `owned`, whose rows are all in the store, none is looked for.
-    """
-
-    def __init__(self, path: Path, *, owned: bool) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.kept = 0
         self._rows: dict[str, tuple[int, int]] = {}
         # By question, the rows that this run wrote under a key that held no such row.
         self._written: dict[int, list[tuple[bool, str]]] = {}
         self.changed = self.moved = 0
-        if path.exists() and not owned:
-            with path.open("rb") as file:
-                offset = 0
-                for line in file:
-                    row = _read_row(line)
-                    if row is not None:
-                        self._rows[find_record_id(row)] = (offset, _hash_question(row))
-                    offset += len(line)
+        with path.open("rb") as file:
+            offset = 0
+            for line in file:
+                row = _read_row(line)
+                if row is not None:
+                    self._rows[find_record_id(row)] = (offset, _hash_question(row))
+                offset += len(line)
 
     def drop(self, query: Query) -> None:
         """Forget the row of a query that this run wrote."""

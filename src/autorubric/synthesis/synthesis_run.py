@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,7 @@ class SynthesisRun(StoppableRun):
         again: the command line that resumes the run, for the manifest.
         summary: the counts so far.
         ended_early: why the shards that it unites ended early.
-        seconds_before: for which its processes have run these shards.
+        seconds_before: since its processes started on these shards.
     """
 
     prepared: Prepared
@@ -87,7 +89,11 @@ class SynthesisRun(StoppableRun):
             self.executor,
             self.models,
             ledger if imported else None,
-            count_refreshes(ledger, [slot.name for slot in find_slots(settings)], refreshed_slots(settings)),
+            count_refreshes(
+                ledger,
+                [slot.name for slot in find_slots(settings)],
+                refreshed_slots(settings) if settings.refresh else (),
+            ),
             follow_up=prepared.prompts.follow_up,
             on_end=self.end_with,
         )
@@ -133,7 +139,9 @@ class SynthesisRun(StoppableRun):
 
     async def _make_files(self) -> None:
         prepared, settings = self.prepared, self.prepared.settings
-        with RowStore(settings.folder, prepared.plan) as store:
+        # The final files need it; loading it takes as long as a reply, so it loads while the first ones are awaited.
+        loading = asyncio.get_running_loop().run_in_executor(None, import_module, "pyarrow.parquet")
+        with closing(RowStore(settings.folder, prepared.plan)) as store:
             await run_plan(
                 prepared.plan,
                 prepared.source.queries(),
@@ -142,6 +150,7 @@ class SynthesisRun(StoppableRun):
                 finished=lambda row: self._keep(store, row),
                 stopping=lambda: bool(self.stopped),
             )
+            await loading
             self._write_steps(store)
             write_unfinished(settings.folder, prepared.plan, prepared.source.queries(), store)
         full = settings.profile == "full"
@@ -260,9 +269,9 @@ class Session:
             if settings.budget_usd is not None:
                 check_priced(models)
             self._announce(prepared, models)
-            stack.enter_context(
-                run_folder(settings.folder, _list_files(settings), sources, start_over=opening.start_over)
-            )
+            full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
+            files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
+            stack.enter_context(run_folder(settings.folder, files, sources, start_over=opening.start_over))
             ledger = await stack.enter_async_context(
                 locked_ledger(settings.folder, "synthesis", lambda _: find_other_queries(prepared), opening)
             )
@@ -273,7 +282,8 @@ class Session:
             elif parts is not None and parts.is_partial:
                 keep_steps(settings.folder, parts.folders.values())
             ledger.price(models.values())
-            budget = Limits(settings.budget_usd, settings.budget_tokens).budget(ledger)
+            usd, tokens = settings.budget_usd, settings.budget_tokens
+            budget = None if usd is None and tokens is None else Limits(usd, tokens).budget(ledger)
             executor = Executor(ledger, budget, detached=False)
             run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
             if workers is not None:
@@ -326,8 +336,3 @@ class Session:
             self.notice(f"left out: {problem}")
         for change in prepared.find_changes(models):
             self.notice(f"since the last run here, {change}: its requests will be sent again")
-
-
-def _list_files(settings: SynthesisSettings) -> tuple[str, ...]:
-    full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
-    return (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)

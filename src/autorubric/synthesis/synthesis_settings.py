@@ -198,12 +198,12 @@ class SynthesisSettings(Settings):
     @property
     def role_models(self) -> Roles:
         """The models by role."""
-        return cast(Roles, self.roles)
+        return cast("Roles", self.roles)
 
     @property
     def full_profile(self) -> FullSettings:
         """The settings of the full profile."""
-        return cast(FullSettings, self.full)
+        return cast("FullSettings", self.full)
 
     @classmethod
     def of_manifest(cls, held: Mapping[str, Any]) -> Self:

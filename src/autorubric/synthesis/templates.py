@@ -102,8 +102,7 @@ def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: no domain has that name.
     """
-    name = values.get("domain")
-    return dict(values) if name is None else _merge(_load_profile(str(name))["settings"], values)
+    return _merge(_load_profile(str(values["domain"]))["settings"], values)
 
 
 def add_domain(prompts: PromptSet, name: str) -> PromptSet:
@@ -177,7 +176,7 @@ def build_request(
 def _is_chinese(query: Any) -> bool:
     """Whether a query, or the last turn of a conversation, is written in Chinese."""
     text = query if isinstance(query, str) else query[-1].get("content", "") if query else ""
-    return Wording(str(text)).chinese
+    return not str(text).isascii() and Wording(str(text)).chinese
 
 
 # The names that endpoints are shown and that ledger keys contain.

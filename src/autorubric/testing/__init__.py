@@ -11,10 +11,8 @@ from autorubric.testing.endpoint import (
     TokenLimits,
     sized_replies,
 )
-from autorubric.testing.faults import FAULTS, Fault, FaultPlan
-from autorubric.testing.latency import Latency
-from autorubric.testing.prompt_sections import PromptSections
-from autorubric.testing.scripted import ScriptedModel
+from autorubric.testing.faults import FAULTS, Fault, FaultPlan, Latency
+from autorubric.testing.scripted import PromptSections, ScriptedModel
 
 __all__ = [
     "FAULTS",

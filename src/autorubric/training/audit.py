@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
+from autorubric.core.display import clipped
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.errors import AutorubricError, ConfigError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
@@ -26,9 +27,8 @@ from autorubric.llm.request import Model, Request
 from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
 from autorubric.training.background_grading import BackgroundQueue, Given, Key, is_chosen
-from autorubric.training.dropout import KeptCriteria
 from autorubric.training.observations import AUDIT, UNANSWERED, failure_kind
-from autorubric.training.reward import Reward, RewardRule, compute_reward
+from autorubric.training.reward import KeptCriteria, Reward, RewardRule, compute_reward
 
 AUDIT_ROLE = "audit"
 """The role of a reference judge's calls in the ledger."""
@@ -216,8 +216,8 @@ class Auditor:
             record.answer,
             record.step,
             gaps,
-            _beginning("" if given.query is None else as_text(given.query), _MOST_CHARACTERS),
-            _beginning(given.inputs.submission, _MOST_CHARACTERS),
+            clipped("" if given.query is None else as_text(given.query), _MOST_CHARACTERS),
+            clipped(given.inputs.submission, _MOST_CHARACTERS),
             _reasons(given.kept, report, gaps),
         )
 
@@ -254,11 +254,7 @@ def _reasons(
     """The reference judge's reasons where the judges differ."""
     entries = [] if report is None or report.report is None else report.report
     return {
-        str(index): _beginning(one.final_reason, _MOST_REASON)
+        str(index): clipped(one.final_reason, _MOST_REASON)
         for index, one in zip(kept.kept, entries, strict=False)
         if index < len(gaps) and gaps[index] and one.final_reason
     }
-
-
-def _beginning(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -14,7 +14,7 @@ from autorubric.linting import lint_rubric
 from autorubric.linting.rules.compound import SEVERAL_DEMANDS
 from autorubric.metrics.intervals import normal_quantile
 from autorubric.metrics.item_analysis import effective_criteria, score_shares
-from autorubric.training.audit_summary import AuditSummary
+from autorubric.training.audit_log import AuditSummary
 from autorubric.training.observations import RewardRecord
 
 _MIN_ROWS = 8

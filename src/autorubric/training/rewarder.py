@@ -27,12 +27,18 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
-from autorubric.training.background_grading import Given
-from autorubric.training.dropout import KeptCriteria, keep_criteria
+from autorubric.training.background_grading import Given, Repeater
 from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution, open_evolution
 from autorubric.training.observations import Observer, RewardRecord, describe_rubric, digest_group, failed_indices
-from autorubric.training.repeats import Repeater
-from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward
+from autorubric.training.reward import (
+    DEFAULT_RULE,
+    KeptCriteria,
+    Reward,
+    RewardRule,
+    apply_policy,
+    compute_reward,
+    keep_criteria,
+)
 
 EVOLUTION_LOCK = "evolution"
 """A folder in the run directory: the process that holds its lock writes the versions of rubrics."""

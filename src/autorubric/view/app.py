@@ -122,16 +122,16 @@ def make_app(view: View, token: str | None) -> App:
         page("/items", "items.items_page", slow=True),
         page("/items/{item:int}", "item.item_page"),
         page("/items/{item:int}/calls", "item.calls_page", slow=True),
-        page("/criteria", "criteria.criteria_page"),
-        page("/criteria/{criterion:int}", "criteria.criterion_page", slow=True),
+        page("/criteria", "agreement.criteria_page"),
+        page("/criteria/{criterion:int}", "agreement.criterion_page", slow=True),
         page("/agreement", "agreement.agreement_page", slow=True),
         page("/compare", "comparison.comparison_page", slow=True, others=view.sources, hides=view.labelling.hides),
         page("/rubrics", "rubrics.rubrics_page", slow=True),
         page("/rubrics/{rubric:int}", "rubrics.rubric_page", slow=True),
-        page("/versions", "versions.versions_page", slow=True),
+        page("/versions", "rubrics.versions_page", slow=True),
         page("/drift", "training.drift_page", slow=True),
         page("/best-of-k", "training.best_page"),
-        page("/live", "live.live_page"),
+        page("/live", "runs.live_page"),
         page("/label", "labels.label_page", blind=True, **label),
         page("/label/adjudicate", "labels.adjudication_page", blind=True, **label),
         page("/label/figures", "labels.figures_page", slow=True, blind=True, **label),
@@ -259,7 +259,7 @@ async def _events(view: View, request: Request) -> Response:
 
 
 def _live_state(source: Source) -> dict[str, Any]:
-    return dict(_loaded("live.live_page")(source, Query(())).data)
+    return dict(_loaded("runs.live_page")(source, Query(())).data)
 
 
 async def _write(view: View, request: Request) -> Response:

@@ -1,15 +1,24 @@
-"""Figures of a run out of its index: scores, criteria, agreement among raters."""
+"""Figures of a run: scores, criteria and agreement out of its index, costs and replies out of its ledger.
+
+A run may be writing its ledger meanwhile.
+"""
 
 from __future__ import annotations
 
 import math
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from autorubric.errors import AutorubricError
 from autorubric.metrics.means import Z95, Mean, estimate_mean
 from autorubric.runs.cells import ABSTENTION, FAILURE
 from autorubric.view.index.schema import FAILED, FINAL, HUMAN
+from autorubric.view.sources import Source
+
+if TYPE_CHECKING:
+    from autorubric.llm.records.view import RecordedCall
 
 
 def scores(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -238,3 +247,74 @@ def rater_name(rater: str) -> str:
         ('the verdict', 'the labels', 'judge-a')
     """
     return {FINAL: "the verdict", HUMAN: "the labels"}.get(rater, rater)
+
+
+MOST_CALLS = 200
+"""Replies of one item that are shown."""
+
+
+def costs(source: Source) -> dict[str, Any]:
+    """Calls, tokens and dollars by role and model; `problem` where the ledger cannot be read."""
+    from autorubric.llm.records.view import ledger_view
+
+    problem, rows = "", []
+    try:
+        folder = source.ledger
+        if folder is None:
+            problem = "this run has no ledger"
+        else:
+            with ledger_view(folder) as view:
+                rows = [_row(asdict(one)) for one in view.totals()]
+    except (AutorubricError, sqlite3.Error) as error:
+        problem = f"the ledger cannot be read: {error}"
+    unpriced = any(row["unpriced"] for row in rows)
+    return {
+        "rows": rows,
+        "problem": problem,
+        "calls": sum(row["calls"] for row in rows),
+        "cost": None if unpriced or problem else sum(row["cost"] for row in rows),
+    }
+
+
+def _row(total: dict[str, Any]) -> dict[str, Any]:
+    usage = total.pop("usage")
+    return {**total, "prompt_tokens": usage["prompt_tokens"], "completion_tokens": usage["completion_tokens"]}
+
+
+def replies_of(source: Source, item: str) -> dict[str, Any]:
+    """The judges' calls on an item, oldest first; `problem` where the ledger cannot be read."""
+    from autorubric.llm.records.view import ledger_view
+
+    folder = source.ledger
+    if folder is None:
+        return {"calls": [], "problem": "this run has no ledger"}
+    try:
+        with ledger_view(folder) as view:
+            calls = [call for call in view.calls_about(item) if call.role == "judge"]
+            return {"calls": [_call(call) for call in calls[:MOST_CALLS]], "problem": ""}
+    except (AutorubricError, sqlite3.Error) as error:
+        return {"calls": [], "problem": f"the ledger cannot be read: {error}"}
+
+
+def _call(call: RecordedCall) -> dict[str, Any]:
+    """A call as the page shows it: `reply` is None where there is none, `failure` says why it failed."""
+    from autorubric.llm.request import Failure, Reply  # half of the time until the first page, which needs neither
+
+    outcome = call.outcome
+    failure = outcome if isinstance(outcome, Failure) else None
+    reply = outcome if isinstance(outcome, Reply) else outcome.reply
+    usage = None if reply is None else reply.usage
+    return {
+        "model": call.model,
+        "draw": call.draw,
+        "reask": call.reask,
+        "status": "ok" if failure is None else failure.kind,
+        "prompt_tokens": None if usage is None else usage.prompt_tokens,
+        "completion_tokens": None if usage is None else usage.completion_tokens,
+        "cost": None if reply is None else reply.cost,
+        "latency": None if reply is None else reply.latency,
+        "at": call.at,
+        "reply": None if reply is None else reply.text,
+        "reasoning": None if reply is None else reply.reasoning,
+        "failure": None if failure is None else failure.message,
+    }

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from autorubric.charts.visible import spelled
+from autorubric.charts.html import spelled
 from autorubric.errors import InputError
 from autorubric.view.page import Refusal
 from autorubric.view.sources import Source

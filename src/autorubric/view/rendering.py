@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from autorubric.charts.judged import figure, marked, printed
+from autorubric.charts.html import figure, marked, printed
 from autorubric.files.text import defused
 from autorubric.view.page import Page
 

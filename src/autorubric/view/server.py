@@ -123,7 +123,7 @@ async def serve_view(settings: ViewSettings) -> None:
     token = checked_token(settings.host, settings.token_env, os.environ)
     with listening_at(settings.host, settings.port) as (listening, url):
         # What cannot be shown leaves no index behind.
-        sources = open_sources(list(cast(list[Path], settings.runs)))
+        sources = open_sources(list(cast("list[Path]", settings.runs)))
         indexing = Indexing(sources)
         view = View(sources, __version__)
         app = make_app(view, token)

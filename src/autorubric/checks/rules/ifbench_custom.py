@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from autorubric.checks.check import CheckOutcome, exactly, quoted, rule
 from autorubric.checks.length import trained_sentences
-from autorubric.checks.rules.ifbench_text import EDGES, plain_ascii, refused, unmarked
+from autorubric.checks.rules.words import EDGES, plain_ascii, refused, unmarked
 
 _CAPITALS = """
     Reykjavik Helsinki Oslo Tallinn Stockholm Riga Moscow Copenhagen Vilnius Minsk Dublin Berlin Amsterdam Warsaw

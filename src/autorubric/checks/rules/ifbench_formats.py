@@ -10,8 +10,7 @@ from annotated_types import MinLen
 
 from autorubric.checks.check import CheckOutcome, Natural, at_least, exactly, quoted, rule
 from autorubric.checks.length import trained_sentences, word_tokens
-from autorubric.checks.rules.ifbench_text import EDGES, refused, unmarked
-from autorubric.checks.rules.words import Word, _same
+from autorubric.checks.rules.words import EDGES, Word, _same, refused, unmarked
 
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _LETTERED = re.compile(r"\W*[aA]\W*[bB]\W*[cC]\W*")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from autorubric.checks.check import CannotCheck, CheckOutcome, Natural, Positive, at_least, quoted, rule
 from autorubric.checks.length import trained_sentences, word_tokens
-from autorubric.checks.rules.ifbench_text import EDGES, refused, unmarked
-from autorubric.checks.rules.words import Word
+from autorubric.checks.rules.words import EDGES, Word, refused, unmarked
 
 if TYPE_CHECKING:
     from nltk.tag.perceptron import PerceptronTagger

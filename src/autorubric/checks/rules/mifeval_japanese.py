@@ -11,9 +11,8 @@ from pydantic import Field
 from autorubric.checks.check import CheckOutcome, Natural, Positive, at_least, exactly, quoted, related, rule
 from autorubric.checks.patterns import MULTILINE, find_all
 from autorubric.checks.rules.formats import json_format, placeholders, postscript
-from autorubric.checks.rules.ifbench_text import refused
 from autorubric.checks.rules.letters import divided_paragraphs, response_language
-from autorubric.checks.rules.words import Word, two_responses
+from autorubric.checks.rules.words import Word, refused, two_responses
 
 Bound = Literal["未満", "以上"]
 """Less than, at least."""

@@ -125,10 +125,25 @@ def _connect(address: str, workers: int | None) -> None:
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
     except Exception as error:  # Ray raises many kinds, plain `Exception` among them
-        raise InputError(
-            f"Ray at {address}: {_told(error)}; check the address (--ray-address; in Python: ray_address) and that "
-            "Ray and Python have the same versions on both sides; where Ray asks for a token, set RAY_AUTH_MODE=token"
-        ) from None
+        said = _told(error)
+        raise InputError(f"Ray at {address}: {said}; {_advice(said)}") from None
+
+
+def _advice(said: str) -> str:
+    """What to do about an error of Ray's.
+
+    Example:
+        >>> _advice("Version mismatch: The cluster was started with: Ray: 2.59.0")
+        'install the same versions of Ray and Python on both sides'
+    """
+    if "version" in said.lower():
+        return "install the same versions of Ray and Python on both sides"
+    if "token" in said.lower() or "auth" in said.lower():
+        return "set RAY_AUTH_MODE=token, and use the token of the cluster (~/.ray/auth_token)"
+    return (
+        "check the address (--ray-address; in Python: ray_address) and that the cluster runs; where Ray asks for a "
+        "token, set RAY_AUTH_MODE=token"
+    )
 
 
 def _told(error: Exception) -> str:

@@ -1,10 +1,9 @@
 """A real HTTP server on this machine that speaks chat completions."""
 
+from autorubric.testing.completion import Replier, sized_replies
 from autorubric.testing.endpoint.batches import BatchBooks, BatchFaults
 from autorubric.testing.endpoint.limits import RateWindow, TokenLimits
-from autorubric.testing.endpoint.process import LoopbackProcess
-from autorubric.testing.endpoint.replies import Replier, sized_replies
-from autorubric.testing.endpoint.server import LoopbackEndpoint
+from autorubric.testing.endpoint.server import LoopbackEndpoint, LoopbackProcess
 from autorubric.testing.endpoint.service import Counts, Received
 
 __all__ = [

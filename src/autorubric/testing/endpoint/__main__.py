@@ -13,9 +13,9 @@ from typing import Any
 
 from autorubric.background import ending_heard
 from autorubric.errors import ConfigError
+from autorubric.testing.completion import sized_replies
 from autorubric.testing.endpoint.batches import BatchFaults
 from autorubric.testing.endpoint.limits import RateWindow
-from autorubric.testing.endpoint.replies import sized_replies
 from autorubric.testing.endpoint.server import LoopbackEndpoint
 
 

@@ -1,26 +1,29 @@
-"""The loopback endpoint: a real HTTP server on 127.0.0.1 that speaks chat completions."""
+"""The loopback endpoint: a real HTTP server on 127.0.0.1 that speaks chat completions, here or in its own process."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Iterator, Sequence
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Thread
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
+from autorubric.errors import ConfigError
 from autorubric.files.descriptors import reset_on_close
-from autorubric.testing.endpoint.batches import BatchBooks, BatchFaults
-from autorubric.testing.endpoint.limits import RateWindow, TokenLimits
-from autorubric.testing.endpoint.replies import Replier, sized_replies
+from autorubric.testing.endpoint.batches import BatchBooks
 from autorubric.testing.endpoint.service import Behaviour, Counts, Outcome, Received, Service
-from autorubric.testing.faults import FaultPlan, Faults, fault_plan
-from autorubric.testing.latency import Latency
 
 if TYPE_CHECKING:
     from aiohttp import web
+
 
 _HOST = "127.0.0.1"
 _LARGEST_BODY = 256 * 2**20
@@ -29,7 +32,7 @@ _HUGE_PIECES = 200 * 2**20 // len(_PIECE)
 
 
 @dataclass(kw_only=True)
-class LoopbackEndpoint:
+class LoopbackEndpoint(Behaviour):
     """An OpenAI-compatible endpoint on this machine, with latencies and faults as you set them.
 
     Use it with `async with`, with `with endpoint.in_thread()` where there is no event loop, or as a process
@@ -66,38 +69,11 @@ class LoopbackEndpoint:
         1
     """
 
-    replier: Replier = field(default_factory=sized_replies)
-    latency: str | Latency = field(default_factory=Latency)
-    faults: Faults = field(default_factory=FaultPlan)
-    key: str | None = field(default=None, repr=False)
-    requests_per_second: float | None = None
-    window: RateWindow | None = None
-    rejects: Sequence[str] = ()
-    prefix_cache: bool = False
-    models: Sequence[str] = ("loopback",)
-    seed: int = 0
     port: int = 0
     keep: int = 1000
-    limits: TokenLimits | None = None
-    batches: BatchFaults = field(default_factory=BatchFaults)
 
     def __post_init__(self) -> None:
-        latency = self.latency
-        behaviour = Behaviour(
-            replier=self.replier,
-            latency=Latency.parse(latency) if isinstance(latency, str) else latency,
-            faults=fault_plan(self.faults),
-            key=self.key,
-            requests_per_second=self.requests_per_second,
-            window=self.window,
-            rejects=tuple(self.rejects),
-            prefix_cache=self.prefix_cache,
-            models=tuple(self.models),
-            seed=self.seed,
-            limits=self.limits,
-            batches=self.batches,
-        )
-        self._service = Service(behaviour, self.keep)
+        self._service = Service(self, self.keep)
         self._runner: web.AppRunner | None = None
         self._in_flight: list[asyncio.WriteTransport] = []
 
@@ -239,3 +215,81 @@ async def _break(request: web.Request, outcome: Outcome) -> web.StreamResponse:
 
 def _headers(outcome: Outcome) -> dict[str, str]:
     return {"Content-Type": "application/json", **dict(outcome.headers)}
+
+
+class LoopbackProcess:
+    """A loopback endpoint whose CPU time is not the client's, and that outlives a killed client.
+
+    It ends with the context, and also when the process that opened the context dies.
+
+    Args:
+        options: command-line options of `python -m autorubric.testing.endpoint`.
+
+    Raises:
+        ConfigError: on entering, where the options are wrong.
+
+    Example:
+        >>> with LoopbackProcess("--latency", "fixed:0.01") as endpoint:
+        ...     endpoint.stats()["requests"]
+        0
+    """
+
+    def __init__(self, *options: str) -> None:
+        self.base_url = ""
+        self._options = options
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The number of the process, for reading its CPU time."""
+        if self._process is None:
+            raise ConfigError("the endpoint is not running; use it inside its 'with' block")
+        return self._process.pid
+
+    def stats(self) -> dict[str, Any]:
+        """The endpoint's counts."""
+        stats: dict[str, Any] = self._json("/__stats")
+        return stats
+
+    def batches(self) -> dict[str, Any]:
+        """Batches, and how many of their requests ran, once or more often."""
+        books: dict[str, Any] = self._json("/__batches")
+        return books
+
+    def calls_by_body(self) -> dict[str, int]:
+        """Completed calls by digest of the request body."""
+        calls: dict[str, int] = self._json("/__calls")
+        return calls
+
+    def __enter__(self) -> LoopbackProcess:
+        command = [
+            sys.executable,
+            "-m",
+            "autorubric.testing.endpoint",
+            "--until-stdin-closes",
+            *self._options,
+        ]
+        pipe = subprocess.PIPE
+        # The same import path as here, so that both sides run the same code.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
+        assert self._process.stdout is not None
+        self.base_url = self._process.stdout.readline().strip()
+        if not self.base_url:
+            self._end()
+            raise ConfigError(f"the endpoint did not start with {' '.join(self._options)!r}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+
+    def _json(self, path: str) -> Any:
+        with urlopen(self.base_url.removesuffix("/v1") + path) as answer:
+            return json.load(answer)

@@ -6,19 +6,28 @@ import json
 import math
 import time
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from random import Random
 from typing import Any
 
-from autorubric.testing.completion import Completion, envelope, estimated_tokens, prompt_text
+from autorubric.testing.completion import Completion, Replier, envelope, estimated_tokens, prompt_text, sized_replies
 from autorubric.testing.endpoint.batches import Asked, BatchBooks, BatchFaults
 from autorubric.testing.endpoint.batches import answer as answer_batches
 from autorubric.testing.endpoint.batches.books import Refused as BatchRefused
 from autorubric.testing.endpoint.limits import Headers, PrefixCache, RateWindow, TokenBucket, TokenLimits
-from autorubric.testing.endpoint.replies import Replier
-from autorubric.testing.faults import FAULTS, Action, Fault, FaultPlan, error_body, unsupported
-from autorubric.testing.latency import Latency
+from autorubric.testing.faults import (
+    FAULTS,
+    Action,
+    Fault,
+    FaultPlan,
+    Faults,
+    Latency,
+    error_body,
+    fault_plan,
+    unsupported,
+)
 
 _ELSEWHERE = "/__elsewhere"
 
@@ -86,22 +95,22 @@ class Counts:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True)
 class Behaviour:
     """Everything that can be set about how an endpoint answers; see `LoopbackEndpoint`."""
 
-    replier: Replier
-    latency: Latency
-    faults: FaultPlan
-    key: str | None
-    requests_per_second: float | None
-    window: RateWindow | None
-    rejects: tuple[str, ...]
-    prefix_cache: bool
-    models: tuple[str, ...]
-    seed: int
-    limits: TokenLimits | None
-    batches: BatchFaults
+    replier: Replier = field(default_factory=sized_replies)
+    latency: str | Latency = field(default_factory=Latency)
+    faults: Faults = field(default_factory=FaultPlan)
+    key: str | None = field(default=None, repr=False)
+    requests_per_second: float | None = None
+    window: RateWindow | None = None
+    rejects: Sequence[str] = ()
+    prefix_cache: bool = False
+    models: Sequence[str] = ("loopback",)
+    seed: int = 0
+    limits: TokenLimits | None = None
+    batches: BatchFaults = field(default_factory=BatchFaults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +166,9 @@ class Service:
         self.port = 0
         self._in_batches = 0
         self._behaviour = behaviour
+        latency = behaviour.latency
+        self._latency = Latency.parse(latency) if isinstance(latency, str) else latency
+        self._faults = fault_plan(behaviour.faults)
         self._latencies = Random(behaviour.seed)
         self._fates = Random(behaviour.seed + 1)
         self._window = behaviour.window.opened() if behaviour.window else None
@@ -220,7 +232,7 @@ class Service:
         for parameter, rejection in self._rejections:
             if _uses(body, parameter):
                 return BatchRefused(rejection.status, _words(rejection))
-        fault = self._behaviour.faults.fault(body, self._in_batches, self._fates)
+        fault = self._faults.fault(body, self._in_batches, self._fates)
         self._in_batches += 1
         if fault is not None and fault.status != 200:
             return BatchRefused(fault.status, _words(fault))
@@ -261,8 +273,8 @@ class Service:
         refused = self._refused(body, digest)
         if refused is not None:
             return refused
-        fault = self._behaviour.faults.fault(body, index, self._fates)
-        delay = self._behaviour.latency.sample(self._latencies)
+        fault = self._faults.fault(body, index, self._fates)
+        delay = self._latency.sample(self._latencies)
         if fault is not None:
             self.counts.by_fault[fault.name] += 1
             if fault.status != 200 or fault.body is not None:

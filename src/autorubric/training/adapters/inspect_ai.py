@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from autorubric.training.queries import read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample
-from autorubric.training.samples import read_rubric, rubric_column
 
 
 def rubric_scorer(source: RewardSource, *, rubric: str | None = None) -> Any:

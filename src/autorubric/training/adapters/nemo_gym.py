@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
+from autorubric.training.queries import conversation, read_rubric, rubric_column
 from autorubric.training.reward import RewardFailed, refuse_gap
 from autorubric.training.rewarder import RewardSource, Sample
-from autorubric.training.samples import conversation, read_rubric, rubric_column
 
 _TEXT = ("text", "input_text", "output_text")
 

@@ -13,9 +13,9 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.graders.judge import Query
 from autorubric.training.evolution.versions import EVOLVED
+from autorubric.training.queries import read_rubric
 from autorubric.training.reward import Reward, RewardFailed, refuse_gap
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
-from autorubric.training.samples import read_rubric
 
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 PERSISTENT, EVOLVING = "persistent", "evolving"

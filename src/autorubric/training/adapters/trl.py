@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from autorubric.errors import InputError
+from autorubric.training.queries import completion_text, conversation, read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
-from autorubric.training.samples import completion_text, conversation, read_rubric, rubric_column
 
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
 AsyncRewardFunction: TypeAlias = Callable[..., Coroutine[Any, Any, list[float | None]]]

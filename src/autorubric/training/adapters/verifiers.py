@@ -6,9 +6,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
+from autorubric.training.queries import read_rubric
 from autorubric.training.reward import RewardFailed, refuse_gap
 from autorubric.training.rewarder import RewardSource, Sample
-from autorubric.training.samples import read_rubric
 
 
 def trace_reward(

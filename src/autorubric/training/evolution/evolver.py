@@ -25,18 +25,21 @@ from autorubric.synthesis.accounting import sameness_key
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gates import GateContext, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
-from autorubric.training.evolution.proposals import Proposal, proposal_request, read_proposals, request_again
-from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
-from autorubric.training.evolution.rule import EvolutionRule
-from autorubric.training.evolution.splitting import (
+from autorubric.training.evolution.proposals import (
     PERSISTENT_TAG,
+    EvolutionRule,
+    Proposal,
     Split,
     find_divisible,
     gate_rows,
     judge_splits,
     make_split,
+    proposal_request,
+    read_proposals,
+    request_again,
     split_rubric,
 )
+from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
 from autorubric.training.evolution.versions import EVOLVED, Change, RubricVersion
 from autorubric.training.observations import failure_kind
 from autorubric.training.reward import GATE_TAG
@@ -214,7 +217,7 @@ class Evolver:
         if report.error is not None and not report.report:
             errors.append(report.error)
         if errors:
-            raise UndecidedError(Failure(cast(FailureKind, failure_kind(errors[0])), errors[0]), "judge")
+            raise UndecidedError(Failure(cast("FailureKind", failure_kind(errors[0])), errors[0]), "judge")
         return verdicts_in(report)
 
     async def _assess(self, query: Query | None, rows: Sequence[Candidate], item: str) -> dict[str, Relevance]:

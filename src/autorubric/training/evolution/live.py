@@ -21,12 +21,18 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.view import ledger_view
 from autorubric.llm.request import Model
 from autorubric.runs.manifest import ledger_folder
-from autorubric.training.evolution.evolved_file import write_evolved
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
+from autorubric.training.evolution.proposals import EvolutionRule
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, verdicts_of
-from autorubric.training.evolution.rule import EvolutionRule
-from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, lineage_key, read_versions
-from autorubric.training.replays import Replays
+from autorubric.training.evolution.versions import (
+    VERSIONS_FILE,
+    Lineage,
+    VersionLog,
+    lineage_key,
+    read_versions,
+    write_evolved,
+)
+from autorubric.training.observations import Replays
 from autorubric.training.reward import Reward, RewardRule
 
 if TYPE_CHECKING:
@@ -221,6 +227,7 @@ async def open_evolution(
     """
     fixed = replace(plan.rule, persistent=(*plan.rule.persistent, *rule.gates))
     async with plan.opened(grader.max_in_flight) as writer:
+        ledger.price([writer])
         with VersionLog(out / VERSIONS_FILE) as log:
             live = LiveEvolution(log, ledger, Evolver(fixed, writer, grader, executor, assessor=plan.assessor))
             if log.lineages:

@@ -1,7 +1,11 @@
-"""Versions of rubrics, in an append-only log: a version is on the disk before anything is graded by it."""
+"""Versions of rubrics, in an append-only log: a version is on the disk before anything is graded by it.
+
+The newest ones are also written as a dataset, with their history.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +16,11 @@ from typing import IO, Any
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
+from autorubric.files import write_atomically
 from autorubric.files.descriptors import sync_folder
 from autorubric.files.strict_json import json_bytes, parse_json
 from autorubric.graders.judge import Query
+from autorubric.rows.record import as_text
 from autorubric.training.observations import describe_rubric, digest_group
 
 VERSIONS_FILE = "rubric_versions.jsonl"
@@ -301,3 +307,27 @@ def _version(event: Mapping[str, Any]) -> RubricVersion:
         tuple(Rubric.from_dict(inactive)) if inactive else (),
         int(event["from_step"]),
     )
+
+
+EVOLVED_FILE = "evolved.json"
+
+
+def write_evolved(out: Path, lineages: Iterable[Lineage]) -> None:
+    """Write the newest rubric of each query with its history, as a dataset that other commands read."""
+    items = [
+        {
+            "id": lineage.group,
+            "submission": "",
+            "description": "",
+            "prompt": as_text(lineage.newest.query or ""),
+            "rubric": lineage.newest.rubric.to_dict(),
+            "metadata": {
+                "rubric_version": lineage.newest.number,
+                "inactive": [one.requirement for one in lineage.newest.inactive],
+                "history": lineage.changes,
+            },
+        }
+        for lineage in lineages
+    ]
+    record = {"name": out.name, "prompt": None, "rubric": None, "items": items}
+    write_atomically(out / EVOLVED_FILE, [json.dumps(record, ensure_ascii=False, indent=1), "\n"])

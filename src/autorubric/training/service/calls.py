@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 from autorubric.errors import InputError
 from autorubric.files import nearest, parse_json
 from autorubric.training.adapters.openrlhf import remote_samples
+from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import Sample
-from autorubric.training.samples import read_rubric
 
 Shape: TypeAlias = Literal["single", "batch", "openrlhf"]
 

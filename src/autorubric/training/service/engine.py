@@ -18,10 +18,9 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.audit import AUDIT_ROLE, Auditor, AuditPlan
-from autorubric.training.background_grading import Given
+from autorubric.training.background_grading import Given, Repeater
 from autorubric.training.evolution.live import LiveEvolution
 from autorubric.training.observations import Observer, failed_indices
-from autorubric.training.repeats import Repeater
 from autorubric.training.reward import Reward, RewardRule, compute_reward
 from autorubric.training.rewarder import (
     Sample,

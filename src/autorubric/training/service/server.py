@@ -30,8 +30,7 @@ from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.training.audit import AuditPlan
 from autorubric.training.evolution.live import EvolutionPlan, open_evolution
 from autorubric.training.reward import DEFAULT_RULE, RewardRule
-from autorubric.training.service.admission import Admission
-from autorubric.training.service.app import RewardService, ServiceLimits
+from autorubric.training.service.app import Admission, RewardService, ServiceLimits
 from autorubric.training.service.engine import RewardEngine
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -187,13 +186,14 @@ async def serve_rewards(
     announce: Callable[[str], object] = print,
 ) -> RewardEngine:
     """Serve until SIGTERM or Ctrl-C, answer open requests, and return the engine."""
-    for judge in (grader, audit.grader if audit else None):
-        if judge is not None:
-            await judge.open_session()
+    models = list((await grader.open_session()).models.values())
+    if audit is not None:
+        models += (await audit.grader.open_session()).models.values()
     async with AsyncExitStack() as stack:
         content = content_of(settings, grader, audit)
         replaces = stack.enter_context(held_service(settings, content))
         ledger = stack.enter_context(opened_service(settings, replaces=replaces))
+        ledger.price(models)
         engine = RewardEngine(grader, ledger, rule, audit, settings.repeat_share, prefix_first=settings.prefix_first)
         if settings.evolution is not None:
             evolution = open_evolution(settings.out, settings.evolution, grader, engine.executor, ledger, rule)

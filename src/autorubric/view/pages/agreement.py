@@ -1,17 +1,16 @@
-"""How far the judges agree with the labels, and with one another."""
+"""The criteria of a graded run, and how far its judges agree with the labels and with one another."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autorubric.charts.intervals import Ranged, interval_chart
-from autorubric.charts.lines import Axes, Point, Series, line_chart
+from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, line_chart
+from autorubric.runs.cells import ABSTENTION, FAILURE
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN
-from autorubric.view.page import PAGE_ROWS, Page, Query
-from autorubric.view.pages.criteria import confusion_of
+from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
 
 _MOST_CHARTED = 25
@@ -148,3 +147,67 @@ def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: s
         axes = Axes("confidence of the verdict", "share that is the label", (0.0, 1.0), (0.0, 1.0), diagonal=True)
         charts["reliability"] = line_chart("Reliability of stated confidence", [Series("verdicts", points)], axes)
     return charts
+
+
+_ORDER = {"MET": 0, "UNMET": 1, ABSTENTION: 8, FAILURE: 9}
+
+
+def criteria_page(source: Source, query: Query) -> Page:
+    """A line for each criterion, fifty a page."""
+    after = query.whole("after")
+    with source.reading() as connection:
+        rows = figures.criteria(connection, -1 if after is None else after, PAGE_ROWS + 1)
+        count = connection.execute("SELECT count(*) FROM criteria").fetchone()[0]
+        state = index_state(connection)
+    shown = rows[:PAGE_ROWS]
+    data = {
+        "criteria": shown,
+        "count": count,
+        "next": shown[-1]["criterion"] if len(rows) > PAGE_ROWS else None,
+        "index": state,
+    }
+    return Page("criteria", f"Criteria of {source.name}", data, shown)
+
+
+def criterion_page(source: Source, query: Query, criterion: int) -> Page:
+    """One criterion: how its verdicts came out, and who agrees on it."""
+    with source.reading() as connection:
+        row = connection.execute("SELECT * FROM criteria WHERE criterion = ?", (criterion,)).fetchone()
+        if row is None:
+            raise Refusal(404, f"this run has no criterion {criterion}")
+        found = figures.criterion_figures(row)
+        counts = connection.execute(
+            "SELECT text, sum(n) FROM cells JOIN words USING (word) WHERE criterion = ? GROUP BY word",
+            (criterion,),
+        ).fetchall()
+        pairs = raters_of(connection, criterion)
+    whole = sum(n for _, n in counts)
+    verdicts = [
+        {"verdict": word, "items": n, "share": n / whole}
+        for word, n in sorted(counts, key=lambda one: (_ORDER.get(one[0], 5), one[0]))
+    ]
+    data = {**found, "verdicts": verdicts, "raters": pairs}
+    return Page("criterion", found["name"], data, verdicts)
+
+
+def raters_of(connection: sqlite3.Connection, criterion: int) -> list[dict[str, Any]]:
+    """The agreement of each pair of raters on a criterion, with the table of their verdicts."""
+    found = []
+    for (one, other), by_criterion in figures.pairs(connection, criterion).items():
+        counts = by_criterion[criterion]
+        found.append(
+            {
+                "one": figures.rater_name(one),
+                "other": figures.rater_name(other),
+                **figures.agreement(counts)._asdict(),
+                "confusion": confusion_of(counts),
+            }
+        )
+    return found
+
+
+def confusion_of(counts: Sequence[tuple[str, str, int]]) -> dict[str, Any]:
+    """Counts of two raters' words as a matrix: rows are the first rater's."""
+    words = sorted({word for a, b, _ in counts for word in (a, b)}, key=lambda word: (_ORDER.get(word, 5), word))
+    cells = {(a, b): n for a, b, n in counts}
+    return {"words": words, "counts": [[cells.get((a, b), 0) for b in words] for a in words]}

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autorubric.charts.lines import Axes, Point, Series, line_chart
+from autorubric.charts.svg import Axes, Point, Series, line_chart
 from autorubric.metrics.means import Mean, estimate_mean
 from autorubric.view import figures
 from autorubric.view.index.schema import FILE_NAME

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autorubric.charts.visible import part_of
+from autorubric.charts.html import part_of
 from autorubric.core.criterion import Criterion
 from autorubric.errors import AutorubricError
 from autorubric.graders.judge import ShownOptions, as_judged, shown_order
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.runs.cells import entries_of, votes_of
-from autorubric.view.ledger import replies_of
+from autorubric.view.figures import replies_of
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.pages.items import neighbours
 from autorubric.view.sources import Source

@@ -1,7 +1,8 @@
-"""The runs that are shown, and the summary of one."""
+"""The runs that are shown, the summary of one, and one under way."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,10 +36,8 @@ def _line(source: Source, hidden: bool) -> dict[str, Any]:
 
 def summary_page(source: Source, query: Query) -> Page:
     """Score, coverage, failures, cost, and what drives the score."""
-    from autorubric.view.ledger import costs  # the first page, the list of runs, needs none of these
-
     manifest = source.manifest
-    spent = costs(source)
+    spent = figures.costs(source)
     data: dict[str, Any] = {
         "kind": source.kind,
         "status": source.status,
@@ -66,8 +65,7 @@ def summary_page(source: Source, query: Query) -> Page:
 
 
 def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
-    from autorubric.charts.bars import bar_chart
-    from autorubric.charts.intervals import Ranged, interval_chart
+    from autorubric.charts.svg import Ranged, bar_chart, interval_chart
     from autorubric.llm.failure_groups import FailureGroups
 
     with source.reading() as connection:
@@ -118,3 +116,47 @@ def _json(text: str | None) -> Any:
     import json
 
     return json.loads(text) if text else None
+
+
+def live_page(source: Source, query: Query) -> Page:
+    """How far a run is; its script keeps the figures up to date."""
+    state = live_state(source)
+    return Page("live", f"{source.name}, live", state, [state])
+
+
+def live_state(source: Source) -> dict[str, Any]:
+    """How far a run is now."""
+    from autorubric.llm.failure_groups import FailureGroups  # the first page, the list of runs, needs none of these
+
+    if source.is_gone:
+        raise Refusal(410, f"{source.name}: the run directory was deleted")
+    manifest = source.manifest
+    status = source.status
+    spent = figures.costs(source)
+    total = manifest.get("total_items")
+    state: dict[str, Any] = {
+        "running": status == "running",
+        "status": status,
+        "total": total if isinstance(total, int) else None,
+        "done": 0,
+        "failed": 0,
+        "mean": None,
+        "interval": None,
+        "calls": spent["calls"],
+        "cost": spent["cost"],
+        "indexed": 1.0,
+        "failures": [],
+    }
+    if source.has_items:
+        with source.reading() as connection:
+            found, held = source.kept(connection, "scores", figures.scores), notes_in(connection)
+            state["indexed"] = index_state(connection)["share"]
+        groups = FailureGroups.from_list(json.loads(held.get("failures") or "[]"))
+        state |= {
+            "done": found["items"],
+            "mean": found["mean"],
+            "interval": found["interval"],
+            "failed": found["failed"],
+        }
+        state["failures"] = [group.line("judgment") for group in groups][:10]
+    return state

@@ -6,8 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from autorubric.charts.bars import bar_chart
-from autorubric.charts.lines import Axes, Point, Series, line_chart
+from autorubric.charts.svg import Axes, Point, Series, bar_chart, line_chart
 from autorubric.errors import InputError
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source

@@ -15,9 +15,8 @@ from autorubric.errors import InputError
 from autorubric.view import figures
 from autorubric.view.index.indexer import Indexer
 from autorubric.view.page import Page, Query
-from autorubric.view.pages.agreement import agreement_page
+from autorubric.view.pages.agreement import agreement_page, criteria_page
 from autorubric.view.pages.comparison import comparison_page
-from autorubric.view.pages.criteria import criteria_page
 from autorubric.view.pages.item import item_page
 from autorubric.view.pages.items import items_page
 from autorubric.view.pages.rubrics import rubric_page, rubrics_page

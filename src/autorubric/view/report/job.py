@@ -19,8 +19,7 @@ from autorubric.jobs.status import RunDirectory
 from autorubric.settings import FileName, NewDirectory, Settings, setting
 from autorubric.view.page import Refusal
 from autorubric.view.report.contents import Contents, Wanted, contents_of, indexed
-from autorubric.view.report.document import data_text, document
-from autorubric.view.report.markdown import markdown
+from autorubric.view.report.document import data_text, document, markdown
 from autorubric.view.report.verification import (
     Difference,
     Verification,

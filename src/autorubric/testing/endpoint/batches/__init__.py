@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from autorubric.testing.endpoint.batches import anthropic, gemini, openai, openrouter
-from autorubric.testing.endpoint.batches.books import BatchBooks, BatchFaults
-from autorubric.testing.endpoint.batches.wire import Asked, Route, Said
+from autorubric.testing.endpoint.batches import anthropic, gemini, openai
+from autorubric.testing.endpoint.batches.books import Asked, BatchBooks, BatchFaults, Route, Said
 
 __all__ = ["Asked", "BatchBooks", "BatchFaults", "Said", "answer"]
 
-_ROUTES: tuple[Route, ...] = (*openai.ROUTES, *anthropic.ROUTES, *gemini.ROUTES, *openrouter.ROUTES)
+_ROUTES: tuple[Route, ...] = (*openai.ROUTES, *anthropic.ROUTES, *gemini.ROUTES)
 
 
 def answer(books: BatchBooks, asked: Asked) -> Said | None:

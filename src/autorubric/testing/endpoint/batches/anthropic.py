@@ -6,8 +6,21 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from autorubric.testing.endpoint.batches.books import BatchBooks, ChatBody, Job, Ran, Refused
-from autorubric.testing.endpoint.batches.wire import EXPIRED, Asked, Route, Said, created, paged, tokens
+from autorubric.testing.endpoint.batches.books import (
+    EXPIRED,
+    Asked,
+    BatchBooks,
+    ChatBody,
+    Job,
+    Ran,
+    Refused,
+    Route,
+    Said,
+    created,
+    one_job,
+    paged,
+    tokens,
+)
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 _KINDS = {400: "invalid_request_error", 429: "rate_limit_error", 529: "overloaded_error"}
@@ -44,16 +57,6 @@ def _shown(job: Job) -> dict[str, Any]:
         "created_at": datetime.fromtimestamp(job.began, UTC).isoformat(),
         "results_url": "https://elsewhere.example/results" if ended else None,
     }
-
-
-def _find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    job = books.find(id)
-    return None if job is None else Said(_shown(job))
-
-
-def _cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    job = books.cancel(id)
-    return None if job is None else Said(_shown(job))
 
 
 def _list(books: BatchBooks, asked: Asked, _: str) -> Said:
@@ -106,8 +109,8 @@ def _deleted(books: BatchBooks, asked: Asked, id: str) -> Said | None:
 ROUTES: tuple[Route, ...] = (
     ("POST", r"/v1/messages/batches", _create),
     ("GET", r"/v1/messages/batches", _list),
-    ("GET", r"/v1/messages/batches/([^/]+)", _find),
+    ("GET", r"/v1/messages/batches/([^/]+)", one_job("find", lambda _: _shown)),
     ("GET", r"/v1/messages/batches/([^/]+)/results", _results),
-    ("POST", r"/v1/messages/batches/([^/]+)/cancel", _cancel),
+    ("POST", r"/v1/messages/batches/([^/]+)/cancel", one_job("cancel", lambda _: _shown)),
     ("DELETE", r"/v1/messages/batches/([^/]+)", _deleted),
 )

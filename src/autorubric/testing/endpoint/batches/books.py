@@ -1,17 +1,19 @@
-"""The loopback endpoint's batches: files, jobs, results, and what goes wrong with them."""
+"""The loopback endpoint's batches, whatever the dialect: files, jobs, results, requests, and what goes wrong."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
+from urllib.parse import parse_qs, urlsplit
 
 from autorubric.errors import ConfigError
-from autorubric.testing.completion import Completion
+from autorubric.testing.completion import Completion, estimated_tokens, prompt_text
 
 ChatBody: TypeAlias = dict[str, Any]
 Run: TypeAlias = Callable[[ChatBody], "Completion | Refused"]
@@ -217,3 +219,84 @@ class BatchBooks:
         said = self._run(body)
         self.paid[custom_id] += isinstance(said, Completion)
         return Ran(custom_id, body, said, point >= faults.expire + faults.error_share + faults.missing)
+
+
+EXPIRED = "This request could not be executed before the completion window expired."
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One HTTP request about batches."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @classmethod
+    def read(cls, method: str, head: bytes, body: bytes) -> Asked:
+        """The request of a head and a body."""
+        first, *rest = head.decode("latin-1").split("\r\n")
+        parts = urlsplit(first.split(" ")[1])
+        pairs = (line.partition(":") for line in rest)
+        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        return cls(method, parts.path, query, headers, body)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What may be the key, in the headers of each dialect."""
+        names = ("authorization", "x-api-key", "x-goog-api-key")
+        return tuple(self.headers.get(name, "").removeprefix("Bearer ") for name in names)
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The body as a JSON object."""
+        found = json.loads(self.body)
+        return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer: JSON or the bytes of a file, which may break off."""
+
+    body: Any
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    is_cut: bool = False
+
+
+Route: TypeAlias = tuple[str, str, Callable[[BatchBooks, Asked, str], "Said | None"]]
+
+
+def paged(books: BatchBooks, asked: Asked, size: str, after: str) -> tuple[list[Job], bool]:
+    """A page of batches after the one that the query names, and whether there are more."""
+    jobs = books.newest()
+    start = next((n + 1 for n, job in enumerate(jobs) if job.id == asked.query.get(after)), 0)
+    end = start + int(asked.query.get(size, "20"))
+    return jobs[start:end], end < len(jobs)
+
+
+def created(job: Job, answered: bool, shown: Callable[[Job], Any]) -> Said:
+    """The answer to a creation, which may be lost."""
+    lost = {"error": {"message": "The server had an error while processing your request.", "type": "server_error"}}
+    return Said(shown(job)) if answered else Said(lost, 500)
+
+
+def one_job(
+    verb: Literal["find", "cancel"], shown_by: Callable[[BatchBooks], Callable[[Job], Any]]
+) -> Callable[[BatchBooks, Asked, str], Said | None]:
+    """The handler of a request about one batch."""
+
+    def handler(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+        job = books.find(id) if verb == "find" else books.cancel(id)
+        return None if job is None else Said(shown_by(books)(job))
+
+    return handler
+
+
+def tokens(ran: Ran, said: Completion) -> tuple[int, int]:
+    """Tokens of the prompt and of the reply."""
+    spoken = estimated_tokens(len(said.content or said.refusal or "")) + estimated_tokens(len(said.reasoning or ""))
+    return estimated_tokens(len(prompt_text(ran.body))), spoken

@@ -7,8 +7,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from autorubric.testing.completion import Completion
-from autorubric.testing.endpoint.batches.books import BatchBooks, ChatBody, Job, Ran, Refused
-from autorubric.testing.endpoint.batches.wire import EXPIRED, Asked, Route, Said, created, paged, tokens
+from autorubric.testing.endpoint.batches.books import (
+    EXPIRED,
+    Asked,
+    BatchBooks,
+    ChatBody,
+    Job,
+    Ran,
+    Refused,
+    Route,
+    Said,
+    created,
+    one_job,
+    paged,
+    tokens,
+)
 
 _ROLES = {"user": "user", "model": "assistant"}
 _FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
@@ -99,11 +112,6 @@ def _response(ran: Ran, said: Completion) -> dict[str, Any]:
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": ran.body.get("model")}
 
 
-def _find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    job = books.find(id)
-    return None if job is None else Said(_shown_by(books)(job))
-
-
 def _cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
     return None if books.cancel(id) is None else Said({})
 
@@ -127,7 +135,7 @@ ROUTES: tuple[Route, ...] = (
     ("POST", r"/upload/v1beta/files", _upload),
     ("POST", r"/v1beta/models/([^/]+):batchGenerateContent", _create),
     ("GET", r"/v1beta/batches", _list),
-    ("GET", r"/v1beta/(batches/[^/]+)", _find),
+    ("GET", r"/v1beta/(batches/[^/]+)", one_job("find", _shown_by)),
     ("POST", r"/v1beta/(batches/[^/:]+):cancel", _cancel),
     ("GET", r"/download/v1beta/(files/[^/:]+):download", _download),
     ("DELETE", r"/v1beta/(files/[^/]+)", _deleted),

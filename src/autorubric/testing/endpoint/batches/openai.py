@@ -1,4 +1,7 @@
-"""OpenAI's batches, and those of Mistral and Together, which differ in paths and words."""
+"""OpenAI's batches, those of Mistral and Together, which differ in paths and words, and those of OpenRouter.
+
+OpenRouter's hold their requests and results.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,20 @@ from collections.abc import Callable
 from typing import Any
 
 from autorubric.testing.completion import envelope, estimated_tokens, prompt_text
-from autorubric.testing.endpoint.batches.books import BatchBooks, ChatBody, Job, Ran, Refused
-from autorubric.testing.endpoint.batches.wire import EXPIRED, Asked, Route, Said, created, paged
+from autorubric.testing.endpoint.batches.books import (
+    EXPIRED,
+    Asked,
+    BatchBooks,
+    ChatBody,
+    Job,
+    Ran,
+    Refused,
+    Route,
+    Said,
+    created,
+    one_job,
+    paged,
+)
 
 
 def _uploaded(books: BatchBooks, asked: Asked, _: str) -> Said:
@@ -107,16 +122,6 @@ def _openai_create(books: BatchBooks, asked: Asked, _: str) -> Said | None:
     return created(*books.create(books.name("batch_"), _lines_in(books.files[file]), about), _openai(books))
 
 
-def _openai_find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    job = books.find(id)
-    return None if job is None else Said(_openai(books)(job))
-
-
-def _openai_cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    job = books.cancel(id)
-    return None if job is None else Said(_openai(books)(job))
-
-
 def _openai_list(books: BatchBooks, asked: Asked, _: str) -> Said:
     jobs, more = paged(books, asked, "limit", "after")
     return Said({"object": "list", "data": [_openai(books)(job) for job in jobs], "has_more": more})
@@ -155,16 +160,6 @@ def _mistral_create(books: BatchBooks, asked: Asked, _: str) -> Said | None:
     return created(*books.create(books.name("job-"), lines, about), _mistral(books))
 
 
-def _mistral_find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    job = books.find(id)
-    return None if job is None else Said(_mistral(books)(job))
-
-
-def _mistral_cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    job = books.cancel(id)
-    return None if job is None else Said(_mistral(books)(job))
-
-
 def _mistral_list(books: BatchBooks, asked: Asked, _: str) -> Said:
     size, page = int(asked.query.get("page_size", "20")), int(asked.query.get("page", "0"))
     jobs = books.newest()
@@ -172,16 +167,74 @@ def _mistral_list(books: BatchBooks, asked: Asked, _: str) -> Said:
     return Said({"object": "list", "data": shown, "total": len(jobs)})
 
 
+def _openrouter_create(books: BatchBooks, asked: Asked, _: str) -> Said:
+    body = asked.json
+    if list(body)[-1] != "requests":
+        return Said({"error": {"code": 400, "message": "endpoint and model must precede requests"}}, 400)
+    lines = [(one["custom_id"], {**one["body"], "model": body["model"]}) for one in body["requests"]]
+    said = created(
+        *books.create(books.name("batch-"), lines, {"model": body["model"]}), _openrouter(books, results=False)
+    )
+    return said if said.status >= 400 else Said(said.body, 202)
+
+
+def _openrouter(books: BatchBooks, *, results: bool) -> Callable[[Job], dict[str, Any]]:
+    def shown(job: Job) -> dict[str, Any]:
+        word, total = "validating", 0
+        if job.results is not None:
+            word = "failed" if job.problem else "expired" if job.has_expired else "completed"
+            total = len(job.lines)
+        return {
+            "id": job.id,
+            "object": "batch",
+            "endpoint": "/v1/chat/completions",
+            "model": job.about["model"],
+            "status": word,
+            "created_at": int(job.began),
+            "request_counts": {"total": total, "completed": 0, "failed": 0},
+            "results": [result_record(ran) for ran in books.shown(job.results or [])] if results and total else None,
+            "error": {"code": 422, "message": job.problem} if word == "failed" else None,
+        }
+
+    return shown
+
+
+def _openrouter_find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+    job = books.find(id)
+    if job is None:
+        return None
+    shown = _openrouter(books, results=True)(job)
+    is_cut = shown["results"] is not None and books.is_cut()
+    return Said(json.dumps(shown).encode() if is_cut else shown, is_cut=is_cut)
+
+
+def _openrouter_list(books: BatchBooks, asked: Asked, _: str) -> Said:
+    jobs, more = paged(books, asked, "limit", "after")
+    shown = [_openrouter(books, results=False)(job) for job in jobs]
+    return Said({"object": "list", "data": shown, "has_more": more, "last_id": jobs[-1].id if jobs else None})
+
+
+def _openrouter_deleted(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+    if books.jobs.get(id) is None:
+        return None
+    books.deleted.append(id)
+    return Said({"id": id, "object": "batch"})
+
+
 ROUTES: tuple[Route, ...] = (
     ("POST", r"/v1/files(?:/upload)?", _uploaded),
     ("GET", r"/v1/files/([^/]+)/content", _content),
     ("DELETE", r"/v1/files/([^/]+)", _file_deleted),
     ("POST", r"/v1/batches", _openai_create),
-    ("GET", r"/v1/batches/([^/]+)", _openai_find),
-    ("POST", r"/v1/batches/([^/]+)/cancel", _openai_cancel),
+    ("GET", r"/v1/batches/([^/]+)", one_job("find", _openai)),
+    ("POST", r"/v1/batches/([^/]+)/cancel", one_job("cancel", _openai)),
     ("GET", r"/v1/batches", _openai_list),
     ("POST", r"/v1/batch/jobs", _mistral_create),
-    ("GET", r"/v1/batch/jobs/([^/]+)", _mistral_find),
-    ("POST", r"/v1/batch/jobs/([^/]+)/cancel", _mistral_cancel),
+    ("GET", r"/v1/batch/jobs/([^/]+)", one_job("find", _mistral)),
+    ("POST", r"/v1/batch/jobs/([^/]+)/cancel", one_job("cancel", _mistral)),
     ("GET", r"/v1/batch/jobs", _mistral_list),
+    ("POST", r"/api/v1/batches", _openrouter_create),
+    ("GET", r"/api/v1/batches", _openrouter_list),
+    ("GET", r"/api/v1/batches/([^/]+)", _openrouter_find),
+    ("DELETE", r"/api/v1/batches/([^/]+)", _openrouter_deleted),
 )

@@ -1,0 +1,191 @@
+"""HTML that needs no script, fonts or requests: text of others, judged criteria, and pages that stand alone.
+
+In the text of others, characters that hide, turn or imitate are spelled out. Judged criteria have one template for
+the view, the report and the cards of notebooks.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+# Controls but tab and line ends, half characters, and characters that have no width or change the direction.
+# U+200C and U+200D stay: scripts and emoji need them.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\r\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffc\U000e0000-\U000e0fff\ud800-\udfff]"
+)
+
+
+class Span(NamedTuple):
+    """A stretch of a text, by character."""
+
+    start: int
+    end: int
+
+
+def spelled(text: str) -> str:
+    r"""A text without characters that a reader could not see, each written as its number.
+
+    Example:
+        >>> spelled("a\u202eb\x00")
+        'a⟨U+202E⟩b⟨U+0000⟩'
+    """
+    return _HIDDEN.sub(_number, text) if not text.isprintable() else text
+
+
+def text_html(text: str, marks: Iterable[Span] = ()) -> str:
+    r"""A text as HTML: escaped, hidden characters as labelled elements, and stretches of it marked.
+
+    Args:
+        text: as it is.
+        marks: stretches, in any order; those that overlap become one.
+
+    Example:
+        >>> text_html("a < b", [Span(0, 1)])
+        '<mark>a</mark> &lt; b'
+        >>> text_html("\u202e")
+        '<span class="hidden" title="RIGHT-TO-LEFT OVERRIDE">U+202E</span>'
+    """
+    parts, at = [], 0
+    for span in _joined(marks, len(text)):
+        parts.append(_html(text[at : span.start]))
+        parts.append(f"<mark>{_html(text[span.start : span.end])}</mark>")
+        at = span.end
+    parts.append(_html(text[at:]))
+    return "".join(parts)
+
+
+def _joined(marks: Iterable[Span], length: int) -> Iterator[Span]:
+    inside = sorted(Span(max(0, one.start), min(one.end, length)) for one in marks if one.start < one.end)
+    held: Span | None = None
+    for one in inside:
+        if held is None:
+            held = one
+        elif one.start <= held.end:
+            held = Span(held.start, max(held.end, one.end))
+        else:
+            yield held
+            held = one
+    if held is not None and held.start < held.end:
+        yield held
+
+
+def _html(text: str) -> str:
+    if text.isprintable():
+        return escape(text)
+    parts: list[str] = []
+    at = 0
+    for found in _HIDDEN.finditer(text):
+        parts += (escape(text[at : found.start()]), _element(found[0]))
+        at = found.end()
+    return "".join((*parts, escape(text[at:])))
+
+
+def _element(character: str) -> str:
+    name = unicodedata.name(character, "CONTROL CHARACTER")
+    return f'<span class="hidden" title="{name}">U+{ord(character):04X}</span>'
+
+
+def _number(found: re.Match[str]) -> str:
+    return f"⟨U+{ord(found[0]):04X}⟩"
+
+
+def part_of(text: str, start: int, most: int) -> tuple[str, Sequence[tuple[int, int]]]:
+    """A part of a long text, and where all parts start and end.
+
+    Example:
+        >>> part_of("abcdefg", 3, 3)
+        ('def', [(0, 3), (3, 6), (6, 7)])
+    """
+    parts = [(at, min(at + most, len(text))) for at in range(0, max(len(text), 1), most)]
+    return text[start : start + most], parts
+
+
+MOST_CARDS = 50
+# A notebook has a style of its own, light or dark: these only arrange.
+_STYLE = (
+    ".ar-judged{list-style:none;padding:0;text-align:left}.ar-judged>li{border:1px solid #8888;border-radius:8px;"
+    "padding:4px 12px;margin:6px 0}.ar-judged h3{font-size:1em;margin:2px 0}.ar-judged p{margin:2px 0}"
+    ".ar-judged .verdict{border:1px solid;border-radius:12px;padding:0 8px;font-size:.85em}"
+    ".ar-judged .met{color:#1a7f37}.ar-judged .unmet{color:#cf222e}.ar-judged .failed,.ar-judged .abstained,"
+    ".ar-judged .warn,.ar-judged .differs{color:#9a6700}.ar-judged .votes{padding-left:1em}"
+)
+
+
+def figure(value: float | None, places: int = 2) -> str:
+    """A number as a table shows it.
+
+    Example:
+        >>> figure(0.8371), figure(-0.0), figure(None)
+        ('0.84', '0.00', '–')
+    """
+    return "–" if value is None else f"{value:z.{places}f}"
+
+
+def marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
+    """A text for a template, with stretches of it marked."""
+    from markupsafe import Markup
+
+    return Markup(text_html(text, [Span(*one) for one in marks]))
+
+
+def printed(value: Any) -> Any:
+    """What a template prints of a value: hidden characters of a text are spelled out."""
+    return spelled(value) if type(value) is str else value
+
+
+@cache
+def _cards() -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("autorubric", "charts"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=printed,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {"text": marked, "figure": figure}
+    return made.from_string(
+        "{% import 'judged.html' as judged %}<style>{{ style }}</style><ol class='ar-judged'>"
+        "{% for one in criteria %}<li>{{ judged.criterion(one) }}</li>{% endfor %}</ol>"
+        "{% if more %}<p>The first {{ criteria | length }} criteria; to_dataframe() has all of them.</p>{% endif %}"
+    )
+
+
+def judged_html(criteria: Sequence[Mapping[str, Any]]) -> str:
+    """A card for each judged criterion, for a notebook.
+
+    Args:
+        criteria: as `runs.cells.entries_of` gives them.
+    """
+    shown = criteria[:MOST_CARDS]
+    from markupsafe import Markup
+
+    html: str = _cards().render(criteria=shown, more=len(criteria) > len(shown), style=Markup(_STYLE))
+    return html
+
+
+@cache
+def page_template(package: str) -> Template:
+    """The template `page.html` of a package; it extends that of `autorubric.charts`, which has the common head."""
+    from jinja2 import DictLoader, StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    sources = {name: files(name).joinpath("page.html").read_text("utf-8") for name in ("autorubric.charts", package)}
+    environment = ImmutableSandboxedEnvironment(
+        loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template(package)
