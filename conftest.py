@@ -1,5 +1,6 @@
 """What has to be imported before doctests are collected, and where they are."""
 
+import gc
 from collections.abc import Generator
 from pathlib import Path
 
@@ -14,3 +15,13 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
     """Test files have no doctests: to look for some in each of their functions takes as long as to collect them."""
     found = yield
     return [one for one in found if type(one) is pytest.Module or not file_path.name.startswith("test_")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays until the end: the garbage collector need not look through it meanwhile."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()

@@ -31,3 +31,10 @@ settings.load_profile("untimed")
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two workers for each processor: many tests wait for a process, a disk or a limit, and use none meanwhile."""
     return 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    from tests.warm_commands import share_with_workers
+
+    share_with_workers()

@@ -208,10 +208,10 @@ def test_submissions_are_split_and_penalized_as_published() -> None:
     assert normalize_to_grade_input({"output": "x"}) == {"thinking": "", "output": "x"}
     assert normalize_to_grade_input({}) == {"thinking": "", "output": ""}
     with pytest.warns(UserWarning, match="Unexpected keys in to_grade dict: {'x'}"):
-        assert normalize_to_grade_input(cast(Any, {"x": "1"})) == {"thinking": "", "output": ""}
+        assert normalize_to_grade_input(cast("Any", {"x": "1"})) == {"thinking": "", "output": ""}
     for wrong in (None, ["x"], {"output": 1}):
         with pytest.raises(ValueError, match="must be a string"):
-            normalize_to_grade_input(cast(Any, wrong))
+            normalize_to_grade_input(cast("Any", wrong))
     by_character = LengthPenalty(free_budget=3, max_cap=9, count_fn=len)
     # " a b" has 4 characters: 0.5 · (1/6) ** 1.6; the whole of a string counts, tags included.
     assert compute_length_penalty("a b", by_character) == pytest.approx(0.028439896)
@@ -352,7 +352,7 @@ def test_options_and_labels_are_resolved_as_published() -> None:
         (lambda: resolve_ground_truth([3], [choice]), "out of range"),
         (lambda: resolve_ground_truth(["maybe"], [choice]), "Label 'maybe' not found"),
         (lambda: resolve_ground_truth([MET], [choice]), "asks for one of its options"),
-        (lambda: get_option_value(binary, 0), "binary criterion 'brief' has no options"),
+        (lambda: get_option_value(binary, 0), "Cannot get option value for binary criterion 'brief'"),
         (lambda: is_na_option(choice, 3), "out of range"),
     ):
         with pytest.raises(ValueError, match=told):

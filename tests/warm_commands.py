@@ -26,36 +26,44 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src"
-SERVICES = ("serve", "view")
 _SIZE = struct.Struct("q")
 _COMMAND = f"""#!{sys.executable} -IS
-import os, socket, sys
-if sys.argv[1:2] and sys.argv[1] in {SERVICES}:
-    os.execv({sys.executable!r}, [{sys.executable!r}, "-m", "autorubric", *sys.argv[1:]])
+import _signal, os, socket, sys
 variables = [name + b"=" + value for name, value in os.environb.items()]
 asked = b"\\0".join([os.getcwdb(), *map(os.fsencode, sys.argv), b"", *variables])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect(os.path.join(os.path.dirname(__file__), "socket"))
     socket.send_fds(server, [len(asked).to_bytes(8, sys.byteorder)], [0, 1, 2])
     server.sendall(asked)
-    server.recv(8)
+    pid = int.from_bytes(server.recv(8), sys.byteorder)
+    for number in (_signal.SIGINT, _signal.SIGTERM):
+        _signal.signal(number, lambda number, _: os.kill(pid, number))
     status = os.waitstatus_to_exitcode(int.from_bytes(server.recv(8), sys.byteorder))
 sys.exit(status if status >= 0 else 128 - status)
 """
 
 
+_FOLDER = "FOLDER_OF_WARM_COMMANDS"
+"""The variable that gives the test workers the folder of the process that started them."""
+
+
 @cache
 def warm_folder() -> Path:
-    """A directory for PATH with an `autorubric` that is forked, except for services, which shells send signals."""
+    """A directory for PATH with an `autorubric` that is forked."""
+    if _FOLDER in os.environ:
+        return Path(os.environ[_FOLDER])
     folder = tempfile.TemporaryDirectory()
     command = Path(folder.name) / "autorubric"
     command.write_text(_COMMAND, "utf-8")
     command.chmod(0o700)
-    words = [sys.executable, "-m", "tests.warm_commands", str(Path(folder.name) / "socket")]
     variables = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(words, cwd=SOURCE.parent, env=variables, stdin=pipe, stdout=pipe)
-    assert process.stdin is not None and process.stdout is not None and process.stdout.readline()
+    # What connects before the process is ready waits.
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(Path(folder.name) / "socket"))
+        listener.listen(100)
+        number = listener.fileno()
+        words = [sys.executable, "-m", "tests.warm_commands", str(number)]
+        process = subprocess.Popen(words, cwd=SOURCE.parent, env=variables, stdin=subprocess.PIPE, pass_fds=[number])
 
     @atexit.register
     def end() -> None:
@@ -63,6 +71,11 @@ def warm_folder() -> Path:
         folder.cleanup()
 
     return command.parent
+
+
+def share_with_workers() -> None:
+    """Start the one process from which the commands of all test workers are forked."""
+    os.environ[_FOLDER] = str(warm_folder())
 
 
 class WarmProcess(subprocess.Popen[str]):
@@ -105,17 +118,13 @@ class WarmProcess(subprocess.Popen[str]):
         return self.returncode
 
 
-def _serve(address: str) -> None:
+def _serve(listener: socket.socket) -> None:
     """Fork a process for each command that is asked for, until standard input ends."""
     children: dict[int, socket.socket] = {}
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(address)
-    listener.listen(100)
-    print("ready", flush=True)
     while True:
         ready, _, _ = select.select([listener, woken, sys.stdin], [], [])
         if sys.stdin in ready:
@@ -205,4 +214,4 @@ def _load() -> None:
 
 if __name__ == "__main__":
     _load()
-    _serve(sys.argv[1])
+    _serve(socket.socket(fileno=int(sys.argv[1])))

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from autorubric.charts.bars import bar_chart
+from autorubric.charts.svg import bar_chart
 from autorubric.cli.agreement_report import Shown
 from autorubric.cli.app import run
 from autorubric.files.strict_yaml import parse_yaml

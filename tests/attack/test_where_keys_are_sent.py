@@ -17,7 +17,7 @@ from autorubric.llm.http.providers import resolve
 from autorubric.llm.request import CallError, Message, Request
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import make_rewarder
-from autorubric.training.adapters.http import HttpRewards
+from autorubric.training.adapters.verl import HttpRewards
 from tests.names import names
 from tests.offenders import offenders
 

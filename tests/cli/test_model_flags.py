@@ -20,8 +20,7 @@ from autorubric.llm.http.providers import resolve
 from autorubric.pytest_plugin import assert_rubric
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import Sample, make_rewarder, rewards_now
-from autorubric.training.adapters.http import HttpRewards
-from autorubric.training.adapters.verl import compute_score
+from autorubric.training.adapters.verl import HttpRewards, compute_score
 from tests.offenders import each
 from tests.warm_commands import WarmProcess
 

@@ -153,6 +153,15 @@ def test_a_part_without_a_usable_reply_is_a_failure_and_never_a_finding(
     assert "Not reviewed" in (tmp_path / "run" / "report.html").read_text()
 
 
+def test_usable_findings_of_a_reply_are_kept_although_the_part_failed(tmp_path: Path) -> None:
+    both = [finding(quote="nowhere"), finding(quote="Appropriate Tone")]
+    with reviewer(lambda body: answer(both if about(body, 1) else [])).in_thread() as endpoint:
+        found = review(RUBRIC, reviewer=f"m@{endpoint.base_url}", out=tmp_path / "run")
+        assert endpoint.counts.requests == 2 + 3
+    assert [one.quote for one in found.findings] == ["appropriate tone"]
+    assert [one["part"] for one in found.failures] == ["criterion 1"]
+
+
 def test_a_budget_is_never_exceeded_and_counts_earlier_sessions(tmp_path: Path) -> None:
     with reviewer(one_finding).in_thread() as endpoint:
         settings: dict[str, Any] = {"reviewer": f"m@{endpoint.base_url}", "out": tmp_path / "run", "concurrency": 1}
@@ -161,6 +170,11 @@ def test_a_budget_is_never_exceeded_and_counts_earlier_sessions(tmp_path: Path) 
         assert nothing.stopped
         assert {one["kind"] for one in nothing.failures} == {"budget"}
         assert review(RUBRIC, budget_tokens=10**6, **settings).stopped is None
+        # Prices given later: 3 calls of 2,000 + 200 tokens at $1 and $10 a million.
+        prices = tmp_path / "prices.json"
+        prices.write_text(json.dumps({"m": {"input": 1.0, "output": 10.0}}))
+        review(RUBRIC, prices=prices, **settings)
+        assert json.loads((tmp_path / "run" / "spent.json").read_bytes())["cost"] == pytest.approx(3 * 0.004)
         assert endpoint.counts.requests == 3
 
 

@@ -62,10 +62,14 @@ def test_on_sigterm_open_calls_are_answered_and_the_next_start_pays_for_nothing_
         assert found[0][0] == 200 and found[0][1]["reward"] == 1.0
         assert "stopped; 1 judge calls, 0 answered from the ledger, 0 failed" in told
         assert json.loads((tmp_path / "run" / "manifest.json").read_text())["status"] == "completed"
-        with serving(*flags) as (process, url):
+        prices, spent = tmp_path / "prices.json", tmp_path / "run" / "spent.json"
+        prices.write_text(json.dumps({"j": {"input": 1.0, "output": 10.0}}))
+        assert json.loads(spent.read_bytes())["cost"] == 0
+        with serving(*flags, "--prices", str(prices)) as (process, url):
             assert asked(url, "slow") == found[0]
             process.kill()
         assert judge.stats()["requests"] == 1
+        assert json.loads(spent.read_bytes())["cost"] > 0
 
 
 def test_a_killed_service_resumes_and_starts_over_where_its_ledger_is_lost(

@@ -32,7 +32,7 @@ def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
     """Not by the import of the package, nor by a grade, a basic synthesis, or a command without help."""
     shutil.copy(ROOT / "examples" / "tides.json", tmp_path)
     (tmp_path / "queries.jsonl").write_text('{"question": "Why?"}\n')
-    synthesize = ["synthesize", "queries.jsonl", "--models", "builtin/offline", "--out", "out"]
+    synthesize = ["synthesize", "queries.jsonl", "--models", "builtin/offline", "--out", "merge"]  # not the command
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-c", LOADED, *synthesize]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
@@ -41,6 +41,7 @@ def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
     needless = ("autorubric.view", "autorubric.labels", "autorubric.charts", "starlette", "uvicorn")
     assert [name for name in package if name.startswith(needless)] == []
     assert "autorubric.runs.runner" in graded
+    assert not {"autorubric.jobs.workers", "autorubric.cli.merge"} & {*graded, *basic}
     statistics = {"numpy", "autorubric.metrics.results", "autorubric.linting.rules.verdicts"}
     assert statistics.isdisjoint(graded)
     assert "autorubric.synthesis.final_files" in basic

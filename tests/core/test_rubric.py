@@ -85,6 +85,7 @@ def test_keys_of_a_section_are_kept_with_its_criteria_and_a_misspelt_one_names_t
         {"guidelines": "Be strict.", "criteria": [A, B]},
         {"guidelines": "Be strict.", "rubric": [A, B]},
         {"rubric": {"guidelines": "Be strict.", "criteria": [A, B]}},
+        {"guidelines": " ", "rubric": {"guidelines": "Be strict.", "criteria": [A, B]}},
     ],
 )
 def test_guidelines_are_read_beside_or_inside_but_not_twice(shape: dict[str, Any]) -> None:
@@ -106,7 +107,10 @@ def test_guidelines_are_text_and_blank_ones_are_none() -> None:
         ([], "No criteria found"),
         ({"criteria": []}, "No criteria found"),
         ([{"criteria": []}], "No criteria found"),
-        ({"title": "x"}, "Dict must contain either 'sections' or 'rubric' key"),
+        ({"title": "x"}, "Dict must contain either 'sections' or 'rubric' key, or 'criteria'"),
+        ({"criteria": {"a": A}}, "Expected 'criteria' to be a list, got dict"),
+        ({"rubric": {"guidelines": "x"}}, "'rubric' must be a list, or a dict with 'sections' or 'criteria'"),
+        ({"guidelines": 3, "criteria": [A]}, "Expected 'guidelines' to be a string, got int"),
         ([A, 3], "Invalid item at index 1: expected a dictionary, got int"),
         ([{"criteria": 3}], "Invalid section at index 0: 'criteria' must be a list"),
         ([A, {"name": "x"}], "Invalid criterion at index 1:\n  requirement: Field required"),
@@ -118,7 +122,7 @@ def test_guidelines_are_text_and_blank_ones_are_none() -> None:
         ),
         ([A, A], "criteria 0 and 1 are both named 'A'"),
         ([{**A, "id": "x"}, {**B, "id": "x"}], "criteria 0 and 1 both have the id 'x'"),
-        ("text", "A rubric is a list or a mapping, got str"),
+        ("text", "Invalid rubric format. Expected a list or a mapping, got str"),
     ],
 )
 def test_each_fault_of_a_rubric_has_its_message(shape: Any, message: str) -> None:

@@ -55,6 +55,14 @@ def test_an_abstention_is_scored_as_the_strategy_says(
     assert made.compute_score(verdicts, normalize=False, cannot_assess_strategy=strategy) == raw
 
 
+def test_an_abstention_on_options_is_left_out() -> None:
+    made = Rubric([Criterion.model_validate({"weight": 4, "requirement": "q", "options": OPTIONS}), *rubric(6)])
+    for verdict in ("CANNOT_ASSESS", "NA"):
+        assert made.compute_score([verdict, "MET"]) == 1.0
+        # The worst option counts 0: 6 / 10.
+        assert made.compute_score([verdict, "MET"], cannot_assess_strategy=FAIL) == pytest.approx(0.6)
+
+
 def test_the_worst_case_of_an_option_that_is_not_applicable_is_the_worst_option() -> None:
     positive = Criterion.model_validate({"weight": 4, "requirement": "q", "options": OPTIONS})
     negative = Criterion.model_validate({"weight": -4, "requirement": "r", "options": OPTIONS})

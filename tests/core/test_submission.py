@@ -74,6 +74,8 @@ def test_the_penalty_grows_from_the_budget_to_the_cap(words: int, expected: floa
 def test_the_penalty_is_a_step_where_budget_and_cap_are_one() -> None:
     penalty = LengthPenalty(free_budget=3, max_cap=3, penalty_at_cap=0.5)
     assert [compute_length_penalty("w " * n, penalty) for n in (3, 4)] == [0.0, 0.5]
+    nothing = LengthPenalty(free_budget=0, max_cap=0, penalty_at_cap=0.5)
+    assert [compute_length_penalty("w " * n, nothing) for n in (0, 1)] == [0.0, 0.5]
 
 
 @each(("kind", "expected"), [("ALL", 0.8), ("OUTPUT_ONLY", 0.5), ("THINKING_ONLY", 0.3)])

@@ -10,7 +10,7 @@ import pytest
 
 from autorubric.llm.http import limiter, pace, retry
 from autorubric.testing import LoopbackEndpoint
-from autorubric.testing.endpoint.replies import sized_replies
+from autorubric.testing.completion import sized_replies
 from tests.faults.scene import KEY, Scene
 
 

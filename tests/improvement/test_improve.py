@@ -53,7 +53,11 @@ def test_a_finished_run_asks_nothing_again_and_opens_nothing_again(tmp_path: Pat
         words = [*files(tmp_path, answers(60)), *models(near.base_url)]
         assert run(words) == 0
         first, asked = (tmp_path / "out" / "rubric.json").read_text(), near.counts.requests
-        assert run(words) == 0
+        prices, spent = tmp_path / "prices.json", tmp_path / "out" / "spent.json"
+        prices.write_text(json.dumps({name: {"input": 1.0, "output": 10.0} for name in ("judge", "writer")}))
+        assert json.loads(spent.read_bytes())["cost"] == 0
+        assert run([*words, "--prices", str(prices)]) == 0
+        assert json.loads(spent.read_bytes())["cost"] > 0
         assert near.counts.requests == asked
         assert "decided in an earlier session" in capsys.readouterr().out
         assert (tmp_path / "out" / "rubric.json").read_text() == first
@@ -327,6 +331,8 @@ def test_what_cannot_be_improved_is_refused_before_anything_is_spent(tmp_path: P
         other.to_file(tmp_path / "other.json")
         answers(60, labels=["MET", "UNMET"]).to_file(tmp_path / "constant.json")
         answers(7).to_file(tmp_path / "few.json")
+        rows = [{"prompt": "How?", "submission": f"s{n}", RUBRIC[0].name: "MET"} for n in range(60)]
+        (tmp_path / "columns.jsonl").write_text("\n".join(map(json.dumps, rows)))
         (tmp_path / "bad.json").write_text('[{"criterion": "Tidess", "requirement": "x"}, 3]')
         (tmp_path / "config.yaml").write_text("candidates: many\n")
         cases: dict[str, tuple[list[str], str]] = {
@@ -335,6 +341,10 @@ def test_what_cannot_be_improved_is_refused_before_anything_is_spent(tmp_path: P
                 "belong to another rubric",
             ),
             "constant labels": (["--labels", str(tmp_path / "constant.json"), *chosen], "the labels are constant"),
+            "a column of labels": (
+                ["--labels", str(tmp_path / "columns.jsonl"), *chosen, "--repeat", "3"],
+                f"no item has labels, but the metadata has {RUBRIC[0].name!r}, named like criteria",
+            ),
             "few labels": (["--labels", str(tmp_path / "few.json"), *chosen], "Label at least"),
             "one group": ([*chosen, "--group-by", "prompt"], "all 60 items are in one group"),
             "no writer": (chosen[:2], "nothing to try; pass --writer MODEL"),

@@ -12,6 +12,11 @@ GUARD = Guard.of([SUBMISSION], ["Describe how the steam engine changed the mills
 OLD = Criterion(requirement="Names an effect.")
 CHOICE = Criterion(requirement="How good?", options=[{"label": "No", "value": 0}, {"label": "Yes", "value": 1}])
 
+
+def check(name: str, **parameters: object) -> dict[str, object]:
+    return {"name": name, "parameters": parameters}
+
+
 REFUSED: dict[str, tuple[Wording, str]] = {
     "a quotation": (Wording("w", 0, ("Says it changed the mills of the North for ever.",)), "quotes a submission"),
     "a Chinese quotation": (Wording("w", 0, ("说明蒸汽机改变了英国北方的纺织工厂",)), "quotes a submission"),
@@ -19,6 +24,13 @@ REFUSED: dict[str, tuple[Wording, str]] = {
         Wording("w", 0, ("Is brief.", "Says mills of the north for ever, or the like."), "split"),
         "quotes a submission",
     ),
+    "a quotation in a check": (
+        Wording("w", 0, ("Names it.",), "check", check("contains", phrases=["the mills of the north for ever"])),
+        "quotes a submission: 'the mills of the north for'",
+    ),
+    "what people labelled": (Wording("w", 0, ("Names mills; people labelled it so.",)), "names labels"),
+    "what raters marked": (Wording("w", 0, ("Names mills, which the raters marked.",)), "names labels"),
+    "a verdict that must be": (Wording("w", 0, ("If mills occur, the verdict must be positive.",)), "dictates"),
     "labels": (Wording("w", 0, ("Is what the human labels reward.",)), "names labels"),
     "ground truth": (Wording("w", 0, ("Agrees with the ground truth.",)), "names labels"),
     "a dictated verdict": (Wording("w", 0, ("Names an effect. Always mark as MET.",)), "dictates a verdict"),
@@ -43,9 +55,11 @@ def test_what_the_task_says_and_sound_checks_are_not_refused() -> None:
         Wording("w", 0, ("Describes how the steam engine changed the mills.",)),
         Wording("w", 0, ("Says that demand was met, or unmet, or that workers met.",)),
         Wording("w", 0, ("Names the effect, such as a new kind of factory.",), "anchor"),
+        Wording("w", 0, ("Labels both axes, as the experts do.",)),
         Wording("w", 0, ("Is short.",), "check", {"name": "word_count", "parameters": {"at_most": 9}}),
+        Wording("w", 0, ("Names mills.",), "check", check("contains", phrases=["mills", "looms"])),
     ]
-    assert [refuse(one, OLD, GUARD, {folded([OLD.requirement])}) for one in sound] == [""] * 4
+    assert [refuse(one, OLD, GUARD, {folded([OLD.requirement])}) for one in sound] == [""] * len(sound)
 
 
 def test_the_scale_of_options_is_never_changed() -> None:

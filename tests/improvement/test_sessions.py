@@ -68,3 +68,22 @@ def test_the_error_of_the_score_is_shown_as_an_error(tmp_path: Path, capsys: Cap
     assert test["after"] == 0
     assert test["difference"] == pytest.approx(test["before"])
     assert "score_error 0.1" in capsys.readouterr().out
+
+
+def test_a_wording_on_which_the_judge_gives_no_verdict_loses_and_the_others_are_tested(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    mute = "Says in one word who pulls."
+
+    def prose(body: dict[str, Any]) -> str | None:
+        shown = section("\n".join(one["content"] for one in body["messages"]), "criterion")
+        few = BETTER in shown and "Answer 7," in str(body)
+        return "prose" if body["model"] == "judge" and (mute in shown or few) else None
+
+    with endpoint(written=wordings(mute, BETTER), faults=prose).in_thread() as near:
+        words = [*files(tmp_path, answers(60)), "--judge", f"judge@{near.base_url}"]
+        assert run([*words, "--writer", f"writer@{near.base_url}", "--criterion", "Tides"]) == 0
+    told = capsys.readouterr().out
+    [test] = record(tmp_path)["tests"]
+    assert (test["requirements"], test["accepted"], test["failed"]) == ([BETTER], True, 1)
+    assert "1 judgment of the new wording failed and counted as wrong" in told

@@ -12,7 +12,7 @@ from autorubric.jobs.lending import Lender, Purse
 from autorubric.llm.http.limiter import Allowance, Limiter
 from autorubric.llm.request import Failure
 from autorubric.llm.sharing import Sharing, Sum, sharing
-from benchmarks.simulated_limits import JumpingLoop, Owner, on_jumping_clock
+from benchmarks.simulated_limits import AtRandom, Bucket, JumpingLoop, Owner, Run, on_jumping_clock
 
 
 @dataclass(eq=False)
@@ -45,7 +45,7 @@ class Process:
 
 
 def test_refusals_of_one_process_hold_back_the_other_for_as_long() -> None:
-    """The first process is refused 30 of 30 requests at 0.1 s, for five seconds; the second never is."""
+    """The first process is refused 12 of 12 requests after 0.1 s, for five seconds; the second never is."""
 
     async def main(loop: JumpingLoop) -> list[float]:
         found: list[Process] = []
@@ -66,15 +66,15 @@ def test_refusals_of_one_process_hold_back_the_other_for_as_long() -> None:
                 await asyncio.sleep(0.05)
                 other.limiter.release()
 
-        await asyncio.gather(steady(), *(refused() for _ in range(30)))
+        await asyncio.gather(steady(), *(refused() for _ in range(12)))
         return sent
 
     sent = on_jumping_clock(main)
     before = [at for at in sent if at < 0.1]
     assert len(before) >= 2
-    # It stops two milliseconds after the refusals, and goes on when the endpoint said it would answer again, less
-    # the second by which such times are rounded up.
-    during = [at for at in sent if 0.15 < at < 3.9]
+    # The twelve leave within 0.1 s x log2(12 / 5). It stops once eight are refused, and goes on when the endpoint
+    # said it would answer again, less the second by which such times are rounded up.
+    during = [at for at in sent if 0.25 < at < 3.9]
     assert during == []
     after = [at for at in sent if at >= 3.9]
     assert len(after) > 20
@@ -149,3 +149,15 @@ def test_a_process_that_others_left_no_room_keeps_to_the_shared_rate_and_not_to_
 
     passed = on_jumping_clock(main)
     assert 98 <= sum(2 <= at < 12 for at in passed) <= 102
+
+
+def test_four_processes_use_a_limit_and_little_is_refused() -> None:
+    """A limit of 60 a second that is told by nothing but refusals; the first second counts, too."""
+    run = Run(Bucket(60, 6), callers=256, seconds=50, latency=0.2, processes=4)
+    assert run.passed(0, 50) >= 0.75 * 60 * 50
+    assert run.refused(0, 50) <= 0.03 * len(run.log)
+
+
+def test_four_processes_are_not_held_up_by_refusals_at_random() -> None:
+    free, at_random = (Run(AtRandom(share), 64, 20, 0.2, processes=4) for share in (0.0, 0.1))
+    assert at_random.passed(0, 20) >= 0.7 * free.passed(0, 20)

@@ -18,8 +18,7 @@ from autorubric.runs.manifest import write_manifest
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES
 from autorubric.synthesis.run_summary import UNFINISHED_FILE
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
-from autorubric.training.evolution.evolved_file import EVOLVED_FILE
-from autorubric.training.evolution.versions import VERSIONS_FILE
+from autorubric.training.evolution.versions import EVOLVED_FILE, VERSIONS_FILE
 from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE
 from autorubric.training.trainer_files import training_files
 from tests.offenders import offenders

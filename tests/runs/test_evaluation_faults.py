@@ -70,6 +70,7 @@ async def test_after_mixed_faults_a_resume_asks_exactly_what_has_no_verdict(tmp_
         first = await graded(sick, tmp_path, 40)
     assert first.successful_items + first.failed_items == 40
     assert first.failed_items > 0
+    assert len(first.get_reports()) == first.successful_items
     assert all(item.error for item in first.filter_failed())
     missing = sum(item.report.failed_count for item in first.item_results)
     async with LoopbackEndpoint(port=sick.port) as healthy:

@@ -13,7 +13,7 @@ from autorubric import Criterion, EvalResult, EvaluationReport, Grader, Rubric, 
 from autorubric.errors import InputError, RunLockedError
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Failure, Request
-from autorubric.testing.prompt_sections import PromptSections
+from autorubric.testing.scripted import PromptSections
 
 from .conftest import Bench, essays, says
 

@@ -30,7 +30,7 @@ from autorubric import (
 )
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.request import Failure, Request
-from autorubric.testing.prompt_sections import PromptSections
+from autorubric.testing.scripted import PromptSections
 from tests.offenders import each
 
 from .conftest import Bench, essays, says

@@ -97,7 +97,7 @@ def results(folder: Path) -> dict[str, list[str]]:
 
 def contents(path: Path) -> list[str]:
     if path.suffix == ".parquet":
-        return [json.dumps(row, default=str) for row in pq.read_table(path).to_pylist()]
+        return [steady(json.dumps(row, default=str)) for row in pq.read_table(path).to_pylist()]
     lines = path.read_text(encoding="utf-8").splitlines()
     if path.suffix == ".json":
         return [steady(path.read_text(encoding="utf-8"))]
@@ -114,6 +114,8 @@ def without_times(value: Any) -> Any:
         return float(f"{value:.12g}")
     if isinstance(value, dict):
         return {key: without_times(one) for key, one in value.items() if key not in VOLATILE}
+    if isinstance(value, str) and value.startswith("{"):  # the figures of a gate
+        return steady(value)
     return [without_times(one) for one in value] if isinstance(value, list) else value
 
 

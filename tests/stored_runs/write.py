@@ -26,7 +26,7 @@ from zlib import crc32
 from autorubric.cli.app import run
 from autorubric.core.criterion import Criterion
 from autorubric.formats import Record, write_records
-from autorubric.testing.endpoint.replies import sized_replies
+from autorubric.testing.completion import sized_replies
 from tests.improvement.essays import BETTER, judge, section, wordings
 from tests.stored_runs.api import grade_in_python
 from tests.stored_runs.serving import serve_and_ask

@@ -12,8 +12,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from autorubric.charts.bars import bar_chart
-from autorubric.charts.svg import HEIGHT, WIDTH
+from autorubric.charts.svg import HEIGHT, WIDTH, bar_chart
 from autorubric.errors import InputError
 from autorubric.synthesis.card import (
     RunFacts,

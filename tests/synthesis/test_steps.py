@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def written(directory: Path, queries: list[Query], rows: list[Row]) -> list[list[dict[str, Any]]]:
-    with RowStore(directory, PLAN) as store:
+    with closing(RowStore(directory, PLAN)) as store:
         for row in rows:
             store.add(row)
         write_steps(step_paths(directory, 4), iter(queries), store)

@@ -11,25 +11,44 @@ import os
 import pkgutil
 import signal
 import sys
+import tomllib
 import warnings
 from collections.abc import Iterator, Sequence
+from importlib import metadata
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 WITHOUT_UNIX = ("fcntl", "uvloop", "resource", "pwd", "grp", "termios")
-WITHOUT_EXTRAS = (
-    *("regex", "nltk", "punkt", "emoji", "syllapy", "langdetect", "py3langid", "jsonschema"),
-    *("referencing", "defusedxml", "rapidfuzz"),
-    *("orjson", "zstandard", "scipy", "pandas", "opentelemetry"),
-)
 UNIX_CALLS = (
     *("fchmod", "fchown", "pwrite", "pread", "set_blocking", "statvfs", "fork", "setsid", "getuid", "geteuid"),
     *("O_NONBLOCK", "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "mkfifo", "sched_getaffinity", "killpg", "uname"),
 )
 LIBRARIES = ("aiohttp", "filelock", "jinja2", "json_repair", "numpy", "pyarrow.parquet", "rich.live", "typer", "yaml")
 OPTIONAL_MODULES = ("autorubric.pytest_plugin", "autorubric.training.service", "autorubric.training.adapters")
+
+
+def modules_of_extras() -> list[str]:
+    """Modules of all installed packages that a base install does not bring: pyproject.toml says what that is."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
+        open_ones = [Requirement(one) for one in tomllib.load(file)["project"]["dependencies"]]
+    base = {"autorubric-hub"}
+    while open_ones:
+        one = open_ones.pop()
+        name = canonicalize_name(one.name)
+        if name in base or (one.marker is not None and not one.marker.evaluate({"extra": ""})):
+            continue
+        base.add(name)
+        open_ones += [Requirement(text) for text in metadata.requires(name) or []]
+    return [
+        module
+        for module, names in metadata.packages_distributions().items()
+        if base.isdisjoint(map(canonicalize_name, names))
+    ]
 
 
 class Blocked(importlib.abc.MetaPathFinder):
@@ -70,7 +89,8 @@ def bare_os() -> Iterator[None]:
         sys.modules["os"] = os
 
 
-def import_everything() -> int:
+def import_everything() -> tuple[int, dict[str, str]]:
+    """How many modules there are, and which need a package that is missing."""
     import autorubric
 
     names = [
@@ -78,9 +98,13 @@ def import_everything() -> int:
         for found in pkgutil.walk_packages(autorubric.__path__, "autorubric.")
         if not found.name.startswith(OPTIONAL_MODULES) and not found.name.endswith("__main__")
     ]
+    lacking = {}
     for name in names:
-        importlib.import_module(name)
-    return len(names)
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            lacking[name] = str(error.name)
+    return len(names), lacking
 
 
 async def two_interrupts() -> int:
@@ -99,12 +123,28 @@ async def two_interrupts() -> int:
 def run_jobs(queries: Path, dataset: Path, folder: Path) -> dict[str, Any]:
     from autorubric.cli.app import run
 
+    labelled = Path(__file__).parents[1] / "data" / "essay_grading_dataset.json"
     offline = ["--models", "builtin/offline"]
     synthesize = ["synthesize", str(queries), "--out", str(folder / "rubrics"), *offline]
     grade = ["grade", str(dataset), "--judge", "builtin/offline", "-o", str(folder / "graded")]
     statuses = [run(arguments) for arguments in (synthesize, grade, synthesize, grade)]
     statuses.append(run(["status", str(folder / "graded")]))
     statuses.append(run(["doctor", "--out", str(folder)]))
+    statuses.append(run(["lint", str(dataset), "--fail-on", "error"]))
+    statuses.append(run(["convert", str(dataset), str(folder / "rows.jsonl"), "--to", "rar"]))
+    statuses.append(run(["grade", str(labelled), "--judge", "builtin/offline", "-o", str(folder / "labelled")]))
+    statuses.append(run(["agree", str(folder / "labelled")]))
+    selected = [
+        "select",
+        str(folder / "rubrics" / "final.jsonl"),
+        "--judge",
+        "builtin/offline",
+        "--sample",
+        "builtin/offline",
+    ]
+    statuses.append(run([*selected, "-k", "2", "--threshold", "0.1", "-o", str(folder / "selected")]))
+    statuses.append(run(["report", str(folder / "labelled"), "-o", str(folder / "report.html")]))
+    statuses.append(run(["verify", str(folder / "report.html"), str(folder / "labelled")]))
     return {"statuses": statuses}
 
 
@@ -120,6 +160,7 @@ def refused_commands(queries: Path, checked: Path, folder: Path) -> list[int]:
         run(["grade", str(checked), *judge, "--evidence", *out]),
         run(["synthesize", str(queries), *full, *out]),
         run(["convert", str(checked), str(folder / "refused.parquet"), "--to", "rurl"]),
+        run(["view", str(folder / "graded")]),
     ]
 
 
@@ -145,9 +186,10 @@ def main() -> None:
         take_away(WITHOUT_UNIX)
         take_away_unix()
     else:
-        take_away(WITHOUT_EXTRAS)
+        take_away(modules_of_extras())
     with bare_os() if kind == "unix" else contextlib.nullcontext():
-        said: dict[str, Any] = {"imported": import_everything()}
+        imported, lacking = import_everything()
+    said: dict[str, Any] = {"imported": imported, "lacking": lacking}
     queries, dataset, checked, folder = map(Path, paths)
     said |= run_jobs(queries, dataset, folder)
     if kind == "extras":

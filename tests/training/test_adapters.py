@@ -23,11 +23,10 @@ from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
 from autorubric.testing import PromptSections, ScriptedModel
 from autorubric.training.adapters import open_instruct, openrlhf, trl, verifiers, verl
-from autorubric.training.adapters.http import HttpRewards
-from autorubric.training.queries import RubricQuery
+from autorubric.training.adapters.verl import HttpRewards
+from autorubric.training.queries import RubricQuery, read_rubric
 from autorubric.training.reward import RewardFailed, RewardGap, RewardRule
 from autorubric.training.rewarder import Rewarder, Sample, make_rewarder, rewards_now
-from autorubric.training.samples import read_rubric
 from tests.offenders import each, offenders
 
 RUBRIC = [{"criterion": "Is right.", "points": 3}, {"criterion": "Is kind.", "points": 1}]

@@ -7,7 +7,7 @@ import pytest
 
 from autorubric.metrics.growth_sequence import Growth
 from autorubric.metrics.intervals import Interval
-from autorubric.training.audit_summary import AuditSummary, CriterionGap
+from autorubric.training.audit_log import AuditSummary, CriterionGap
 from autorubric.training.group_signals import Noise, Repeat, measure_noise, measure_signals, recommend
 from autorubric.training.observations import RewardRecord
 

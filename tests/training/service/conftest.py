@@ -19,8 +19,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.audit import AuditPlan, OnGap
 from autorubric.training.reward import DEFAULT_RULE, RewardRule
-from autorubric.training.service.admission import Admission
-from autorubric.training.service.app import RewardService, ServiceLimits
+from autorubric.training.service.app import Admission, RewardService, ServiceLimits
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.server import Connections
 

@@ -14,7 +14,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import audit_log
-from autorubric.training.adapters.http import HttpRewards
+from autorubric.training.adapters.verl import HttpRewards
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.observations import AUDIT
 from autorubric.training.reward import RewardGap, RewardRule, refuse_gap

@@ -14,7 +14,7 @@ import pytest
 from autorubric import CriterionGrader, LLMConfig, Rubric
 from autorubric.llm.records.view import ledger_view
 from autorubric.testing import LoopbackEndpoint
-from autorubric.training.adapters.http import HttpRewards
+from autorubric.training.adapters.verl import HttpRewards
 from autorubric.training.observations import AUDIT, REWARD, RUBRIC
 from autorubric.training.reward import RewardRule, SoftOverlong
 from autorubric.training.rewarder import Rewarder, Sample

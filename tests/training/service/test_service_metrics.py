@@ -7,7 +7,7 @@ import re
 import pytest
 
 from autorubric.llm.billing import Activity
-from autorubric.training.service.admission import Admission, TooBusy
+from autorubric.training.service.app import Admission, TooBusy
 from autorubric.training.service.metrics import ServiceMetrics
 
 _SAMPLE = re.compile(r'^([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\.)*)"\})? (\S+)$')

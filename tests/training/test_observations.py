@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autorubric.training.replays import Replays
+from autorubric.training.observations import Replays
 from tests.offenders import each
 
 STEP_1 = [("a", 1), ("a", 1), ("b", 1)]
