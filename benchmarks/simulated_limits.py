@@ -13,10 +13,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.talk import LEASED_SECONDS
 from autorubric.llm.http.limiter import Allowance, Gate, Limiter
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import Backoff, Fault, Retries
 from autorubric.llm.request import Failure
+from autorubric.llm.sharing import Sharing, Sum, sharing
 from autorubric.testing import RateWindow
 
 T = TypeVar("T")
@@ -123,6 +126,48 @@ class Owner:
     """Whose limits a queue keeps."""
 
 
+WORD = 0.005
+"""Seconds that a word between two processes takes."""
+
+
+@dataclass(eq=False)
+class Queue:
+    """The queue of one process, and its end of the talk with the process that divides the rate."""
+
+    name: int
+    loop: JumpingLoop
+    lender: Lender
+    processes: int = 1
+    gate: Gate = field(default_factory=Gate)
+    owner: Owner = field(default_factory=Owner)
+
+    def __post_init__(self) -> None:
+        self.shared = Sharing(self.processes, None, self._borrow, self._refused, tell_traffic=self.report)
+        token = sharing.set(self.shared if self.processes > 1 else None)
+        self.limiter = Limiter(self.loop.time)
+        sharing.reset(token)
+
+    async def _borrow(self, held: Sum, missing: Sum) -> Sum | None:
+        return missing
+
+    def _refused(self, seconds: float) -> None:
+        self.loop.call_later(WORD, self.lender.hear, self, {"refused": seconds})
+
+    def report(self) -> None:
+        self.loop.call_later(WORD, self.lender.hear, self, {"traffic": self.shared.take_traffic()})
+
+    async def renew(self) -> None:
+        while True:
+            await asyncio.sleep(LEASED_SECONDS)
+            self.report()
+
+    def tell(self, **word: Any) -> None:
+        if "hold" in word:
+            self.loop.call_later(WORD, self.shared.hold, word["hold"])
+        if "rates" in word:
+            self.loop.call_later(WORD, self.shared.renew, word["rates"])
+
+
 @dataclass
 class Run:
     """Callers that never rest, the queue that is used in earnest, and a simulated endpoint.
@@ -137,47 +182,53 @@ class Run:
     refusal: float = 0.01
     tokens: Callable[[random.Random], int] = lambda rng: 1
     seed: int = 3
+    processes: int = 1
     log: list[tuple[float, bool]] = field(default_factory=list)  # when a request arrived, and whether it passed
 
     def __post_init__(self) -> None:
         on_jumping_clock(self._main)
 
     async def _main(self, loop: JumpingLoop) -> None:
-        self.rng, self.limiter, owner = random.Random(self.seed), Limiter(loop.time), Owner()
-        self.gate = Gate()
-        self.limiter.join(owner, Allowance(self.callers))
-        workers = [loop.create_task(self._work(loop)) for _ in range(self.callers)]
+        self.rng = random.Random(self.seed)
+        queues: list[Queue] = []
+        lender = Lender(Purse(Sum()), lambda: queues, clock=loop.time)
+        queues += [Queue(number, loop, lender, self.processes) for number in range(self.processes)]
+        for queue in queues:
+            queue.limiter.join(queue.owner, Allowance(self.callers // self.processes))
+        workers = [loop.create_task(self._work(loop, queues[n % self.processes])) for n in range(self.callers)]
+        workers += [loop.create_task(queue.renew()) for queue in queues if self.processes > 1]
         await asyncio.sleep(self.seconds)
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _work(self, loop: JumpingLoop) -> None:
+    async def _work(self, loop: JumpingLoop, queue: Queue) -> None:
         while True:
             retries, tokens = Retries(10**6, Backoff(1.0, 60.0)), self.tokens(self.rng)
-            await self.gate.enter()
-            while (fault := await self._attempt(loop, tokens)) is not None:
+            await queue.gate.enter()
+            while (fault := await self._attempt(loop, queue, tokens)) is not None:
                 await asyncio.sleep(retries.wait(fault, loop.time(), self.rng) or 0.0)
 
-    async def _attempt(self, loop: JumpingLoop, tokens: int) -> Fault | None:
-        place = await self.limiter.acquire(tokens)
+    async def _attempt(self, loop: JumpingLoop, queue: Queue, tokens: int) -> Fault | None:
+        limiter = queue.limiter
+        place = await limiter.acquire(tokens)
         try:
             await asyncio.sleep(0.005 * self.rng.random())
             wait, headers = self.endpoint.admit(loop.time(), tokens)
             self.log.append((loop.time(), wait == 0.0))
             slow = self.refusal * math.exp(self.rng.gauss(0, 0.4)) if wait else self._answered_in()
             await asyncio.sleep(slow)
-            self.gate.open()
+            queue.gate.open()
             told = dict(headers)
-            self.limiter.heard(place, readings(told))
+            limiter.heard(place, readings(told))
             if not wait:
-                self.limiter.passed(place)
+                limiter.passed(place)
                 return None
             hint = float(told["Retry-After"]) if "Retry-After" in told else None
-            self.limiter.refused(place, hint, Failure("rate_limit", ""))
+            limiter.refused(place, hint, Failure("rate_limit", ""))
             return Fault("rate_limit", "", 429, True, hint)
         finally:
-            self.limiter.release()
+            limiter.release()
 
     def _answered_in(self) -> float:
         return self.latency * math.exp(self.rng.gauss(0, 0.5))

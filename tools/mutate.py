@@ -15,6 +15,7 @@ import argparse
 import ast
 import contextlib
 import copy
+import functools
 import importlib
 import os
 import random
@@ -167,8 +168,7 @@ def tests_of(module: Path) -> list[str]:
 
     def concerns(path: Path) -> bool:
         return path.parent == mirror or any(
-            source == dotted or (source, one) == (package, name) or one in defined
-            for source, one in _imported(ast.parse(path.read_text(encoding="utf-8")))
+            source == dotted or (source, one) == (package, name) or one in defined for source, one in _imported(path)
         )
 
     # What kills most mutants comes first: a run ends with its first failure.
@@ -179,13 +179,16 @@ def tests_of(module: Path) -> list[str]:
     return [*(str(path.relative_to(ROOT)) for path in files if concerns(path)), str(module)]
 
 
-def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+@functools.cache
+def _imported(path: Path) -> list[tuple[str, str]]:
     """Modules of the package that a file imports, each with a name that it imports from there."""
-    for node in ast.walk(tree):
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from ((one.name, "") for one in node.names)
+            found += [(one.name, "") for one in node.names]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autorubric"):
-            yield from ((node.module or "", one.name) for one in node.names)
+            found += [(node.module or "", one.name) for one in node.names]
+    return found
 
 
 @contextlib.contextmanager
