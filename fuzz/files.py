@@ -19,7 +19,7 @@ from autorubric import EvalResult, Rubric, RubricDataset
 from autorubric.checks import run_check
 from autorubric.core.criterion import Criterion
 from autorubric.core.entries import rubric_from
-from autorubric.dataset.label_rows import LabelTable
+from autorubric.dataset.ground_truth import LabelTable
 from autorubric.errors import AutorubricError
 from autorubric.files import dump_json, iter_jsonl, parse_json, read_document
 from autorubric.files.strict_yaml import dump_yaml, parse_yaml
@@ -27,8 +27,8 @@ from autorubric.files.text import decode
 from autorubric.formats import FORMATS, detect
 from autorubric.formats.format import Record
 from autorubric.improvement.labelled import read_labelled
-from autorubric.improvement.proposals import read_proposals
 from autorubric.improvement.samples import UsedItems
+from autorubric.improvement.writing import read_proposals
 from autorubric.jobs.label_next import labels_in
 from autorubric.jobs.submissions import Submissions
 from autorubric.labels.exchange import read_labels
