@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from autorubric.core.criterion import criterion_names
 from autorubric.core.entries import rubric_from
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import InputError
 from autorubric.rows import Record, RowReader, listed, without_nulls
+from autorubric.rows.columns import folded
 from autorubric.rows.record import as_text, is_blank
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
@@ -195,3 +197,63 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise InputError(f"{record.where}: 'metadata' holds {type(metadata).__name__}; expected a mapping")
     return {**item, "description": "", **own, "metadata": {**metadata, **rest}}
+
+
+def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:
+    """Read labels from columns that are named like the criteria, one column for each criterion.
+
+    Columns without a single label, such as scores, stay in the metadata. An item with blanks only has no labels.
+
+    Args:
+        placed: the items of a file, each with its place; their metadata holds the columns.
+        rubric: the rubric of all items.
+        notes: takes a sentence that names the columns.
+
+    Raises:
+        InputError: some values are labels and others are not; each is named with its place.
+
+    Example:
+        >>> item, notes = DataItem("So.", "", metadata={"brief": "met", "model": "m"}), []
+        >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
+        >>> take_label_columns([("a.csv:2", item)], rubric, notes)
+        >>> item.ground_truth, item.metadata, notes
+        ([<CriterionVerdict.MET: 'MET'>], {'model': 'm'}, ["labels are read from 'brief', named like the criteria"])
+    """
+    columns = _label_columns(rubric, (item.metadata for _, item in placed))
+    if not columns or any(item.ground_truth is not None for _, item in placed):
+        return
+    readers = {name: GroundTruthReader(Rubric([one])) for name, one in zip(columns, rubric, strict=True)}
+    whole = GroundTruthReader(rubric)
+    labels: list[tuple[DataItem, Any]] = []
+    problems: list[str] = []
+    has_label = False
+    for where, item in placed:
+        held = {name: item.metadata[column] for name, column in columns.items() if column in item.metadata}
+        has_label = has_label or any(readers[name].read([value], []) for name, value in held.items())
+        if held:
+            found: list[str] = []
+            labels.append((item, whole.read(held, found)))
+            problems += (f"{where}: {problem}" for problem in found)
+    named = listed(columns.values())
+    if not has_label:
+        notes.append(f"{named} are named like the criteria and hold no labels; they are kept as metadata")
+        return
+    if problems:
+        raise InputError([*problems, f"labels are read from {named}; rename columns that hold something else"])
+    for item, verdicts in labels:
+        item.ground_truth = verdicts
+        for column in columns.values():
+            item.metadata.pop(column, None)
+    notes.append(f"labels are read from {named}, named like the criteria")
+
+
+def _label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The column named like each criterion, by the criterion's name; empty where one of them has none or several."""
+    by_name: dict[str, list[str]] = {}
+    for column in dict.fromkeys(column for row in rows for column in row):
+        by_name.setdefault(folded(column), []).append(column)
+    names = criterion_names(rubric.rubric)
+    found = [by_name.get(folded(name), []) for name in names]
+    if any(len(columns) != 1 for columns in found):
+        return {}
+    return {name: columns[0] for name, columns in zip(names, found, strict=True)}

@@ -13,7 +13,7 @@ from autorubric.core.entries import rubric_from
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader, LabelTable
-from autorubric.dataset.item import ROLES, item_reader, item_records
+from autorubric.dataset.item import ROLES, item_reader, item_records, take_label_columns
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
 from autorubric.files.strict_json import as_number
@@ -55,27 +55,30 @@ class Submissions:
             autorubric.errors.MissingFileError: Submissions not found: essays.csv
         """
         problems: list[str] = []
-        items = list(self._items(problems))
-        if problems or not items:
+        placed = list(self._items(problems))
+        if problems or not placed:
             raise InputError(problems or f"{input_name(self.path)}: no submissions in it")
+        if self.rubric is not None:
+            take_label_columns(placed, self.rubric, self.notes)
+        items = [item for _, item in placed]
         bare = sum(item.rubric is None for item in items)
         if bare and self.rubric is None:
             advice = "pass --rubric FILE for all of them, or name the column with --column rubric=NAME"
             raise InputError(f"{input_name(self.path)}: {bare} of {len(items)} rows have no rubric; {advice}")
         return items
 
-    def _items(self, problems: list[str]) -> Iterator[DataItem]:
+    def _items(self, problems: list[str]) -> Iterator[tuple[str, DataItem]]:
         if not is_stream(self.path):
             if os.path.isdir(self.path) and not is_dataset_folder(self.path):  # noqa: PTH112 (a name that is too long is not an error)
-                yield from map(_text, _texts(self.path))
+                yield from ((path.name, _text(path)) for path in _texts(self.path))
                 return
             if self.path.suffix.lower() in _TEXTS:
-                yield _text(self.path)
+                yield self.path.name, _text(self.path)
                 return
         found = row_file(self.path, what="Submissions")
         records = _listed(found) if found.is_document else found.rows(problems)
         for record in self._mapped(records, found, problems):
-            yield from self._item(record, problems)
+            yield from ((record.where, item) for item in self._item(record, problems))
 
     def _mapped(self, records: Iterator[Record], found: RowFile, problems: list[str]) -> Iterator[Record]:
         reader = item_reader(found.name, self.columns, self.notes)

@@ -1,0 +1,82 @@
+"""Labels in columns that are named like the criteria."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autorubric import CriterionVerdict, Rubric
+from autorubric.errors import InputError
+from autorubric.jobs.submissions import Submissions
+
+RUBRIC = Rubric.from_dict(
+    [
+        {"name": "Names a cause", "requirement": "Names at least one cause."},
+        {
+            "name": "Tone",
+            "requirement": "How kind is it?",
+            "options": [{"label": "Kind", "value": 1}, {"label": "Rude", "value": 0}],
+        },
+    ]
+)
+
+
+def read(folder: Path, *rows: str) -> Submissions:
+    """The rows of a CSV file, to be read."""
+    path = folder / "a.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return Submissions(path, rubric=RUBRIC)
+
+
+def test_a_column_for_each_criterion_holds_its_labels_and_a_row_of_blanks_has_none(tmp_path: Path) -> None:
+    rows = ["submission,tone,Names a Cause,by", "So.,Kind,met,ann", "No.,,,ann", "Why,Rude,CANNOT_ASSESS,"]
+    source = read(tmp_path, *rows)
+    items = source.items()
+    met, unclear = CriterionVerdict.MET, CriterionVerdict.CANNOT_ASSESS
+    assert [item.ground_truth for item in items] == [[met, "Kind"], None, [unclear, "Rude"]]
+    assert [item.metadata for item in items] == [{"by": "ann"}, {"by": "ann"}, {}]
+    assert source.notes == ["labels are read from 'Names a Cause', 'tone', named like the criteria"]
+
+
+SCORES = "'Names a cause', 'Tone' are named like the criteria and hold no labels; they are kept as metadata"
+
+
+@pytest.mark.parametrize(
+    ("rows", "metadata", "notes"),
+    [
+        (["submission,Tone", "So.,Kind"], {"Tone": "Kind"}, []),
+        (
+            ["submission,Tone,tone,Names a cause", "So.,Kind,Rude,MET"],
+            {"Tone": "Kind", "tone": "Rude", "Names a cause": "MET"},
+            [],
+        ),
+        (["submission,Tone,Names a cause", "So.,4,0.5"], {"Tone": "4", "Names a cause": "0.5"}, [SCORES]),
+    ],
+)
+def test_a_missing_column_two_columns_and_scores_are_kept_as_metadata(
+    tmp_path: Path, rows: list[str], metadata: dict[str, str], notes: list[str]
+) -> None:
+    source = read(tmp_path, *rows)
+    [item] = source.items()
+    assert (item.ground_truth, item.metadata, source.notes) == (None, metadata, notes)
+
+
+def test_a_column_of_labels_comes_before_columns_that_are_named_like_criteria(tmp_path: Path) -> None:
+    source = read(tmp_path, "submission,Tone,Names a cause,ground_truth", 'So.,Kind,UNMET,"[""MET"", ""Rude""]"')
+    [item] = source.items()
+    assert item.ground_truth == ["MET", "Rude"]
+    assert item.metadata == {"Tone": "Kind", "Names a cause": "UNMET"}
+
+
+def test_a_value_that_is_no_label_among_labels_is_named_with_its_line(tmp_path: Path) -> None:
+    rows = ["submission,Tone,Names a cause", "So.,Kind,MET", "No.,Rudee,UNMET", "Why,Kind,"]
+    with pytest.raises(InputError) as raised:
+        read(tmp_path, *rows).items()
+    assert [problem.partition(": ")[0] for problem in raised.value.problems[:2]] == [
+        f"{tmp_path / 'a.csv'}:3",
+        f"{tmp_path / 'a.csv'}:4",
+    ]
+    assert "'Rudee'" in raised.value.problems[0]
+    assert "has no verdict on 'Names a cause'" in raised.value.problems[1]
+    assert "rename columns that hold something else" in raised.value.problems[2]
