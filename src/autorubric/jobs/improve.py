@@ -22,8 +22,8 @@ from autorubric.jobs.batching import BatchSettings
 from autorubric.jobs.grade import check_rubric
 from autorubric.jobs.improve_inputs import Inputs, Result, second_grader, writer_config
 from autorubric.jobs.improve_run import improved, undone
-from autorubric.jobs.job import ReplaceableSettings, blocking, job
-from autorubric.jobs.judges import DatasetSource, JudgeSettings, make_grader
+from autorubric.jobs.job import DatasetSource, ReplaceableSettings, blocking, job
+from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.http.secrets import VariableName
