@@ -23,8 +23,7 @@ import typer
 from scipy import stats
 from typer import Option
 
-from autorubric.metrics.confidence_sequence import ConfidenceSequence
-from autorubric.metrics.growth_sequence import FIRST
+from autorubric.metrics.confidence_sequence import FIRST, ConfidenceSequence
 from autorubric.training.audit_log import ALPHA, AuditLog, AuditRecord
 from benchmarks.record import Record
 

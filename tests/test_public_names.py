@@ -3,6 +3,7 @@ import pydoc
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,20 @@ def test_a_star_import_brings_every_public_name() -> None:
     assert set(autorubric.__all__) == {*autorubric._NAMES, *compat.NAMES} == set(found) - {"__builtins__"}
 
 
+def test_every_name_that_a_type_stub_lists_is_there() -> None:
+    root = Path(autorubric.__file__).parents[1]
+    stubs = [".".join(path.relative_to(root).with_suffix("").parts) for path in root.rglob("autorubric/**/*.pyi")]
+    listed = {name.removesuffix(".__init__") for name in stubs}
+    assert {"autorubric", "autorubric.compat", "autorubric.metrics", "autorubric.graders"} <= listed
+    missing = [
+        f"{home}: {name}"
+        for home in sorted(listed)
+        for name in import_module(home).__all__
+        if getattr(import_module(home), name, None) is None
+    ]
+    assert missing == []
+
+
 def test_help_of_the_package_fits_a_few_screens() -> None:
     shown = pydoc.plain(pydoc.render_doc(autorubric))
     assert shown.count("\n") <= 150
@@ -53,7 +68,7 @@ def test_each_public_function_documents_its_settings() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'autorubric' has no attribute 'Rubrik'"):
-        autorubric.Rubrik  # noqa: B018
+        autorubric.Rubrik  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

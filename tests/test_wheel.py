@@ -58,7 +58,7 @@ SIZES: dict[str, tuple[int, tuple[str, ...]]] = {
         ("view/pages/agreement", "view/pages/comparison", "view/templates/agreement", "view/templates/comparison"),
     ),
     "view": (80_000, ("view/", "cli/view")),
-    "labels": (55_000, ("labels/", "cli/labels", "jobs/labels", "jobs/label_next", "jobs/drawn_labels")),
+    "labels": (55_000, ("labels/", "cli/labels", "jobs/labels", "jobs/label_next")),
     "charts": (14_000, ("charts/",)),
 }
 

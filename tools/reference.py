@@ -133,8 +133,7 @@ def _docstring(text: str, level: str) -> Iterator[str]:
 def _classes_page() -> str:
     """The classes that `import autorubric` offers, without settings models and compatibility names."""
     lines = ["# Classes", "", "What functions take and return. Settings are on the page of their function.", ""]
-    names = sorted(name for homes in autorubric._HOMES.values() for name in homes.split())
-    for name in names:
+    for name in sorted(autorubric._NAMES):
         found = getattr(autorubric, name)
         if not inspect.isclass(found) or name.endswith("Settings"):
             continue

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from autorubric.metrics.confidence_sequence import ConfidenceSequence
-from autorubric.metrics.growth_sequence import GrowthSequence
+from autorubric.metrics.confidence_sequence import ConfidenceSequence, GrowthSequence
 from tests.offenders import each
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autorubric.metrics.growth_sequence import Growth
+from autorubric.metrics.confidence_sequence import Growth
 from autorubric.metrics.intervals import Interval
 from autorubric.training.audit_log import AuditSummary, CriterionGap
 from autorubric.training.group_signals import Noise, Repeat, measure_noise, measure_signals, recommend

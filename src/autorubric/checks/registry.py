@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -156,7 +156,7 @@ def validated(check: str, function: Callable[..., Any], parameters: object) -> d
     except ValidationError as error:
         raise InputError(_problems(check, error, given, known)) from None
     values = {name: getattr(model, f"{OWN}{name}") for name in known if name in given}
-    problems = [f"check {check!r}: {problem}" for law in _LAWS if (problem := law(values)) is not None]
+    problems = [f"check {check!r}: {problem}" for problem in _misordered(values)]
     if _is_open(model) and not _BOUNDS & set(values):
         problems.append(f"check {check!r}: neither at_least nor at_most is given; nothing can fail")
     if problems:
@@ -188,33 +188,17 @@ def _is_open(model: BaseModel) -> bool:
     return _BOUNDS <= set(fields) <= _BOUNDS | {"spaces"} and fields["at_least"].default is None
 
 
-def _bounds_hold(values: Parameters) -> str | None:
-    low, high = values.get("at_least"), values.get("at_most")
-    if low is not None and high is not None and low > high:
-        return f"at_least={low} is above at_most={high}; nothing can pass"
-    return None
+_ORDERED = (
+    ("at_least", "at_most", "nothing can pass"),
+    ("min_words", "max_words", "nothing can pass"),
+    ("nth_paragraph", "num_paragraphs", "nothing can pass"),
+    ("n_start", "n_end", "the span is empty"),
+)
+"""Parameters of which the first must not be above the second, whichever check has them, and what it would mean."""
 
 
-def _word_range_holds(values: Parameters) -> str | None:
-    low, high = values.get("min_words"), values.get("max_words")
-    if low is not None and high is not None and low > high:
-        return f"min_words={low} is above max_words={high}; nothing can pass"
-    return None
-
-
-def _nth_paragraph_exists(values: Parameters) -> str | None:
-    nth, count = values.get("nth_paragraph"), values.get("num_paragraphs")
-    if nth is not None and count is not None and nth > count:
-        return f"nth_paragraph={nth} is above num_paragraphs={count}; nothing can pass"
-    return None
-
-
-def _span_is_forward(values: Parameters) -> str | None:
-    start, end = values.get("n_start"), values.get("n_end")
-    if start is not None and end is not None and start > end:
-        return f"n_start={start} is above n_end={end}; the span is empty"
-    return None
-
-
-# What must hold between parameters, whichever check has them.
-_LAWS = (_bounds_hold, _word_range_holds, _nth_paragraph_exists, _span_is_forward)
+def _misordered(values: Parameters) -> Iterator[str]:
+    for first, second, meaning in _ORDERED:
+        low, high = values.get(first), values.get(second)
+        if low is not None and high is not None and low > high:
+            yield f"{first}={low} is above {second}={high}; {meaning}"

@@ -167,7 +167,6 @@ def _short(message: str, longest: int = 160) -> str:
 LONGEST = 1_000_000
 LONGEST_YAML = 200_000
 Where = Literal["whole", "block"]
-Problem = Callable[[str], str | None]
 
 
 @check("json_valid")

@@ -62,7 +62,6 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
 
 
 _MOST_SHOWN = 5
-_MOST_GROUPS = 8
 _DOUBTS = {
     "unsupported": "the submission does not contain the quote, or nothing is quoted",
     "judged_whole": "the list of demands does not fit the criterion, which was judged by one verdict",

@@ -97,13 +97,13 @@ def opened(path: Path, flags: int, mode: int = 0o600) -> int:
     return os.open(path, flags | _BINARY | _CLOSE_ON_EXEC, mode)
 
 
-def opened_without_waiting(path: Path, flags: int, mode: int = 0o600) -> int:
+def opened_without_waiting(path: Path, flags: int) -> int:
     """The same, for a path that may be a pipe: where nobody reads it, the call fails instead of waiting.
 
     Example:
         >>> os.close(opened_without_waiting(Path(os.devnull), os.O_WRONLY))
     """
-    descriptor = opened(path, flags | WITHOUT_WAITING, mode)
+    descriptor = opened(path, flags | WITHOUT_WAITING)
     wait_again(descriptor)
     return descriptor
 

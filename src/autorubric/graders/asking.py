@@ -326,6 +326,12 @@ class JudgeOptions:
         if self.evidence:
             require(("rapidfuzz",), "evidence", "evidence=True (--evidence)")
 
+    def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
+        """The request after an unusable reply: the reply, and what is wrong with it."""
+        unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
+        turns = self.prompts.reask.render(problem=problem.message, unfound=unfound)
+        return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
+
 
 def shared_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
     """What every prompt on a submission is given."""
@@ -377,13 +383,6 @@ def failed(judge_id: str, weight: float, failure: Failure) -> Judgment:
     reply = failure.reply
     cost = reply.cost if reply else None
     return Judgment(judge_id, failure=describe_failure(failure), weight=weight, usage=read_usage(reply), cost=cost)
-
-
-def follow_up(prompts: JudgePrompts, request: Request, reply: Reply, problem: Unreadable) -> Request:
-    """The request after an unusable reply: the reply, and what is wrong with it."""
-    unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
-    turns = prompts.reask.render(problem=problem.message, unfound=unfound)
-    return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
 
 
 @cache

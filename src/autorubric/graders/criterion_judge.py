@@ -20,7 +20,6 @@ from autorubric.graders.asking import (
     Unsupported,
     build_judgment,
     failed,
-    follow_up,
     judgment_schema,
     read_binary,
     read_choice,
@@ -95,7 +94,12 @@ class _Dialogue:
         self._shown: dict[int, ShownOptions] = {}
 
     async def judge(self, index: int, ask: Ask) -> Judgment:
-        answer = await ask(self._judge.model, self.build(index), partial(self.read, index), self.follow_up)
+        answer = await ask(
+            self._judge.model,
+            self.build(index),
+            partial(self.read, index),
+            self._judge.options.follow_up,
+        )
         if isinstance(answer, Answer):
             return cast("Judgment", answer.value)
         return failed(self._judge.judge_id, self._judge.weight, answer)
@@ -112,7 +116,7 @@ class _Dialogue:
             asked_before, held = held is not None, found
             return found.answer if asked_before and found.answer else found
 
-        answer = await ask(self._judge.model, self.build(index), read, self.follow_up)
+        answer = await ask(self._judge.model, self.build(index), read, self._judge.options.follow_up)
         if isinstance(answer, Answer):
             return cast("Judgment", answer.value)
         if held is not None and held.answer is not None and answer.kind in NO_VERDICT:
@@ -152,9 +156,6 @@ class _Dialogue:
             options, inputs = self._judge.options, self._inputs
             shown = self._shown[index] = show_options(inputs, index, self._judge.judge_id, options)
         return shown
-
-    def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
-        return follow_up(self._judge.options.prompts, request, reply, problem)
 
     def _supported(self, judgment: Judgment, found: Answer[Said]) -> Answer[Judgment] | Unreadable:
         inputs = self._inputs

@@ -18,13 +18,13 @@ from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.graders.asking import failed
 from autorubric.graders.demand_lists import find_list_fault
-from autorubric.graders.judge import Answered, Ask, Judge, JudgeInput, Read
+from autorubric.graders.judge import Answered, Ask, Judge, JudgeInput, Read, request_again
 from autorubric.linting.demands import find_second_demand
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.limits import room_for
-from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable, ask_again
+from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
-from autorubric.prompts.library import load_schema, package_prompts
+from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Template
 
 Compound: TypeAlias = Literal["as_is", "all"]
@@ -98,12 +98,6 @@ def read_demands(requirement: str, reply: Reply) -> Answer[ListedDemands] | Unre
     if not 1 <= len(demands) <= _MOST:
         return Unreadable("unreadable", f"the reply lists {len(demands)} demands; expected 1 to {_MOST}")
     return Answer(ListedDemands(demands, find_list_fault(requirement, demands)), reply, found.notes)
-
-
-def ask_for_demands_again(request: Request, reply: Reply, problem: Unreadable) -> Request:
-    """The request after an unusable list."""
-    turns = package_prompts().reask.render(problem=problem.message)
-    return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
 
 
 def assumed_demands(request: Request) -> Answer[ListedDemands] | None:
@@ -192,13 +186,11 @@ class PerDemand:
         """The list of a criterion's demands; one that does not fit is asked for once more."""
         request = replace(demands_request(inputs.criteria[index]), item=inputs.item)
         read = partial(read_demands, inputs.criteria[index].requirement)
-        answer = await ask(self.model, request, read, ask_for_demands_again)
+        answer = await ask(self.model, request, read, request_again)
         if isinstance(answer, Failure) or not answer.value.fault:
             return answer
         problem = Unreadable("unreadable", f"{answer.value.fault}; keep the words of the criterion")
-        return await ask(
-            self.model, ask_for_demands_again(request, answer.reply, problem), read, ask_for_demands_again
-        )
+        return await ask(self.model, request_again(request, answer.reply, problem), read, request_again)
 
 
 def _judged_whole(judgment: Judgment, fault: str) -> Judgment:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b, sha256
+from itertools import starmap
 from random import Random
 from typing import Any, Protocol, TypeAlias
 
@@ -15,7 +16,8 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import Judgment
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.records.call_rows import model_key
-from autorubric.llm.request import Answer, Failure, Model, Reply, Request, Unreadable
+from autorubric.llm.request import Answer, Failure, Message, Model, Reply, Request, Unreadable, ask_again
+from autorubric.prompts.library import package_prompts
 
 _NUMBER = re.compile(r"\W*(?:option|选项)?\W*(\d{1,3})\b", re.IGNORECASE)
 _FULL_NUMBER = re.compile(r"\W*(?:(?:option|选项)\s*)?\W*(\d{1,3})(?:\.0+)?\W*", re.IGNORECASE)
@@ -248,3 +250,9 @@ def _as_shown(criterion: Criterion) -> Hashable:
     """What judges are shown of a criterion."""
     labels = tuple(option.label for option in criterion.options or ())
     return criterion.requirement, criterion.weight < 0, labels
+
+
+def request_again(request: Request, reply: Reply, problem: Unreadable) -> Request:
+    """The request after an unusable reply, in the package's words."""
+    turns = package_prompts().reask.render(problem=problem.message)
+    return ask_again(request, reply, problem, tuple(starmap(Message, turns)))

@@ -15,7 +15,6 @@ from autorubric.graders.asking import (
     Said,
     build_judgment,
     failed,
-    follow_up,
     read_entry,
     read_usage,
     shared_values,
@@ -127,7 +126,7 @@ class RubricJudge:
             def read(reply: Reply, asked: tuple[int, ...] = asked) -> Answer[Entries] | Unreadable:
                 return self.read(inputs, asked, reply)
 
-            answer = await ask(self.model, self.build(inputs, asked), read, self._follow_up)
+            answer = await ask(self.model, self.build(inputs, asked), read, self.options.follow_up)
             if not isinstance(answer, Answer):
                 lost = failed(self.judge_id, self.weight, answer)
                 unpaid = replace(lost, usage=None, cost=None)
@@ -138,9 +137,6 @@ class RubricJudge:
             settled |= _with_earlier_usage(settled, answer.value)
             open_ = tuple(index for index in asked if settled[index].failure is not None)
         return [settled[index] for index in wanted]
-
-    def _follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
-        return follow_up(self.options.prompts, request, reply, problem)
 
     def _shown(self, inputs: JudgeInput, index: int) -> ShownOptions | None:
         if inputs.criteria[index].options is None:

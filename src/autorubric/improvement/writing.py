@@ -15,15 +15,16 @@ from autorubric.core.display import clipped
 from autorubric.dataset.ground_truth import criterion_called
 from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
+from autorubric.graders.judge import request_again
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.measures import categories
 from autorubric.improvement.search import Case, Commission, Note
 from autorubric.improvement.wording import KINDS, Wording
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import room_for
-from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable, ask_again
+from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
-from autorubric.prompts.library import load_schema, package_prompts
+from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Template
 from autorubric.rows import row_file, without_nulls
 
@@ -175,7 +176,7 @@ class Writer:
         """
         request = build_request(self.template, self.labelled, commission, self.draws)
         answer = await self.executor.ask_for(
-            self.model, request, lambda reply: read_alternatives(reply, commission, self.model.name), _again
+            self.model, request, lambda reply: read_alternatives(reply, commission, self.model.name), request_again
         )
         if isinstance(answer, Failure):
             name = commission.wording.name
@@ -196,11 +197,6 @@ class Stopped(Exception):
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
         super().__init__(str(failure))
-
-
-def _again(request: Request, reply: Reply, problem: Unreadable) -> Request:
-    turns = package_prompts().reask.render(problem=problem.message)
-    return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
 
 
 class NoWriter:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, cast
-
-from pydantic import PlainValidator
+from typing import Literal, TypeAlias, cast
 
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import LABEL_ROLES, MAJORITY, LabelTable, is_label_table
 from autorubric.errors import InputError
-from autorubric.files.remote import path_of
-from autorubric.jobs.job import RunSource, job
+from autorubric.jobs.job import DatasetSource, RunSource, job
 from autorubric.labels.store import History, has_store, read_history, run_of_store, store_path
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
@@ -29,17 +26,11 @@ from autorubric.settings import FileNames, Settings, setting
 Abstentions: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 
 
-def _dataset(value: Any) -> Any:
-    if isinstance(value, str | Path | RubricDataset):
-        return path_of(value) if isinstance(value, str) else value
-    raise ValueError(f"expected a RubricDataset or the path of one, got {type(value).__name__}")
-
-
 class LabelSettings(Settings):
     """A run, and where its labels are."""
 
     run: RunSource = setting(..., "Run directory of `autorubric grade`.", argument=True, group="Input")
-    dataset: Annotated[RubricDataset | Path | str, PlainValidator(_dataset)] | None = setting(
+    dataset: DatasetSource | None = setting(
         None, "Dataset with labels, if the graded one has none.", metavar="FILE", group="Input", reads=True
     )
     labels: FileNames = setting(
@@ -68,6 +59,16 @@ class StatisticSettings(Settings):
         1000, "Draws of permutation tests and of posteriors.", group="Statistics", ge=2, le=1_000_000
     )
     seed: int = setting(0, "Random seed of these draws and of --label-next.", group="Statistics", ge=0, le=2**63 - 1)
+
+    @property
+    def draws(self) -> Draws:
+        """The draws of permutation tests and of posteriors."""
+        return Draws(self.replicates, self.confidence, self.seed, named="replicates")
+
+    @property
+    def modes(self) -> Modes:
+        """How abstentions count."""
+        return Modes(self.cannot_assess, self.na)
 
 
 class AgreeSettings(LabelSettings, StatisticSettings):
@@ -126,17 +127,15 @@ def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsRes
             "Give labels (--labels FILE or --dataset FILE; in Python: labels=, dataset=), or compare judges with "
             "each other (--pairwise; in Python: agree_pairwise).",
         )
-    draws = Draws(settings.replicates, settings.confidence, settings.seed, named="replicates")
-    modes = Modes(settings.cannot_assess, settings.na)
-    run = read_labelled_run(stored, truth, modes)
-    found = measure_run(run, settings.confidence, draws, per_judge=settings.per_judge)
+    run = read_labelled_run(stored, truth, settings.modes)
+    found = measure_run(run, settings.confidence, settings.draws, per_judge=settings.per_judge)
     if found.n_items < 2:
         raise InputError(
             f"only {found.n_items} item has both labels and verdicts; agreement needs two or more, and useful "
             "intervals need 30 or more"
         )
     if settings.simulate:
-        simulation = simulate_coverage(stored, truth, modes, draws)
+        simulation = simulate_coverage(stored, truth, settings.modes, settings.draws)
         return found.model_copy(update={"simulation": simulation})
     return found
 
@@ -160,10 +159,8 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
     if history is not None:
         from autorubric.labels.drawn import compare_by_labels
 
-        draws = Draws(settings.replicates, settings.confidence, settings.seed, named="replicates")
-        modes = Modes(settings.cannot_assess, settings.na)
         who = known_annotator(history, settings.annotator)
-        return compare_by_labels((stored, other), stored.dataset, history, modes, draws, who)
+        return compare_by_labels((stored, other), stored.dataset, history, settings.modes, settings.draws, who)
     return compare_judges(
         stored,
         other,

@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
-from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import LABEL_ROLES, LabelTable
@@ -21,7 +20,7 @@ from autorubric.errors import InputError
 from autorubric.files.remote import path_of
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.engines import workers_of
-from autorubric.jobs.job import blocking, job
+from autorubric.jobs.job import RubricSource, blocking, job
 from autorubric.jobs.judges import GradingSettings, experiment_plan, make_grader
 from autorubric.jobs.submissions import check_weighed, columns_named, labelled, read_dataset, rubrics_in
 from autorubric.jobs.upload import check_upload, upload_finished
@@ -57,13 +56,6 @@ def check_data(value: Any) -> Any:
     raise ValueError("expected a RubricDataset, a path, or a list of texts or DataItems")
 
 
-def check_rubric(value: Any) -> Any:
-    """A rubric, or its path."""
-    if isinstance(value, str | Path | Rubric):
-        return path_of(value) if isinstance(value, str) else value
-    raise ValueError(f"expected a Rubric or the path of one, got {type(value).__name__}")
-
-
 def _read_penalty(value: Any) -> LengthPenalty:
     if isinstance(value, LengthPenalty):
         return value
@@ -97,7 +89,7 @@ class GradeSettings(GradingSettings):
         group="Input",
         reads=True,
     )
-    rubric: Annotated[Rubric | Path | str, PlainValidator(check_rubric)] | None = setting(
+    rubric: RubricSource | None = setting(
         None, "Rubric file for all rows of DATASET or --submissions.", group="Input", reads=True
     )
     submissions: FileName | None = setting(

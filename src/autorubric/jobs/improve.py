@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
-from pydantic import PlainValidator, model_validator
+from pydantic import model_validator
 
-from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.assembly import JudgeSpec
@@ -19,11 +18,10 @@ from autorubric.improvement.search import SHOWN_ERRORS, Case, Commission
 from autorubric.improvement.wording import original
 from autorubric.improvement.writing import build_request, package_writer_prompt
 from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.grade import check_rubric
 from autorubric.jobs.improve_inputs import Inputs, Result, second_grader, writer_config
 from autorubric.jobs.improve_run import improved, undone
-from autorubric.jobs.job import ReplaceableSettings, blocking, job
-from autorubric.jobs.judges import DatasetSource, JudgeSettings, make_grader
+from autorubric.jobs.job import DatasetSource, ReplaceableSettings, RubricSource, blocking, job
+from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.http.secrets import VariableName
@@ -36,16 +34,13 @@ from autorubric.runs.run import REPLY_TOKENS, estimate
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.settings import FileName, Names, NewDirectory, setting
 
-RubricSource: TypeAlias = Rubric | Path | str
-"""A rubric, or the file of one."""
-
 ImproveResult = Result
 
 
 class ImproveSettings(JudgeSettings, BatchSettings, ReplaceableSettings):
     """The settings of `autorubric.improve` and `autorubric improve`."""
 
-    rubric: Annotated[RubricSource, PlainValidator(check_rubric)] | None = setting(
+    rubric: RubricSource | None = setting(
         None, "Rubric to improve.", flag="RUBRIC", argument=True, group="Input", reads=True
     )
     labels: DatasetSource | None = setting(

@@ -24,12 +24,14 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BeforeValidator, PrivateAttr, model_validator
+from pydantic import BeforeValidator, PlainValidator, PrivateAttr, model_validator
 from pydantic.fields import FieldInfo
 
 from autorubric.background import wait_for
+from autorubric.core.rubric import Rubric
+from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
-from autorubric.files.remote import address_of
+from autorubric.files.remote import address_of, path_of
 from autorubric.jobs.batching import batches_of
 from autorubric.runs.progress import Progress
 from autorubric.runs.shard import Division, Parts, Shard, Workers
@@ -183,6 +185,22 @@ def _directory(value: Any) -> Any:
 
 RunSource: TypeAlias = Annotated[Any, BeforeValidator(_directory)]
 """A run directory, or the `EvalResult` of a run that has one. Always a `Path` after validation."""
+
+
+def _or_path(kind: type) -> PlainValidator:
+    def checked(value: Any) -> Any:
+        if isinstance(value, str | Path | kind):
+            return path_of(value) if isinstance(value, str) else value
+        raise ValueError(f"expected a {kind.__name__} or the path of one, got {type(value).__name__}")
+
+    return PlainValidator(checked)
+
+
+DatasetSource: TypeAlias = Annotated[RubricDataset | Path | str, _or_path(RubricDataset)]
+"""A dataset, or the file of one."""
+
+RubricSource: TypeAlias = Annotated[Rubric | Path | str, _or_path(Rubric)]
+"""A rubric, or the file of one."""
 
 
 class RunSettings(Settings):

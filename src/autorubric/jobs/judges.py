@@ -7,21 +7,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import PlainValidator, model_validator
+from pydantic import model_validator
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
-from autorubric.files.remote import path_of
 from autorubric.graders.assembly import EscalationConfig, JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.reporting import OnFailure
 from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.job import ResumableSettings
+from autorubric.jobs.job import DatasetSource, ResumableSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed
@@ -30,16 +29,6 @@ from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.plan import ExperimentPlan
 from autorubric.runs.shard import PART, Part
 from autorubric.settings import FileName, LocalName, Names, Settings, setting
-
-
-def _dataset_or_path(value: Any) -> Any:
-    if isinstance(value, str | Path | RubricDataset):
-        return path_of(value) if isinstance(value, str) else value
-    raise ValueError(f"expected a RubricDataset or the path of one, got {type(value).__name__}")
-
-
-DatasetSource = Annotated[RubricDataset | Path | str, PlainValidator(_dataset_or_path)]
-"""A dataset, or the file of one."""
 
 
 class EndpointSettings(Settings):

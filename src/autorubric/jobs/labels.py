@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.jobs.agree import LabelSettings, StatisticSettings, known_annotator, label_source
-from autorubric.jobs.drawn_labels import drawn_events, is_drawn
 from autorubric.jobs.job import RunSource, job
+from autorubric.jobs.label_next import COLUMNS, labels_in
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.agreement import LabelAgreement
 from autorubric.labels.agreement import label_agreement as measured
 from autorubric.labels.annotators import Annotators, annotators_of
-from autorubric.labels.event import PairFinder
+from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, pair_of
 from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, read_labels
 from autorubric.labels.store import History, label_store, read_history
-from autorubric.metrics.jackknife import Draws
-from autorubric.metrics.labelled_run import Modes
+from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, LocalName, Settings, setting
 
@@ -117,11 +118,9 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
             f"{run}: labels in its label store are needed; label in `autorubric view`, or add labels with "
             "`autorubric labels RUN --import FILE` (Python: autorubric.import_labels)"
         )
-    draws = Draws(settings.replicates, settings.confidence, settings.seed, named="replicates")
-    modes = Modes(settings.cannot_assess, settings.na)
     history = read_history(source)
     who = known_annotator(history, settings.annotator)
-    return measured(stored, stored.dataset, history, modes, draws, who)
+    return measured(stored, stored.dataset, history, settings.modes, settings.draws, who)
 
 
 @job(LabelStatusSettings)
@@ -213,3 +212,57 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
     stored = read_run(run)
     write_atomically(target, exported(read_history(run), stored.dataset, form, final=settings.final))
     return target
+
+
+_NUMBERS = re.compile(r"\d+ of (\d+), seed (\d+)")
+
+
+def is_drawn(path: Path) -> bool:
+    """Whether `agree --label-next --csv` wrote a file."""
+    first = next(iter(read_rows(path, [], what="Label file")), None)
+    return first is not None and first.fields.keys() >= set(COLUMNS)
+
+
+def drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str | None) -> list[Event]:
+    """The draws and labels of completed files; rows without a verdict are drawn pairs that stay open.
+
+    Args:
+        paths: the files.
+        dataset: what was graded.
+        annotator: whose labels these are.
+
+    Raises:
+        InputError: a cell is wrong, no row has a verdict, or there is no annotator.
+    """
+    if not paths:
+        return []
+    if annotator is None:
+        raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
+    name, labels = checked_annotator(annotator), labels_in(paths, dataset).labels
+    return [*_draws(paths, dataset), *(_label(one.item, one.criterion, one.verdict, dataset, name) for one in labels)]
+
+
+def _draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
+    problems: list[str] = []
+    for path in paths:
+        for record in read_rows(path, problems, what="Label file"):
+            row = record.fields
+            try:
+                pair = pair_of(dataset, int(row["item"]), int(row["criterion"]))
+                numbers = _NUMBERS.fullmatch(str(row["draw"]).strip())
+                if numbers is None:
+                    raise ValueError
+                opened, seed = map(int, numbers.groups())
+                draw = Draw(int(row["batch"]), "label_next", None, seed, float(row["probability"]), opened, 0)
+            except (ValueError, TypeError):
+                problems.append(f"{record.where}: item, criterion, probability, batch and draw must stay as written")
+                continue
+            yield Event(0, 0.0, "draw", pair.item, pair.criterion, pair.digest, draw=draw)
+    if problems:
+        raise InputError(problems)
+
+
+def _label(index: int, place: int, verdict: object, dataset: RubricDataset, annotator: str) -> Event:
+    pair = pair_of(dataset, index, place)
+    word = checked_verdict(dataset.get_item_rubric(index)[place], str(getattr(verdict, "value", verdict)))
+    return Event(0, 0.0, "label", pair.item, pair.criterion, pair.digest, annotator, word)

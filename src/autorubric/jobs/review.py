@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
-from pydantic import PlainValidator, model_validator
+from pydantic import model_validator
 
 from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
 from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.grade import check_rubric
-from autorubric.jobs.job import ReplaceableSettings, blocking, job
+from autorubric.jobs.job import ReplaceableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import EndpointSettings
 from autorubric.jobs.review_run import carried_out, estimated
 from autorubric.jobs.submissions import rubric_in
@@ -22,14 +21,11 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.reviewing.requests import ReviewFinding, headline
 from autorubric.settings import setting
 
-RubricSource: TypeAlias = Rubric | Path | str
-"""A rubric, or the file of one."""
-
 
 class ReviewSettings(EndpointSettings, BatchSettings, ReplaceableSettings):
     """The settings of `autorubric.review` and `autorubric review`."""
 
-    rubric: Annotated[RubricSource, PlainValidator(check_rubric)] | None = setting(
+    rubric: RubricSource | None = setting(
         None, "Rubric to review.", flag="RUBRIC", argument=True, group="Input", reads=True
     )
     query: str = setting("", "Task that submissions respond to; without it, the rubric alone.", group="Input")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
+from autorubric.graders.judge import request_again
 from autorubric.graders.session import Limits
 from autorubric.jobs.judges import judge_specs
 from autorubric.llm.attempts import attempt_log
@@ -36,7 +37,6 @@ from autorubric.reviewing.requests import (
     page,
     parts_of,
     read_findings,
-    request_again,
     review_prompt,
     usable_findings,
 )

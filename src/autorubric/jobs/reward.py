@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import PlainValidator
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item import ROLES
-from autorubric.jobs.grade import GradeData, check_data, check_rubric
-from autorubric.jobs.job import RunSettings, blocking, job
+from autorubric.jobs.grade import GradeData, check_data
+from autorubric.jobs.job import RubricSource, RunSettings, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, read_dataset
 from autorubric.llm.attempts import attempt_log
@@ -72,9 +71,7 @@ class RewardSettings(RewardRuleSettings, RunSettings):
     data: Annotated[RewardData, PlainValidator(_check_samples)] = setting(
         ..., "Dataset, rows, submissions, or samples.", argument=True, group="Input", reads=True
     )
-    rubric: Annotated[Rubric | Path | str, PlainValidator(check_rubric)] | None = setting(
-        None, "Rubric for all submissions.", group="Input", reads=True
-    )
+    rubric: RubricSource | None = setting(None, "Rubric for all submissions.", group="Input", reads=True)
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
     column: Mapping[str, str] | Sequence[str] = setting(
         (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"

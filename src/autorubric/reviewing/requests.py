@@ -16,9 +16,9 @@ from autorubric.core.rubric import Rubric
 from autorubric.linting.finding import SEVERITIES, Finding, Rule
 from autorubric.linting.raw_rubric import Place
 from autorubric.llm.limits import room_for
-from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable, ask_again
+from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
-from autorubric.prompts.library import load_schema, package_prompts
+from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Template
 from autorubric.reviewing.principles import Principle, principles, shown_criteria
 
@@ -119,12 +119,6 @@ def build_request(part: Part, draw: int = 0) -> Request:
     )
     schema = _schema(tuple(one.id for one in part.principles))
     return Request(tuple(starmap(Message, turns)), ROLE, schema, draw, room=room_for(entries=_EXPECTED_FINDINGS))
-
-
-def request_again(request: Request, reply: Reply, problem: Unreadable) -> Request:
-    """The re-ask after a reply that cannot be used, with what is wrong with it."""
-    turns = package_prompts().reask.render(problem=problem.message)
-    return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
 
 
 def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unreadable:

@@ -266,7 +266,7 @@ class MergeReply(NamedTuple):
     dropped: tuple[DroppedSource, ...]
 
 
-def merge_request(template: Prompt, query: Any, sets: Sets, *, draw: int = 0) -> Request:
+def merge_request(template: Prompt, query: Any, sets: Sets) -> Request:
     """The request that merges all sets at once; each criterion goes with its id."""
     names = ("id", "title", "description", "weight")
     inputs = {
@@ -274,7 +274,7 @@ def merge_request(template: Prompt, query: Any, sets: Sets, *, draw: int = 0) ->
         "sets": [[{name: getattr(criterion, name) for name in names} for criterion in one] for one in sets],
         "pitfalls": any(criterion.pitfall for one in sets for criterion in one),
     }
-    return build_request(template, "merge", inputs, "merge_sets", draw=draw, room=merge_room(sets))
+    return build_request(template, "merge", inputs, "merge_sets", room=merge_room(sets))
 
 
 def read_merge(reply: Reply) -> Answer[MergeReply] | Unreadable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 import warnings
 from collections.abc import Sequence
@@ -21,7 +22,6 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput
 from autorubric.llm.executor import Executor, FollowUp
-from autorubric.llm.model_families import model_families
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model, Request
 from autorubric.rows.record import as_text
@@ -29,6 +29,44 @@ from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
 from autorubric.training.background_grading import BackgroundQueue, Given, Key, is_chosen
 from autorubric.training.observations import AUDIT, UNANSWERED, failure_kind
 from autorubric.training.reward import KeptCriteria, Reward, RewardRule, compute_reward
+
+_FAMILIES = {
+    "claude": ("claude",),
+    "command": ("command", "aya"),
+    "deepseek": ("deepseek",),
+    "gemini": ("gemini", "gemma"),
+    "glm": ("glm", "chatglm"),
+    "gpt": ("gpt", "chatgpt", "o1", "o3", "o4"),
+    "granite": ("granite",),
+    "grok": ("grok",),
+    "kimi": ("kimi", "moonshot"),
+    "llama": ("llama", "nemotron"),
+    "minimax": ("minimax",),
+    "mistral": ("mistral", "mixtral", "ministral", "magistral", "codestral", "devstral"),
+    "nova": ("nova",),
+    "olmo": ("olmo",),
+    "phi": ("phi",),
+    "qwen": ("qwen", "qwq"),
+}
+_OF_PIECE = {piece: family for family, pieces in _FAMILIES.items() for piece in pieces}
+
+
+def model_families(model: str) -> frozenset[str]:
+    """The families that a model's name tells: two for a distillation, its own first word for an unknown one.
+
+    Example:
+        >>> sorted(model_families("vllm/deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"))
+        ['deepseek', 'qwen']
+        >>> model_families("openai/o3") == model_families("openai/gpt-5.1-mini")
+        True
+        >>> sorted(model_families("local/tiny-judge"))
+        ['tiny']
+    """
+    name = model.rpartition("/")[2].lower()
+    pieces = re.findall(r"[a-z]+\d?", name)
+    found = {_OF_PIECE.get(piece) or _OF_PIECE.get(piece.rstrip("0123456789")) for piece in pieces} - {None}
+    return frozenset(one for one in found if one) or frozenset(pieces[:1])
+
 
 AUDIT_ROLE = "audit"
 """The role of a reference judge's calls in the ledger."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from autorubric.metrics.growth_sequence import Growth, GrowthSequence
+from autorubric.metrics.confidence_sequence import Growth, GrowthSequence
 from autorubric.metrics.intervals import Interval
 
 ALPHA = 0.05

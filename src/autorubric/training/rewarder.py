@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from autorubric.background import wait_for
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
@@ -29,19 +30,13 @@ from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import Given, Repeater
 from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution, open_evolution
-from autorubric.training.observations import Observer, RewardRecord, describe_rubric, digest_group, failed_indices
-from autorubric.training.reward import (
-    DEFAULT_RULE,
-    KeptCriteria,
-    Reward,
-    RewardRule,
-    apply_policy,
-    compute_reward,
-    keep_criteria,
-)
+from autorubric.training.observations import Observer, describe_rubric, digest_group, failed_indices, failure_kind
+from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
 EVOLUTION_LOCK = "evolution"
 """A folder in the run directory: the process that holds its lock writes the versions of rubrics."""
+
+_MOST_RUBRICS = 4096
 
 _log = logging.getLogger("autorubric.training")
 
@@ -79,7 +74,105 @@ class RewardSource(Protocol):
         ...
 
 
-class Rewarder:
+class FailureLog:
+    """Logs why rewards are missing, at every power of two of the failures of a kind."""
+
+    def __init__(self, rule: RewardRule) -> None:
+        self._gets = rule.neutral if rule.on_failure == "neutral" else rule.on_failure
+        self.counts: Counter[str] = Counter()
+
+    def note(self, failure: str, kind: str) -> None:
+        """Count a failure of this kind, and log it if it is its turn."""
+        self.counts[kind] += 1
+        count = self.counts[kind]
+        if count & (count - 1) == 0:
+            _log.warning("no reward (%d of this kind so far; the trainer gets %s): %s", count, self._gets, failure)
+
+
+class RewardPath(ABC):
+    """The way from a sample to its reward, in a trainer and in a service.
+
+    A sample is graded; its reward is recorded, offered to the audit and the repetitions, and kept for the evolution.
+
+    Args:
+        grader: grades the samples.
+        rule: how a report becomes a reward; its policy for failures is up to the caller.
+    """
+
+    caller: ClassVar[tuple[str, str]]
+    """What has the rule, and what it is given."""
+
+    def __init__(self, grader: Grader[Any], rule: RewardRule) -> None:
+        self.grader = grader
+        self.rule = rule
+        self.observer: Observer | None = None
+        self.repeater: Repeater | None = None
+        self.auditor: Auditor | None = None
+        self.evolution: LiveEvolution | None = None
+        self._lenient = replace(rule, on_failure="none", neutral=None)
+        self._failures = FailureLog(rule)
+        self._readmitted = time.monotonic()
+        self._checked: OrderedDict[int, Rubric] = OrderedDict()
+
+    async def reward(self, sample: Sample) -> Reward:
+        """The reward of one submission whose rubric was checked; a failed judgment gives None."""
+        started = time.perf_counter()
+        group = digest_group(sample.query, describe_rubric(sample.rubric)["rubric"]) if self.rule.dropout else ""
+        kept = keep_criteria(sample.rubric, self.rule, group, sample.step)
+        subset = replace(sample, rubric=kept.rubric)
+        inputs = _read_sample(self.grader, subset) if isinstance(self.grader, CriterionGrader) else None
+        report = await self._report(subset, inputs)
+        reward = kept.restore(compute_reward(report, self._lenient, length=sample.length))
+        if reward.failure is not None:
+            self._failures.note(reward.failure, failure_kind(reward.failure))
+        given = None
+        if self.observer is not None and inputs is not None:
+            seconds = time.perf_counter() - started
+            seen = self.observer.reward(sample, reward, failed_indices(report, kept.kept), seconds)
+            given = Given(sample.query, inputs, kept, reward, seen)
+        if self.repeater is not None and given is not None:
+            self.repeater.offer(given)
+        if self.evolution is not None:
+            self.evolution.note(sample, reward)
+            reward = replace(reward, version=sample.version)
+        if self.auditor is not None and given is not None:
+            self.auditor.offer(given)
+            reward = self.auditor.mark(reward)
+        return reward
+
+    @abstractmethod
+    async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
+        """The report on a sample; `inputs` is what judges are shown of it."""
+
+    def _check(self, samples: Sequence[Sample], session: Session | None) -> None:
+        """Reject what cannot be rewarded, before anything is spent."""
+        problems: dict[str, None] = {}
+        for rubric in {id(one.rubric): one.rubric for one in samples}.values():
+            try:
+                self._check_rubric(rubric, session)
+            except InputError as error:
+                problems.update(dict.fromkeys(error.problems))
+        if self.rule.overlong is not None and any(one.length is None for one in samples):
+            owner, given = self.caller
+            problems[f"the {owner} has an overlong penalty; give each {given}'s length in tokens"] = None
+        if self.rule.dropout and self.rule.dropout_by == "step" and any(one.step is None for one in samples):
+            words = "dropout_by='step' needs the training step of each sample; give step, or use dropout_by='group'"
+            problems[words] = None
+        if problems:
+            raise InputError(problems)
+
+    def _check_rubric(self, rubric: Rubric, session: Session | None) -> None:
+        if id(rubric) in self._checked:
+            return
+        self.rule.check(rubric)
+        if session is not None:
+            session.judge.check_rubric(rubric.rubric)
+        self._checked[id(rubric)] = rubric  # kept, so that its id is not reused
+        if len(self._checked) > _MOST_RUBRICS:
+            self._checked.popitem(last=False)
+
+
+class Rewarder(RewardPath):
     """Gives rewards in this process.
 
     Args:
@@ -103,6 +196,8 @@ class Rewarder:
         1.0
     """
 
+    caller = ("rule", "sample")
+
     def __init__(
         self,
         grader: Grader[Any],
@@ -113,11 +208,7 @@ class Rewarder:
         repeat_share: float = 0.0,
         evolution: EvolutionPlan | None = None,
     ) -> None:
-        self.grader = grader
-        self.rule = rule
-        self.auditor: Auditor | None = None
-        self.evolution: LiveEvolution | None = None
-        self._repeater: Repeater | None = None
+        super().__init__(grader, rule)
         self._audit, self._repeat_share, self._plan = audit, repeat_share, evolution
         self._held, self._opening = AsyncExitStack(), asyncio.Lock()
         if evolution is not None:
@@ -129,12 +220,8 @@ class Rewarder:
                 )
             if audit is not None:
                 audit.check_family(grader)
-        # Failures are logged before the policy applies, which may raise.
-        self._lenient = replace(rule, on_failure="none", neutral=None)
-        self._failed: Counter[str] = Counter()
         self._ask_again = ask_again
-        self._readmitted = time.monotonic()
-        self._observing: tuple[Ledger, Observer] | None = None
+        self._ledger: Ledger | None = None
         if isinstance(grader, CriterionGrader):
             for spec in grader.recipe.specs:
                 resolve(spec.llm_config)
@@ -146,92 +233,47 @@ class Rewarder:
             InputError: a rubric cannot give a reward; no call was made.
             RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged.
         """
-        await self._opened(samples)
+        self._check(samples, await self._opened())
         if self.evolution is not None:
             samples = self.evolution.place(samples)
-        found = await asyncio.gather(*map(self._reward, samples), return_exceptions=True)
-        rewards = []
-        for one in found:
-            if isinstance(one, BaseException):
-                raise one
-            rewards.append(one)
-        return rewards
+        return await gather_all(self._reward(sample) for sample in samples)
 
     async def _reward(self, sample: Sample) -> Reward:
-        started = time.perf_counter()
-        kept = keep_criteria_of(sample, self.rule)
-        subset = replace(sample, rubric=kept.rubric)
-        report = await self._report(subset)
-        reward = kept.restore(compute_reward(report, self._lenient, length=sample.length))
-        observer = self._observer()
-        if observer is not None:
-            failed = failed_indices(report, kept.kept)
-            seen = observer.reward(sample, reward, failed, time.perf_counter() - started)
-            reward = self._grade_again(subset, kept, reward, seen)
-        if self.evolution is not None:
-            self.evolution.note(sample, reward)
-            reward = replace(reward, version=sample.version)
-        if reward.failure is not None:
-            kind = reward.failure.partition(": ")[2].partition(":")[0] or reward.failure
-            self._failed[kind] += 1
-            log_failure(reward.failure, self._failed[kind], self.rule)
-        return apply_policy(reward, self.rule)
+        return apply_policy(await self.reward(sample), self.rule)
 
-    async def _report(self, sample: Sample) -> EnsembleEvaluationReport | EvaluationReport:
-        if isinstance(self.grader, CriterionGrader):
-            return await self.grader.grade_input(read_sample(self.grader, sample))
+    async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
+        if inputs is not None and isinstance(self.grader, CriterionGrader):
+            return await self.grader.grade_input(inputs)
         query = None if sample.query is None else as_text(sample.query)
         report: EvaluationReport = await sample.rubric.grade(sample.submission, self.grader, query, sample.reference)
         return report
 
-    async def _opened(self, samples: Sequence[Sample]) -> None:
-        """Open the judge, and reject rubrics that cannot give a reward, before anything is spent."""
-        problems: dict[str, None] = {}
-        await self._open_audit()
-        await self._open_evolution()
-        session = await self.grader.open_session() if isinstance(self.grader, CriterionGrader) else None
-        if session is not None and self._failed and time.monotonic() - self._readmitted >= self._ask_again:
+    async def _opened(self) -> Session | None:
+        """Open the judge, and what follows its rewards; its session."""
+        if not isinstance(self.grader, CriterionGrader):
+            return None
+        ledger, session = self.grader.ledger(), await self.grader.open_session()
+        if ledger is not None:
+            if self._ledger is not ledger:
+                self._ledger, self.observer = ledger, Observer(ledger, self.grader.recipe.compound)
+            if self._audit is not None and self.auditor is None:
+                self.auditor = Auditor(self._audit, ledger, self.rule, session.executor)
+            if self._repeat_share and self.repeater is None:
+                self.repeater = Repeater(self._repeat_share, self.grader, ledger, self.rule, session.executor)
+            await self._open_evolution(self.grader, ledger, session)
+        if self._failures.counts and time.monotonic() - self._readmitted >= self._ask_again:
             self._readmitted = time.monotonic()
             session.executor.readmit()
-        for rubric in {id(sample.rubric): sample.rubric for sample in samples}.values():
-            problems.update(dict.fromkeys(rubric_problems(rubric, self.rule, session)))
-        if self.rule.overlong is not None and any(sample.length is None for sample in samples):
-            problems["the rule has an overlong penalty; give each sample's length in tokens"] = None
-        problems.update(dict.fromkeys(step_problems(samples, self.rule)))
-        if problems:
-            raise InputError(problems)
+        return session
 
-    def _grade_again(self, subset: Sample, kept: KeptCriteria, reward: Reward, seen: RewardRecord) -> Reward:
-        """Offer a reward to the audit and the repetitions; returns it with the audit's status."""
-        if (self.auditor is None and self._repeater is None) or not isinstance(self.grader, CriterionGrader):
-            return reward
-        given = Given(subset.query, read_sample(self.grader, subset), kept, reward, seen)
-        if self._repeater is not None:
-            self._repeater.offer(given)
-        if self.auditor is None:
-            return reward
-        self.auditor.offer(given)
-        return self.auditor.mark(reward)
-
-    async def _open_audit(self) -> None:
-        ledger = self.grader.ledger() if isinstance(self.grader, CriterionGrader) else None
-        if ledger is None or not isinstance(self.grader, CriterionGrader):
-            return
-        session = await self.grader.open_session()
-        if self._audit is not None and self.auditor is None:
-            self.auditor = Auditor(self._audit, ledger, self.rule, session.executor)
-        if self._repeat_share and self._repeater is None:
-            self._repeater = Repeater(self._repeat_share, self.grader, ledger, self.rule, session.executor)
-
-    async def _open_evolution(self) -> None:
+    async def _open_evolution(self, grader: CriterionGrader, ledger: Ledger, session: Session) -> None:
         async with self._opening:
-            if self._plan is None or self.evolution is not None or not isinstance(self.grader, CriterionGrader):
+            if self._plan is None or self.evolution is not None:
                 return
-            out, ledger = self.grader.run_dir, self.grader.ledger()
-            assert out is not None and ledger is not None
-            executor = (await self.grader.open_session()).executor
+            out = grader.run_dir
+            assert out is not None
             self._held.enter_context(run_lock(out / EVOLUTION_LOCK))
-            opening = open_evolution(out, self._plan, self.grader, executor, ledger, self.rule)
+            opening = open_evolution(out, self._plan, grader, session.executor, ledger, self.rule)
             self.evolution = await self._held.enter_async_context(opening)
 
     @property
@@ -245,20 +287,23 @@ class Rewarder:
             await self.evolution.finish(seconds)
             self.evolution = None
             await self._held.aclose()
-        if self._repeater is not None:
-            await self._repeater.queue.settle(seconds)
+        if self.repeater is not None:
+            await self.repeater.queue.settle(seconds)
         if self.auditor is not None:
             await self.auditor.finish(seconds)
-        if self._observing is not None:
-            self._observing[0].flush()
+        if self._ledger is not None:
+            self._ledger.flush()
 
-    def _observer(self) -> Observer | None:
-        """Records rewards in the grader's ledger, if it has one."""
-        if not isinstance(self.grader, CriterionGrader) or (ledger := self.grader.ledger()) is None:
-            return None
-        if self._observing is None or self._observing[0] is not ledger:
-            self._observing = (ledger, Observer(ledger, self.grader.recipe.compound))
-        return self._observing[1]
+
+async def gather_all(work: Iterable[Awaitable[Reward]]) -> list[Reward]:
+    """The rewards, in order, once all of them have ended; raises the first error."""
+    found = await asyncio.gather(*work, return_exceptions=True)
+    rewards = []
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+        rewards.append(one)
+    return rewards
 
 
 def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
@@ -268,44 +313,13 @@ def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
         raise ConfigError("no model assesses the relevance of proposals; give EvolutionPlan(assessor=…)")
 
 
-def read_sample(grader: CriterionGrader, sample: Sample) -> JudgeInput:
+def _read_sample(grader: CriterionGrader, sample: Sample) -> JudgeInput:
     """What the judge is shown of a sample."""
     guidelines = sample.rubric.guidelines
     inputs = grader.read_input(
         sample.submission, sample.rubric, sample.query, sample.reference, guidelines=guidelines
     )
     return replace(inputs, item=sample.item)
-
-
-def keep_criteria_of(sample: Sample, rule: RewardRule) -> KeptCriteria:
-    """The criteria that a sample is graded on: all of them, unless the rule drops some for its group."""
-    group = digest_group(sample.query, describe_rubric(sample.rubric)["rubric"]) if rule.dropout else ""
-    return keep_criteria(sample.rubric, rule, group, sample.step)
-
-
-def rubric_problems(rubric: Rubric, rule: RewardRule, session: Session | None) -> Sequence[str]:
-    """Why a rubric cannot give a reward."""
-    try:
-        rule.check(rubric)
-        if session is not None:
-            session.judge.check_rubric(rubric.rubric)
-    except InputError as error:
-        return error.problems
-    return ()
-
-
-def step_problems(samples: Sequence[Sample], rule: RewardRule) -> Sequence[str]:
-    """Why criteria cannot be dropped by the training step."""
-    if rule.dropout and rule.dropout_by == "step" and any(sample.step is None for sample in samples):
-        return ["dropout_by='step' needs the training step of each sample; give step, or use dropout_by='group'"]
-    return ()
-
-
-def log_failure(failure: str, count: int, rule: RewardRule) -> None:
-    """Log why the reward is missing, at every power of two of `count`, the failures of this kind so far."""
-    if count & (count - 1) == 0:
-        gets = rule.neutral if rule.on_failure == "neutral" else rule.on_failure
-        _log.warning("no reward (%d of this kind so far; the trainer gets %s): %s", count, gets, failure)
 
 
 def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)

@@ -10,7 +10,6 @@ import asyncio
 import numbers
 import os
 import random
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +22,7 @@ from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_nam
 from autorubric.rows.record import plain, rubric_inside
 from autorubric.training.queries import RubricQuery, conversation, read_rubric
 from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, apply_policy, refuse_gap
-from autorubric.training.rewarder import RewardSource, Sample, judge_config, log_failure, make_rewarder
+from autorubric.training.rewarder import FailureLog, RewardSource, Sample, gather_all, judge_config, make_rewarder
 
 if TYPE_CHECKING:
     import aiohttp
@@ -87,7 +86,7 @@ class HttpRewards:
         self._timeout = timeout
         self._retries = retries
         self._in_flight = in_flight
-        self._failed: Counter[str] = Counter()
+        self._failures = FailureLog(rule)
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
         """A reward for each sample, in order.
@@ -102,21 +101,12 @@ class HttpRewards:
         connector = aiohttp.TCPConnector(limit=self._in_flight)
         timeout = aiohttp.ClientTimeout(total=self._timeout)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=token) as session:
-            found = await asyncio.gather(*(self._one(session, sample) for sample in samples), return_exceptions=True)
-        rewards = []
-        for one in found:
-            if isinstance(one, BaseException):
-                raise one
-            rewards.append(self._told(one))
+            rewards = await gather_all(self._one(session, sample) for sample in samples)
+        for reward in rewards:
+            self.should_stop = self.should_stop or reward.stop
+            if reward.failure is not None:
+                self._failures.note(reward.failure, reward.failure.partition(":")[0])
         return [apply_policy(reward, self.rule) for reward in rewards]
-
-    def _told(self, reward: Reward) -> Reward:
-        self.should_stop = self.should_stop or reward.stop
-        if reward.failure is not None:
-            kind = reward.failure.partition(":")[0]
-            self._failed[kind] += 1
-            log_failure(reward.failure, self._failed[kind], self.rule)
-        return reward
 
     async def _one(self, session: aiohttp.ClientSession, sample: Sample) -> Reward:
         problem = ""

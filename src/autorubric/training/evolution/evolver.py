@@ -15,7 +15,7 @@ from autorubric.errors import InputError
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ListedDemands, demands_request, read_demands
-from autorubric.graders.judge import Query
+from autorubric.graders.judge import Query, request_again
 from autorubric.improvement.wording import IMPROVED
 from autorubric.linting.wording import detect_language
 from autorubric.llm.request import Failure, FailureKind, Model, Request
@@ -36,7 +36,6 @@ from autorubric.training.evolution.proposals import (
     make_split,
     proposal_request,
     read_proposals,
-    request_again,
     split_rubric,
 )
 from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import starmap
 from typing import Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, criterion_names
@@ -17,9 +16,8 @@ from autorubric.graders.judge import Query
 from autorubric.improvement.wording import IMPROVED, Wording
 from autorubric.linting.demands import find_second_demand
 from autorubric.llm.limits import room_for
-from autorubric.llm.request import Answer, Message, Reply, Request, Unreadable, ask_again
+from autorubric.llm.request import Answer, Reply, Request, Unreadable
 from autorubric.llm.structured import read_json
-from autorubric.prompts.library import package_prompts
 from autorubric.prompts.template import Template
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.drafts import find_criterion_fault
@@ -156,12 +154,6 @@ def _read_entry(entry: Any) -> Proposal | str:
     fault = find_criterion_fault(description, size, Filters())
     name = title.strip() if isinstance(title, str) else ""
     return fault or Proposal(name, description.strip(), -size if pitfall or weight < 0 else size)
-
-
-def request_again(request: Request, reply: Reply, problem: Unreadable) -> Request:
-    """The request that follows an unusable reply."""
-    turns = package_prompts().reask.render(problem=problem.message)
-    return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
 
 
 PERSISTENT_TAG = "persistent"

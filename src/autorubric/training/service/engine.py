@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from autorubric.core.report import EnsembleEvaluationReport
-from autorubric.core.rubric import Rubric
-from autorubric.errors import AutorubricError, InputError, LedgerError
+from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput
@@ -18,31 +16,24 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.audit import AUDIT_ROLE, Auditor, AuditPlan
-from autorubric.training.background_grading import Given, Repeater
-from autorubric.training.evolution.live import LiveEvolution
-from autorubric.training.observations import Observer, failed_indices
-from autorubric.training.reward import Reward, RewardRule, compute_reward
-from autorubric.training.rewarder import (
-    Sample,
-    keep_criteria_of,
-    log_failure,
-    read_sample,
-    rubric_problems,
-    step_problems,
-)
+from autorubric.training.background_grading import Repeater
+from autorubric.training.observations import Observer
+from autorubric.training.reward import RewardRule
+from autorubric.training.rewarder import RewardPath, Sample
 
 READMIT_SECONDS = 5.0
 """Seconds until a judge that stopped is retried."""
 
-_MOST_RUBRICS = 4096
 
-
-class RewardEngine:
+class RewardEngine(RewardPath):
     """Gives rewards, and records replies and rewards in the ledger, which the caller opens and closes.
 
     A failed judgment gives None, whatever the rule's policy. An audit's plan with a budget has it apart from the
     grader's.
     """
+
+    grader: CriterionGrader
+    caller = ("service", "submission")
 
     def __init__(
         self,
@@ -54,67 +45,37 @@ class RewardEngine:
         *,
         prefix_first: bool = True,
     ) -> None:
-        self.grader = grader
+        super().__init__(grader, replace(rule, on_failure="none", neutral=None))
         self.ledger = ledger
         apart = audit is not None and audit.grader.has_budget
         judged = ledger.spent().beyond(ledger.spent(AUDIT_ROLE)) if apart else None
         if ledger.claims.needed:  # of several processes on one ledger, each spends what it has borrowed
             judged = Spent()
         self.executor: Executor = grader.executor_on(ledger, spent=judged)
-        self.auditor = None if audit is None else Auditor(audit, ledger, rule, self.executor)
-        self.repeater = Repeater(repeat_share, grader, ledger, rule, self.executor) if repeat_share else None
-        self.evolution: LiveEvolution | None = None
-        self._rule = replace(rule, on_failure="none", neutral=None)
+        self.observer = Observer(ledger, grader.recipe.compound)
+        if audit is not None:
+            self.auditor = Auditor(audit, ledger, rule, self.executor)
+        if repeat_share:
+            self.repeater = Repeater(repeat_share, grader, ledger, rule, self.executor)
         self._prefix_first = prefix_first
-        self._observer = Observer(ledger, grader.recipe.compound)
-        self._checked: OrderedDict[int, Rubric] = OrderedDict()
-        self._failed: Counter[str] = Counter()
-        self._readmitted = time.monotonic()
 
     async def check(self, samples: Sequence[Sample]) -> None:
         """Reject what cannot be rewarded, before anything is spent."""
-        session = await self.grader.open_session()
-        problems: dict[str, None] = {}
-        for rubric in {id(one.rubric): one.rubric for one in samples}.values():
-            if id(rubric) in self._checked:
-                continue
-            if found := rubric_problems(rubric, self._rule, session):
-                problems.update(dict.fromkeys(found))
-                continue
-            self._checked[id(rubric)] = rubric  # kept, so that its id is not reused
-            if len(self._checked) > _MOST_RUBRICS:
-                self._checked.popitem(last=False)
-        if self._rule.overlong is not None and any(one.length is None for one in samples):
-            problems["the service has an overlong penalty; give each submission's length in tokens"] = None
-        problems.update(dict.fromkeys(step_problems(samples, self._rule)))
-        if problems:
-            raise InputError(problems)
+        self._check(samples, await self.grader.open_session())
 
-    async def reward(self, sample: Sample) -> Reward:
-        """The reward of one submission that passed `check`."""
-        started = time.perf_counter()
+    async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport:
         if time.monotonic() - self._readmitted > READMIT_SECONDS:
             self._readmitted = time.monotonic()
             self.executor.readmit()
-        kept = keep_criteria_of(sample, self._rule)
-        inputs = read_sample(self.grader, replace(sample, rubric=kept.rubric))
-        report = await self._report(self.grader, inputs)
-        reward = kept.restore(compute_reward(report, self._rule, length=sample.length))
-        seconds = time.perf_counter() - started
-        seen = self._observer.reward(sample, reward, failed_indices(report, kept.kept), seconds)
-        if seen.failure is not None:
-            self._failed[seen.failure] += 1
-            log_failure(reward.failure or "", self._failed[seen.failure], self._rule)
-        given = Given(sample.query, inputs, kept, reward, seen)
-        if self.repeater is not None:
-            self.repeater.offer(given)
-        if self.evolution is not None:
-            self.evolution.note(sample, reward)
-            reward = replace(reward, version=sample.version)
-        if self.auditor is None:
-            return reward
-        self.auditor.offer(given)
-        return self.auditor.mark(reward)
+        assert inputs is not None
+        ask: Ask = self.executor.ask_for
+        try:
+            return await self.grader.grade_input(inputs, PrefixFirst(ask) if self._prefix_first else ask)
+        except LedgerError:
+            raise
+        except Exception as error:  # one submission must not fail the others of its call
+            name = "" if isinstance(error, AutorubricError) else f"{type(error).__name__}: "
+            return EnsembleEvaluationReport(score=None, error=f"unknown: {name}{error}")
 
     async def finish(self, seconds: float) -> None:
         """Wait for calls in flight, repetitions and open audits, then abandon them; finished calls stay recorded."""
@@ -132,13 +93,3 @@ class RewardEngine:
             await self.executor.drain()
         if self.repeater is not None:
             await self.repeater.queue.cancel()
-
-    async def _report(self, grader: CriterionGrader, inputs: JudgeInput) -> EnsembleEvaluationReport:
-        ask: Ask = self.executor.ask_for
-        try:
-            return await grader.grade_input(inputs, PrefixFirst(ask) if self._prefix_first else ask)
-        except LedgerError:
-            raise
-        except Exception as error:  # one submission must not fail the others of its call
-            name = "" if isinstance(error, AutorubricError) else f"{type(error).__name__}: "
-            return EnsembleEvaluationReport(score=None, error=f"unknown: {name}{error}")

@@ -1,0 +1,10 @@
+from autorubric.llm.client import GenerateResult as GenerateResult
+from autorubric.llm.client import LLMClient as LLMClient
+from autorubric.llm.client import generate as generate
+from autorubric.llm.config import THINKING_LEVEL_BUDGETS as THINKING_LEVEL_BUDGETS
+from autorubric.llm.config import LLMConfig as LLMConfig
+from autorubric.llm.config import ThinkingConfig as ThinkingConfig
+from autorubric.llm.config import ThinkingLevel as ThinkingLevel
+from autorubric.llm.config import ThinkingLevelLiteral as ThinkingLevelLiteral
+from autorubric.llm.config import ThinkingParam as ThinkingParam
+from autorubric.llm.http.providers import Provider as Provider
