@@ -25,7 +25,18 @@ UNIX_CALLS = (
     *("fchmod", "fchown", "pwrite", "pread", "set_blocking", "statvfs", "fork", "setsid", "getuid", "geteuid"),
     *("O_NONBLOCK", "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "mkfifo", "sched_getaffinity", "killpg", "uname"),
 )
-LIBRARIES = ("aiohttp", "filelock", "jinja2", "json_repair", "numpy", "pyarrow.parquet", "rich.live", "typer", "yaml")
+LIBRARIES = (
+    "aiohttp",
+    "filelock",
+    "jinja2",
+    "json_repair",
+    "numpy",
+    "prometheus_client",
+    "pyarrow.parquet",
+    "rich.live",
+    "typer",
+    "yaml",
+)
 OPTIONAL_MODULES = ("autorubric.pytest_plugin", "autorubric.training.service", "autorubric.training.adapters")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -136,14 +136,6 @@ class LiveEvolution:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def metrics(self) -> Iterator[str]:
-        """The counts for Prometheus."""
-        name = "autorubric_evolutions_total"
-        yield f"# HELP {name} Evolutions of rubrics by outcome."
-        yield f"# TYPE {name} counter"
-        for outcome in ("version", "same", "undecided"):
-            yield f'{name}{{outcome="{outcome}"}} {self.outcomes[outcome]}'
 
     def _problem(self, sample: Sample) -> str | None:
         if sample.step is None:

@@ -23,7 +23,7 @@ from autorubric.training.observations import failure_kind
 from autorubric.training.reward import Reward
 from autorubric.training.service.calls import RewardCall, Shape, read_call
 from autorubric.training.service.engine import RewardEngine
-from autorubric.training.service.metrics import CONTENT_TYPE, ServiceMetrics, audit_metrics
+from autorubric.training.service.metrics import CONTENT_TYPE, ServiceMetrics
 
 _WINDOW = 256  # recent submissions that the throughput is measured on
 _LONGEST_WAIT = 60
@@ -206,16 +206,12 @@ class RewardService:
         except Refused as error:
             return self._refused(error)
         auditor, activity, counts = self.engine.auditor, self.engine.executor.snapshot(), self.counts
-        watched: Sequence[str] = ()
         if auditor is not None:
             activity |= auditor.executor.snapshot()
-            watched = [*audit_metrics(auditor), ""]
         if self._whole is not None:
             counts = await self._whole(self.told())
             activity = counts.activity
-        text = counts.text(activity, self.admission.open, self.admission.room) + "\n".join(watched)
-        if self.engine.evolution is not None:
-            text += "".join(f"{line}\n" for line in self.engine.evolution.metrics())
+        text = counts.text(activity, self.admission.open, self.admission.room, auditor, self.engine.evolution)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     def told(self) -> dict[str, Any]:

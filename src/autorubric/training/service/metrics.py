@@ -5,13 +5,23 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+
 from autorubric.llm.billing import Activity
 from autorubric.training.audit import Auditor
+from autorubric.training.evolution.live import LiveEvolution
 
 _BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -75,92 +85,99 @@ class ServiceMetrics:
             known = asdict(self.activity.get(role, Activity()))
             self.activity[role] = Activity(**{name: known[name] + count for name, count in more.items()})
 
-    def text(self, activity: Mapping[str, Activity], open_: int, room: int) -> str:
-        """All metrics."""
-        lines = [
-            *_metric("requests_total", "counter", "Requests by HTTP status.", "status", self.requests),
-            *_metric("rewards_total", "counter", "Submissions by outcome.", "outcome", self.rewards),
-            *self._latency(),
-            *self._compound_share(),
-            *_metric("open_submissions", "gauge", "Submissions in the service.", "", {"": open_}),
-            *_metric("room", "gauge", "Maximum submissions at a time.", "", {"": room}),
-            *_calls(activity),
+    def text(
+        self,
+        activity: Mapping[str, Activity],
+        open_: int,
+        room: int,
+        auditor: Auditor | None = None,
+        evolution: LiveEvolution | None = None,
+    ) -> str:
+        """All metrics, with what an audit has found and how rubrics evolved."""
+        families = [
+            _counter("requests", "Requests by HTTP status.", self.requests, "status"),
+            _counter("rewards", "Submissions by outcome.", self.rewards, "outcome"),
+            self._latency(),
+            SummaryMetricFamily(
+                "autorubric_compound_share",
+                "Share of a reward's points from criteria with several demands.",
+                sum_value=self.compound[0],
+                count_value=int(self.compound[1]),
+            ),
+            _gauge("open_submissions", "Submissions in the service.", open_),
+            _gauge("room", "Maximum submissions at a time.", room),
+            *_calls(list(activity.values())),
         ]
-        return "\n".join(lines) + "\n"
+        if auditor is not None:
+            families += _audits(auditor)
+        if evolution is not None:
+            outcomes = {outcome: evolution.outcomes[outcome] for outcome in ("version", "same", "undecided")}
+            families.append(_counter("evolutions", "Evolutions of rubrics by outcome.", outcomes, "outcome"))
+        return generate_latest(_Collected(families)).decode()
 
-    def _compound_share(self) -> Iterator[str]:
-        name, (total, count) = "autorubric_compound_share", self.compound
-        yield f"# HELP {name} Share of a reward's points from criteria with several demands."
-        yield f"# TYPE {name} summary"
-        yield f"{name}_sum {total:.6f}"
-        yield f"{name}_count {count:.0f}"
-
-    def _latency(self) -> Iterator[str]:
-        name = "autorubric_reward_seconds"
-        yield f"# HELP {name} Seconds from a submission to its reward."
-        yield f"# TYPE {name} histogram"
-        sums = list(accumulate(self.buckets))
-        for bound, count in zip((*map(str, _BOUNDS), "+Inf"), sums, strict=True):
-            yield f'{name}_bucket{{le="{bound}"}} {count}'
-        yield f"{name}_sum {self.seconds:.6f}"
-        yield f"{name}_count {sums[-1]}"
+    def _latency(self) -> Metric:
+        return HistogramMetricFamily(
+            "autorubric_reward_seconds",
+            "Seconds from a submission to its reward.",
+            buckets=list(zip((*map(str, _BOUNDS), "+Inf"), accumulate(self.buckets), strict=True)),
+            sum_value=self.seconds,
+        )
 
 
-def _calls(activity: Mapping[str, Activity]) -> Iterator[str]:
+class _Collected(CollectorRegistry):
+    """Metrics as they are now; nothing is registered."""
+
+    def __init__(self, families: Sequence[Metric]) -> None:
+        super().__init__()
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._families
+
+
+def _calls(all_: Sequence[Activity]) -> Iterator[Metric]:
     """Every role of the service is a judge; panels and audits are summed."""
-    all_ = list(activity.values())
     calls = {
         "paid": sum(a.paid for a in all_),
         "recorded": sum(a.hits for a in all_),
         "failed": sum(a.failures for a in all_),
         "refused": sum(a.refused for a in all_),
     }
-    tokens = {
-        "prompt": sum(a.prompt_tokens for a in all_),
-        "completion": sum(a.completion_tokens for a in all_),
-    }
-    yield from _metric("judge_calls_total", "counter", "Judge calls by outcome.", "outcome", calls)
-    flying = sum(a.in_flight for a in all_)
-    yield from _metric("judge_calls_in_flight", "gauge", "Judge calls in flight.", "", {"": flying})
-    yield from _metric("tokens_total", "counter", "Tokens of judge calls.", "kind", tokens)
-    cost = sum(a.cost for a in all_)
-    yield from _metric("cost_dollars_total", "counter", "Dollars of calls whose price is known.", "", {"": cost})
-    unpriced = sum(a.unpriced for a in all_)
-    yield from _metric("unpriced_calls_total", "counter", "Calls whose price is not known.", "", {"": unpriced})
+    tokens = {"prompt": sum(a.prompt_tokens for a in all_), "completion": sum(a.completion_tokens for a in all_)}
+    yield _counter("judge_calls", "Judge calls by outcome.", calls, "outcome")
+    yield _gauge("judge_calls_in_flight", "Judge calls in flight.", sum(a.in_flight for a in all_))
+    yield _counter("tokens", "Tokens of judge calls.", tokens, "kind")
+    yield _counter("cost_dollars", "Dollars of calls whose price is known.", {"": sum(a.cost for a in all_)})
+    yield _counter("unpriced_calls", "Calls whose price is not known.", {"": sum(a.unpriced for a in all_)})
 
 
-def audit_metrics(auditor: Auditor) -> Iterator[str]:
+def _audits(auditor: Auditor) -> Iterator[Metric]:
     """What the audit has found."""
     found = auditor.found
-    outcomes = {"audited": found.audits, **found.failures}
-    yield from _metric("audits_total", "counter", "Audits of the whole run by outcome.", "outcome", outcomes)
-    yield from _metric("audits_open", "gauge", "Audits in progress.", "", {"": auditor.open})
-    blind = found.blind_at(time.time()) or 0
-    yield from _metric(
-        "audit_blind_since_seconds",
-        "gauge",
-        "Time of the first audit after the last success that failed or has waited long, or 0.",
-        "",
-        {"": blind},
+    yield _counter(
+        "audits", "Audits of the whole run by outcome.", {"audited": found.audits, **found.failures}, "outcome"
     )
-    alarm = int(found.status == "gap")
-    yield from _metric("audit_alarm", "gauge", "1 once the gap between the judges has grown.", "", {"": alarm})
+    yield _gauge("audits_open", "Audits in progress.", auditor.open)
+    blind = "Time of the first audit after the last success that failed or has waited long, or 0."
+    yield _gauge("audit_blind_since_seconds", blind, found.blind_at(time.time()) or 0)
+    yield _gauge("audit_alarm", "1 once the gap between the judges has grown.", int(found.status == "gap"))
     if found.audits:
         gap = found.overall.whole
         low, high, _ = gap.interval()
-        values = {"mean": gap.mean, "low": low, "high": high}
         words = "Training judge's reward minus the audit judge's, with its confidence interval."
-        yield from _metric("audit_gap", "gauge", words, "bound", values)
+        family = GaugeMetricFamily("autorubric_audit_gap", words, labels=["bound"])
+        for bound, value in (("mean", gap.mean), ("low", low), ("high", high)):
+            family.add_metric([bound], value)
+        yield family
 
 
-def _metric(name: str, kind: str, words: str, label: str, values: Mapping[str, float]) -> Iterator[str]:
-    name = f"autorubric_{name}"
-    yield f"# HELP {name} {words}"
-    yield f"# TYPE {name} {kind}"
+def _gauge(name: str, words: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"autorubric_{name}", words, value)
+
+
+def _counter(name: str, words: str, values: Mapping[str, float], label: str = "") -> Metric:
+    """Its samples end in `_total`."""
+    family = CounterMetricFamily(f"autorubric_{name}", words, labels=[label] if label else [])
     for key, value in values.items():
-        labels = f'{{{label}="{_escaped(str(key))}"}}' if label else ""
-        yield f"{name}{labels} {value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        family.add_metric([key] if label else [], value)
+    return family
