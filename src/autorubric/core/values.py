@@ -12,7 +12,7 @@ else:
         """A dataclass that mypy holds frozen, for values that each call to a model makes; hashed by its fields.
 
         At run time no assignment is refused: `dataclass(frozen=True)` sets each field by a call of
-        `object.__setattr__`, which took a twelfth of what grading costs beyond its HTTP requests.
+        `object.__setattr__`, which took a tenth of what grading costs beyond its HTTP requests.
         """
         from dataclasses import dataclass
 
