@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.core.display import BriefModel
 from autorubric.core.usage import TokenUsage
+from autorubric.core.values import value_class
 
 
 class CriterionVerdict(str, Enum):  # noqa: UP042 (published base classes)
@@ -90,7 +91,7 @@ class Quote:
     end: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=True, slots=True)
 class Judgment:
     """One judge on one criterion. Exactly one of `verdict`, `option` and `failure` is set.
 

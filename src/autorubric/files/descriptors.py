@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -114,12 +115,13 @@ def wait_again(descriptor: int) -> None:
         os.set_blocking(descriptor, True)
 
 
-def written_at(descriptor: int, data: bytes, offset: int) -> int:
-    """How many of the bytes were written at that offset; one thread at a time, where there is no `pwrite`."""
-    if hasattr(os, "pwrite"):
-        return os.pwrite(descriptor, data, offset)
+def _written_at(descriptor: int, data: bytes, offset: int) -> int:
     os.lseek(descriptor, offset, os.SEEK_SET)
     return os.write(descriptor, data)
+
+
+written_at: Callable[[int, bytes, int], int] = getattr(os, "pwrite", _written_at)
+"""How many of the bytes were written at that offset; one thread at a time, where there is no `pwrite`."""
 
 
 def lock_file(descriptor: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import TokenUsage
+from autorubric.core.values import value_class
 from autorubric.errors import ConfigError
 from autorubric.extras import require
 from autorubric.graders.few_shot import FewShot
@@ -68,7 +69,7 @@ NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
 """Kinds of failure in which a reply came and held no verdict."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=True, slots=True)
 class Said:
     """What a judge says on one criterion, before it is anybody's judgment."""
 

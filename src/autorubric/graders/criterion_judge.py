@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, Quote
@@ -101,7 +101,8 @@ class _Dialogue:
             self._judge.options.follow_up,
         )
         if isinstance(answer, Answer):
-            return cast("Judgment", answer.value)
+            judgment: Judgment = answer.value
+            return judgment
         return failed(self._judge.judge_id, self._judge.weight, answer)
 
     async def judge_with_evidence(self, index: int, ask: Ask) -> Judgment:
@@ -118,7 +119,8 @@ class _Dialogue:
 
         answer = await ask(self._judge.model, self.build(index), read, self._judge.options.follow_up)
         if isinstance(answer, Answer):
-            return cast("Judgment", answer.value)
+            judgment: Judgment = answer.value
+            return judgment
         if held is not None and held.answer is not None and answer.kind in NO_VERDICT:
             return held.answer.value
         return failed(self._judge.judge_id, self._judge.weight, answer)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import (
@@ -26,6 +28,7 @@ from autorubric.graders.judge import JudgeInput
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 OnFailure: TypeAlias = Literal["none", "skip"]
 ReportT = TypeVar("ReportT", EvaluationReport, EnsembleEvaluationReport)
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,8 @@ def report_on(
     agreements = [report.agreement for report in criteria if report.error is None]
     leaves = [judgment.leaves() for judgment in judgments]
     raw = _score(cells, scoring, normalize=False)
-    return EnsembleEvaluationReport.model_construct(
+    return _made(
+        EnsembleEvaluationReport,
         score=_score(cells, scoring, normalize=True) if scoring.normalize else raw,
         raw_score=raw,
         llm_raw_score=raw,
@@ -128,6 +132,17 @@ def with_length_penalty(
         return report
     left = report.score - compute_length_penalty(to_grade, penalty)
     return report.model_copy(update={"score": max(0.0, left) if normalize else left})
+
+
+def _made(kind: type[ModelT], /, **values: Any) -> ModelT:
+    """A model of values that need no check, one for each field, at a third of the cost of `model_construct`."""
+    made = kind.__new__(kind)
+    keep = object.__setattr__  # the models are frozen
+    keep(made, "__dict__", values)
+    keep(made, "__pydantic_fields_set__", set(values))
+    keep(made, "__pydantic_extra__", None)
+    keep(made, "__pydantic_private__", None)
+    return made
 
 
 def _score(cells: Sequence[Cell | None], scoring: Scoring, *, normalize: bool) -> float | None:
@@ -171,7 +186,8 @@ def criterion_report(criterion: Criterion, word: Judgment) -> EnsembleCriterionR
             criterion = criterion.with_guaranteed_na_option()
     counting = [leaf for leaf in leaves if not leaf.superseded]
     binary = criterion.options is None
-    return EnsembleCriterionReport.model_construct(
+    return _made(
+        EnsembleCriterionReport,
         criterion=criterion,
         final_verdict=word.verdict if binary else None,
         final_reason=word.reason,
@@ -207,7 +223,8 @@ def _agreement(word: Judgment, votes: Sequence[Judgment]) -> float:
 
 
 def _vote(leaf: Judgment) -> JudgeVote:
-    return JudgeVote.model_construct(
+    return _made(
+        JudgeVote,
         judge_id=leaf.judge_id,
         verdict=leaf.verdict,
         reason=leaf.reason,
@@ -225,7 +242,8 @@ def _vote(leaf: Judgment) -> JudgeVote:
 def _option_vote(criterion: Criterion, leaf: Judgment) -> MultiChoiceJudgeVote:
     option = None if leaf.option is None else judged_option(criterion, leaf.option)
     failed = leaf.failure is not None
-    return MultiChoiceJudgeVote.model_construct(
+    return _made(
+        MultiChoiceJudgeVote,
         judge_id=leaf.judge_id,
         selected_index=leaf.option,
         selected_label=None if option is None else option.label,
@@ -247,7 +265,8 @@ def _final_choice(criterion: Criterion, word: Judgment) -> AggregatedMultiChoice
     if word.option is None:
         return AggregatedMultiChoiceVerdict(value=0.0, na=True, aggregated_value=0.0)
     option = judged_option(criterion, word.option)
-    return AggregatedMultiChoiceVerdict.model_construct(
+    return _made(
+        AggregatedMultiChoiceVerdict,
         selected_index=word.option,
         selected_label=option.label,
         value=option.value,

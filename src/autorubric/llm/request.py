@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from autorubric.core.values import value_class
 from autorubric.errors import AutorubricError
 
 
@@ -46,7 +47,7 @@ def _plain(value: object) -> dict[str, Any]:
     raise TypeError(f"{type(value).__name__} is not a JSON value and cannot be part of a schema")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=True, slots=True)
 class Request:
     """One request to one model.
 
@@ -85,7 +86,7 @@ class Request:
     constrained: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=True, slots=True)
 class Usage:
     """Tokens of one or more calls, as the endpoint counted them.
 
@@ -121,7 +122,7 @@ class Usage:
 FinishReason: TypeAlias = Literal["stop", "length", "content_filter", "tool_calls", "other"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=True, slots=True)
 class Reply:
     """A model's reply, as it was paid for.
 
@@ -230,7 +231,7 @@ class Unreadable:
     again: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=True, slots=True)
 class Answer(Generic[T]):
     """A value read from a reply, the reply, and notes on what had to be ignored or repaired to read it."""
 

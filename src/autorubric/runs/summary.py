@@ -246,7 +246,8 @@ class EvaluationSummary:
             totals.failed += 1
             return
         self.judged += 1
-        self.flags.update(found.flags)
+        for flag in found.flags:
+            self.flags[flag] += 1
         value = found.score_value
         if value is None:
             totals.abstained += 1

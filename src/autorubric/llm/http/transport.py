@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from autorubric.core.values import value_class
 from autorubric.errors import ConfigError
 from autorubric.llm.http.secrets import is_forbidden_address, is_loopback
 
@@ -55,7 +56,7 @@ LARGEST_BODY = 8 * 1024 * 1024
 """Bytes after which a response counts as endless; no chat completion comes near."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=True, slots=True)
 class HttpReply:
     """A complete HTTP response, whatever its status."""
 

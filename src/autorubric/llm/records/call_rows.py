@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import LedgerError
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.billing import Bill
-from autorubric.llm.request import Failure, FailureKind, Model, Reply, Request, Usage
+from autorubric.llm.request import Failure, FailureKind, Message, Model, Reply, Request, Usage
 
 KEY_BYTES = 16
 
@@ -29,25 +29,29 @@ def request_key(model: Model, request: Request) -> bytes:
     request's own token limit. The role and the item's id do not. Model parameters count in any order; schema keys
     count in theirs, because models fill in fields in the order shown.
     """
-    schema = b"" if request.schema is None else request.schema.encoded
-    parts: list[bytes] = []
-    for role, content in request.messages:
-        parts.append(role.encode())
-        parts.append(content.encode("utf-8", "surrogatepass"))
+    messages, schema = request.messages, b"" if request.schema is None else request.schema.encoded
+    shared = messages[:1] if messages and messages[0].role == "system" else ()
+    parts = _parts(messages[len(shared) :])
     # Messages are pairs of parts, so one more part cannot be mistaken for a message. Defaults add no part, so that
     # keys of older ledgers stay valid.
     if request.seat or request.copy:
         parts.append(b"%d.%d" % (request.seat, request.copy))
     if request.max_tokens is not None:
         parts.append(b"max_tokens=%d" % request.max_tokens)
-    beginning = _beginning(model_key(model), request.draw, request.reask, schema)
-    return blake2b(beginning + _framed(parts), digest_size=KEY_BYTES).digest()
+    digest = _begun(model_key(model), request.draw, request.reask, schema, shared).copy()
+    digest.update(_framed(parts))
+    return digest.digest()
 
 
-@lru_cache(maxsize=256)
-def _beginning(model: bytes, draw: int, reask: int, schema: bytes) -> bytes:
-    """The part of a key's content that most requests of a run share."""
-    return _framed([_ENCODING, model, b"%d" % draw, b"%d" % reask, schema])
+@lru_cache(maxsize=64)
+def _begun(model: bytes, draw: int, reask: int, schema: bytes, messages: tuple[Message, ...]) -> blake2b:
+    """The digest of the part of a key's content that most requests of a run share: copy it to go on."""
+    parts = [_ENCODING, model, b"%d" % draw, b"%d" % reask, schema, *_parts(messages)]
+    return blake2b(_framed(parts), digest_size=KEY_BYTES)
+
+
+def _parts(messages: tuple[Message, ...]) -> list[bytes]:
+    return [part for role, content in messages for part in (role.encode(), content.encode("utf-8", "surrogatepass"))]
 
 
 def _framed(parts: list[bytes]) -> bytes:
