@@ -118,7 +118,12 @@ class Settings(BaseModel):
     """Frozen settings that refuse unknown names. `model_fields_set` holds the names that were passed."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, protected_namespaces=(), allow_inf_nan=False
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        protected_namespaces=(),
+        allow_inf_nan=False,
+        defer_build=True,  # a command uses one model of the several that it is made of
     )
 
     @classmethod
