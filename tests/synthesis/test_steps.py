@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from autorubric.llm.request import Failure
-from autorubric.synthesis.final_files import export_final, final_row
+from autorubric.synthesis.final_files import Exported, export_final, export_row, final_row
 from autorubric.synthesis.method import Shape, build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
 from autorubric.synthesis.stages import STEP_FILES, Outcome, Plan
-from autorubric.synthesis.steps import RowStore, step_paths, write_steps
+from autorubric.synthesis.steps import RowStore, read_rows, step_paths, write_steps
 from autorubric.synthesis.templates import load_synthesis_prompts
 
 Make = Callable[..., Any]  # makes a `Bench`, see conftest
@@ -52,6 +52,10 @@ def written(directory: Path, queries: list[Query], rows: list[Row]) -> list[list
             store.add(row)
         write_steps(step_paths(directory, 4), iter(queries), store)
     return [lines(directory / name) for name in STEP_FILES[:5]]
+
+
+def exported(directory: Path) -> Exported:
+    return export_final(directory, map(export_row, read_rows(directory / STEP_FILES[4])))
 
 
 def test_each_step_file_adds_its_fields_to_the_row_of_the_step_before(tmp_path: Path) -> None:
@@ -92,7 +96,7 @@ def test_a_shorter_input_leaves_the_other_rows_alone(tmp_path: Path) -> None:
     written(tmp_path, asked, [finished(q) for q in asked])
     steps = written(tmp_path, asked[:2], [finished(q) for q in asked[:2]])
     assert [row["question"] for row in steps[4]] == ["q0", "q1", "q2", "q3", "q4"]
-    assert export_final(tmp_path).rows == 5
+    assert exported(tmp_path).rows == 5
 
 
 def test_a_step_file_is_replaced_only_if_it_changes(tmp_path: Path) -> None:
@@ -176,7 +180,7 @@ def test_text_with_line_breaks_stays_one_line_a_row(tmp_path: Path) -> None:
 def test_the_export_has_the_seeds_schema(tmp_path: Path) -> None:
     asked = query(0, " Why? ")
     written(tmp_path, [asked], [finished(asked)])
-    export_final(tmp_path)
+    exported(tmp_path)
     table = pq.read_table(tmp_path / "final.parquet")
     assert table.schema == pa.schema(
         [
@@ -192,7 +196,7 @@ def test_the_export_has_the_seeds_schema(tmp_path: Path) -> None:
 
 def test_an_export_without_rows_keeps_the_schema(tmp_path: Path) -> None:
     (tmp_path / STEP_FILES[4]).write_text("")
-    assert export_final(tmp_path).rows == 0
+    assert exported(tmp_path).rows == 0
     assert pq.read_table(tmp_path / "final.parquet").schema.names == ["question", "id", "rubrics"]
 
 
