@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -233,3 +234,32 @@ def test_an_id_of_none_is_an_empty_id_and_a_rubric_of_zeros_is_not_exported() ->
     assert final is not None
     assert final["id"] == ""
     assert final_row({"question": "q", "merged_rubrics": [item("x", 0)]}) is None
+
+
+def test_rows_exported_as_they_finish_are_those_of_the_last_step_file(tmp_path: Path) -> None:
+    texts = ["Why?", "one\ntwo\u2028", "\u4e3a\u4ec0\u4e48\uff1f", "How?", "When?"]
+    asked = [query(place, text) for place, text in enumerate(texts)]
+    failed = {2: Failure("server", "500"), 3: Failure("stopped", "interrupted")}
+    with closing(RowStore(tmp_path, PLAN, export_row)) as store:
+        for place in (4, 0, 3, 2, 1):
+            store.add(finished(asked[place], PLAN, **({"merged_rubrics": failed[place]} if place in failed else {})))
+        paths = step_paths(tmp_path, 4)
+        write_steps(paths, iter(asked), store)
+        made = list(store.exported())
+        assert paths[4] in store.owned
+    assert made == [export_row(row) for row in read_rows(paths[4])]
+    # The row that failed is in the file without a rubric; the one that was stopped before its merge is not.
+    assert [len(one["rows"]) for one in made] == [1, 1, 0, 1]
+
+
+def test_a_finished_row_takes_two_numbers_of_memory(tmp_path: Path) -> None:
+    with closing(RowStore(tmp_path, PLAN, export_row)) as store:
+        for place in range(200):  # loads what the first rows need
+            store.add(finished(query(place)))
+        tracemalloc.start()
+        for place in range(200, 5200):
+            store.add(finished(query(place)))
+        taken, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    # Two numbers of 8 bytes, an eighth more for growth, and the buffer of the file.
+    assert taken < 5000 * 18 + 20_000

@@ -69,6 +69,9 @@ def load_export() -> None:
     """Import what only the final files need: it takes as long as a reply, and can be done while one is awaited."""
     for name in ("pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
         import_module(name)
+    import pyarrow
+
+    pyarrow.array([])  # imports pandas where that is installed
 
 
 def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, domain: str = "") -> Export:
