@@ -28,8 +28,8 @@ def restless_threads() -> Iterator[None]:
 
 def test_several_threads_may_be_the_first_to_use_a_model() -> None:
     with restless_threads(), ThreadPoolExecutor(THREADS) as threads:
-        for number in range(40):
-            fields = {f"field_{n}": (int, setting(1, "A number.")) for n in range(30)}
+        for number in range(200):
+            fields = {f"field_{n}": (int, setting(1, "A number.")) for n in range(60)}
             model = create_model(f"Model{number}", __base__=Settings, **fields)  # type: ignore[call-overload]
             start = Barrier(THREADS)
 
