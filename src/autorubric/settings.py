@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
 
 from pydantic import (
@@ -114,12 +115,38 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
     return Field(default, description=help, ge=ge, gt=gt, le=le, json_schema_extra=extra)
 
 
+_BUILDING = RLock()
+
+
 class Settings(BaseModel):
     """Frozen settings that refuse unknown names. `model_fields_set` holds the names that were passed."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, protected_namespaces=(), allow_inf_nan=False
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        protected_namespaces=(),
+        allow_inf_nan=False,
+        defer_build=True,  # a command uses one model of the several that it is made of
     )
+
+    @classmethod
+    def model_rebuild(
+        cls,
+        *,
+        force: bool = False,
+        raise_errors: bool = True,
+        _parent_namespace_depth: int = 2,
+        _types_namespace: Any = None,
+    ) -> bool | None:
+        """Build the model, which its first use does: by one thread at a time, which pydantic 2.12 does not ensure."""
+        with _BUILDING:
+            return super().model_rebuild(
+                force=force,
+                raise_errors=raise_errors,
+                _parent_namespace_depth=_parent_namespace_depth + 1,
+                _types_namespace=_types_namespace,
+            )
 
     @classmethod
     def checked(cls, values: Mapping[str, Any], named: Callable[[str], str] = str) -> Self:

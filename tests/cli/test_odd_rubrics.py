@@ -9,7 +9,8 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.cli.app import run
-from autorubric.synthesis.final_files import export_final
+from autorubric.synthesis.final_files import export_final, export_row
+from autorubric.synthesis.steps import read_rows
 from autorubric.testing import LoopbackEndpoint
 
 ENGLISH = "Why is the sky blue, and what is the reason for it?"
@@ -42,7 +43,7 @@ def test_an_export_reports_long_rubrics_and_those_without_points(tmp_path: Path)
 
     rows = [row("fits", 25), *(row(f"long{n}", 26) for n in range(4)), row("flat", 3, weight=0)]
     (tmp_path / "step4_augmented.jsonl").write_text("".join(rows))
-    exported = export_final(tmp_path)
+    exported = export_final(tmp_path, map(export_row, read_rows(tmp_path / "step4_augmented.jsonl")))
     assert exported.rows == 5
     assert exported.remarks == (
         "4 rubrics have more than 25 criteria ('long0', 'long1', 'long2' and 1 more)",

@@ -101,6 +101,6 @@ def test_a_file_is_replaced_only_by_other_content(old: str | None, pieces: list[
             os.utime(path, ns=(1, 1))
         with written_if_changed(path) as write:
             for piece in pieces:
-                write(piece)
+                write(piece.encode())
         assert path.read_text() == "".join(pieces)
         assert (path.stat().st_mtime_ns != 1) == replaced

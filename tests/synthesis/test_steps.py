@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from autorubric.llm.request import Failure
-from autorubric.synthesis.final_files import export_final, final_row
+from autorubric.synthesis.final_files import Exported, export_final, export_row, final_row
 from autorubric.synthesis.method import Shape, build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
 from autorubric.synthesis.stages import STEP_FILES, Outcome, Plan
-from autorubric.synthesis.steps import RowStore, step_paths, write_steps
+from autorubric.synthesis.steps import RowStore, read_rows, step_paths, write_steps
 from autorubric.synthesis.templates import load_synthesis_prompts
 
 Make = Callable[..., Any]  # makes a `Bench`, see conftest
@@ -52,6 +53,10 @@ def written(directory: Path, queries: list[Query], rows: list[Row]) -> list[list
             store.add(row)
         write_steps(step_paths(directory, 4), iter(queries), store)
     return [lines(directory / name) for name in STEP_FILES[:5]]
+
+
+def exported(directory: Path) -> Exported:
+    return export_final(directory, map(export_row, read_rows(directory / STEP_FILES[4])))
 
 
 def test_each_step_file_adds_its_fields_to_the_row_of_the_step_before(tmp_path: Path) -> None:
@@ -92,7 +97,7 @@ def test_a_shorter_input_leaves_the_other_rows_alone(tmp_path: Path) -> None:
     written(tmp_path, asked, [finished(q) for q in asked])
     steps = written(tmp_path, asked[:2], [finished(q) for q in asked[:2]])
     assert [row["question"] for row in steps[4]] == ["q0", "q1", "q2", "q3", "q4"]
-    assert export_final(tmp_path).rows == 5
+    assert exported(tmp_path).rows == 5
 
 
 def test_a_step_file_is_replaced_only_if_it_changes(tmp_path: Path) -> None:
@@ -176,7 +181,7 @@ def test_text_with_line_breaks_stays_one_line_a_row(tmp_path: Path) -> None:
 def test_the_export_has_the_seeds_schema(tmp_path: Path) -> None:
     asked = query(0, " Why? ")
     written(tmp_path, [asked], [finished(asked)])
-    export_final(tmp_path)
+    exported(tmp_path)
     table = pq.read_table(tmp_path / "final.parquet")
     assert table.schema == pa.schema(
         [
@@ -192,7 +197,7 @@ def test_the_export_has_the_seeds_schema(tmp_path: Path) -> None:
 
 def test_an_export_without_rows_keeps_the_schema(tmp_path: Path) -> None:
     (tmp_path / STEP_FILES[4]).write_text("")
-    assert export_final(tmp_path).rows == 0
+    assert exported(tmp_path).rows == 0
     assert pq.read_table(tmp_path / "final.parquet").schema.names == ["question", "id", "rubrics"]
 
 
@@ -229,3 +234,32 @@ def test_an_id_of_none_is_an_empty_id_and_a_rubric_of_zeros_is_not_exported() ->
     assert final is not None
     assert final["id"] == ""
     assert final_row({"question": "q", "merged_rubrics": [item("x", 0)]}) is None
+
+
+def test_rows_exported_as_they_finish_are_those_of_the_last_step_file(tmp_path: Path) -> None:
+    texts = ["Why?", "one\ntwo\u2028", "\u4e3a\u4ec0\u4e48\uff1f", "How?", "When?"]
+    asked = [query(place, text) for place, text in enumerate(texts)]
+    failed = {2: Failure("server", "500"), 3: Failure("stopped", "interrupted")}
+    with closing(RowStore(tmp_path, PLAN, export_row)) as store:
+        for place in (4, 0, 3, 2, 1):
+            store.add(finished(asked[place], PLAN, **({"merged_rubrics": failed[place]} if place in failed else {})))
+        paths = step_paths(tmp_path, 4)
+        write_steps(paths, iter(asked), store)
+        made = list(store.exported())
+        assert paths[4] in store.owned
+    assert made == [export_row(row) for row in read_rows(paths[4])]
+    # The row that failed is in the file without a rubric; the one that was stopped before its merge is not.
+    assert [len(one["rows"]) for one in made] == [1, 1, 0, 1]
+
+
+def test_a_finished_row_takes_two_numbers_of_memory(tmp_path: Path) -> None:
+    with closing(RowStore(tmp_path, PLAN, export_row)) as store:
+        for place in range(200):  # loads what the first rows need
+            store.add(finished(query(place)))
+        tracemalloc.start()
+        for place in range(200, 5200):
+            store.add(finished(query(place)))
+        taken, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    # Two numbers of 8 bytes, an eighth more for growth, and the buffer of the file.
+    assert taken < 5000 * 18 + 20_000

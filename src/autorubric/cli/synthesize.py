@@ -16,7 +16,6 @@ from autorubric.core.display import counted
 from autorubric.files.printable import escaped, raw
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
 from autorubric.runs.progress import ProgressDisplay, format_cost, format_count, format_duration
-from autorubric.synthesis import evolution, rubric_merge
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult
 
 if TYPE_CHECKING:
@@ -174,6 +173,8 @@ def _print_judges(judges: Mapping[str, JudgePrice]) -> None:
     """Print what the judges take with either way of judging, so that people choose after seeing both prices."""
     if not judges:
         return
+    from autorubric.synthesis import evolution, rubric_merge
+
     merged, evolved = rubric_merge.EXAMPLE_CRITERIA, evolution.EXAMPLE_CRITERIA
     print(f"Judges, for {merged} merged criteria per query, {evolved} evolved ones per round and one rewrite:")
     for place, (judging, price) in enumerate(judges.items()):

@@ -10,17 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.entry_keys import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 from autorubric.core.known_keys import error_lines
 from autorubric.core.rubric import Rubric
 from autorubric.core.tags import rule_of_tags
 from autorubric.errors import InputError
 from autorubric.files.strict_json import in_short, is_finite, parse_json
 from autorubric.rows.record import HOLDERS, plain
-
-TEXT_KEYS = ("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "描述", "标准", "说明")
-WEIGHT_KEYS = ("weight", "points", "score", "权重", "分值", "分数")
-NAME_KEYS = ("name", "title", "标题", "名称")
-"""What files and models call the parts of a criterion, in order of preference."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,8 +82,8 @@ def atomic_writer(
 
 
 @contextmanager
-def written_if_changed(path: Path) -> Iterator[Callable[[str], object]]:
-    r"""A function that takes the text of a file piece by piece; the file is replaced only if that changes it.
+def written_if_changed(path: Path) -> Iterator[Callable[[bytes], object]]:
+    r"""A function that takes the content of a file piece by piece; the file is replaced only if that changes it.
 
     Until the first difference the old file is read, and nothing is written.
 
@@ -92,13 +92,13 @@ def written_if_changed(path: Path) -> Iterator[Callable[[str], object]]:
         >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
         >>> def write_rows():
         ...     with written_if_changed(path) as write:
-        ...         write("{}\n")
+        ...         write(b"{}\n")
         ...     return path.stat().st_mtime_ns
         >>> write_rows() == write_rows()
         True
     """
     if not path.is_file():
-        with atomic_writer(path) as file:
+        with atomic_writer(path, "wb") as file:
             yield file.write
         return
     with ExitStack() as stack:
@@ -116,8 +116,7 @@ class _Draft:
         self._new: IO[bytes] | None = None
         self._same = 0
 
-    def write(self, text: str) -> None:
-        data = text.encode()
+    def write(self, data: bytes) -> None:
         if self._new is None and self._old.read(len(data)) == data:
             self._same += len(data)
             return

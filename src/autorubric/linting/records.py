@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
+from autorubric.core.entry_keys import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import read_criteria, unfold
 from autorubric.core.tags import rule_of_tags

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.entries import TEXT_KEYS, WEIGHT_KEYS
+from autorubric.core.entry_keys import TEXT_KEYS, WEIGHT_KEYS
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.record import REF
 from autorubric.errors import InputError

@@ -122,13 +122,13 @@ def detect_language(text: str) -> str | None:
         return None
     if any(mark in text for mark in "$\\`{_^"):
         text = _FORMULA.sub(" ", text)
-    found: Counter[str] = Counter()
-    plain = text.isascii()
-    if not plain:
-        found.update({code: len(pattern.findall(text)) for code, pattern in _SCRIPTS})
+    if text.isascii():
+        latin = _ASCII_LATIN.findall(text)
+        return _by_small_words(latin) if len(latin) >= _FEWEST else None
+    found = Counter({code: len(pattern.findall(text)) for code, pattern in _SCRIPTS})
     if found["ja"]:
         found["ja"] += found.pop("zh")
-    latin = (_ASCII_LATIN if plain else _LATIN).findall(text)
+    latin = _LATIN.findall(text)
     foreign = found.total()
     if foreign + len(latin) < _FEWEST:
         return None
@@ -139,6 +139,12 @@ def detect_language(text: str) -> str | None:
 
 
 def _by_small_words(words: list[str]) -> str | None:
-    scores = Counter(code for word in words if word in _CODES_OF for code in _CODES_OF[word])
-    (code, best), (_, second) = (*scores.most_common(2), ("", 0), ("", 0))[:2]
-    return code if best >= _FEWEST and best >= 1.5 * second else None
+    scores: dict[str, int] = {}
+    for word in words:
+        for code in _CODES_OF.get(word, ()):
+            scores[code] = scores.get(code, 0) + 1
+    best = max(scores.values(), default=0)
+    if best < _FEWEST:
+        return None
+    code, *rivals = (code for code, score in scores.items() if best < 1.5 * score)
+    return None if rivals else code

@@ -13,7 +13,6 @@ from autorubric.errors import InputError
 from autorubric.files.descriptors import sync_folder
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
-from autorubric.runs.changes import describe_change
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 from autorubric.runs.merging import take_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
@@ -140,7 +139,11 @@ def _find_another_run(
 ) -> Sequence[str]:
     manifest = read_manifest(directory) or {}
     held = str(manifest.get("kind") or kind)
-    return [describe_change("kind of run", held, kind)] if held != kind else find_changes(manifest)
+    if held == kind:
+        return find_changes(manifest)
+    from autorubric.runs.changes import describe_change
+
+    return [describe_change("kind of run", held, kind)]
 
 
 def move_run_away(directory: Path) -> Path:

@@ -7,14 +7,17 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from autorubric.dataset import RubricDataset
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.records.union import add_ledger, rename_items
 from autorubric.runs.manifest import DATASET_FILE, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Part, Parts
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
 
 _RENAMED_ROLE = "judge"
 
@@ -86,6 +89,8 @@ def _unite(directory: Path, folder: Path, name: str) -> None:
 
 def _rename(directory: Path, folder: Path, name: str, dataset: RubricDataset, places: Sequence[int]) -> None:
     """Give the calls of a shard the names that its items have in the dataset of all shards."""
+    from autorubric.dataset import RubricDataset
+
     pairs = enumerate(zip(RubricDataset.from_stored(folder / DATASET_FILE), places, strict=False))
     named = {item.id or str(number): dataset[place].id or str(place) for number, (item, place) in pairs}
     rename_items(directory / LEDGER_FOLDER, name, _RENAMED_ROLE, named)

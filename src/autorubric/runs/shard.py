@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.runs.blocks import note_input
-from autorubric.runs.items_file import StoredLines, UnitedLines
 from autorubric.runs.manifest import ITEMS_FILE
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
+    from autorubric.runs.items_file import StoredLines, UnitedLines
 
 MOST_SHARDS = 10_000
 PART = "part"
@@ -202,6 +204,8 @@ class Parts:
         Raises:
             InputError: a file of items is damaged or lacks items.
         """
+        from autorubric.runs.items_file import StoredLines, UnitedLines
+
         found: list[tuple[StoredLines, Sequence[int]]] = (
             [] if here is None else [(here, range(max(here, default=-1) + 1))]
         )

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.parquet import final_schema
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
-from autorubric.synthesis.stages import STEP_FILES
 from autorubric.synthesis.steps import read_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from autorubric.formats.format import Record
+
+Export: TypeAlias = dict[str, Any]
+"""What the final files make of a row: its `name`, the names of `remarks` on it, and its `rows` by file, if any."""
 
 FINAL_FILES = ("final.jsonl", "final.parquet")
 FULL_FILES = ("final_full.jsonl", "final_full.parquet")
@@ -62,10 +65,29 @@ class Exported:
     remarks: tuple[str, ...] = ()
 
 
-def export_final(
-    directory: Path, max_criteria: int = 0, *, full: bool = False, domain: str = "", source: Path | None = None
-) -> Exported:
-    """Write the final files from the last step file (or `source`), each whole or not at all."""
+def load_export() -> None:
+    """Import what only the final files need: it takes as long as a reply, and can be done while one is awaited."""
+    for name in ("pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
+        import_module(name)
+    import pyarrow
+
+    pyarrow.array([])  # imports pandas where that is installed
+
+
+def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, domain: str = "") -> Export:
+    """What the final files make of a row of the last step file, with the `most` best criteria (0 for all)."""
+    final = final_row(row, most) if row.get("gated") or not full else None
+    made: Export = {"name": str(row.get("id") or row.get("__record_id__") or ""), "remarks": [], "rows": {}}
+    if final is not None:
+        made["remarks"] = list(_find_remark(row.get("question"), final["rubrics"]))
+        made["rows"] = {"final": final, **({"final_full": _full_row(row, domain)} if full else {})}
+    elif row.get("merged_rubrics") and not full:
+        made["remarks"] = ["points"]
+    return made
+
+
+def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bool = False) -> Exported:
+    """Write the final files from what `export_row` made of each row, each whole or not at all."""
     rows = criteria = without = 0
     remarks: dict[str, list[str]] = {}
     with ExitStack() as stack:
@@ -75,22 +97,17 @@ def export_final(
             stem: stack.enter_context(parquet_writer(directory / f"{stem}.parquet", schema))
             for stem, schema in stems.items()
         }
-        for row in read_rows(source or directory / STEP_FILES[5 if full else 4]):
-            final = final_row(row, max_criteria) if row.get("gated") or not full else None
-            name = str(row.get("id") or row.get("__record_id__") or "")
-            if final is None:
+        for one in made:
+            for remark in one["remarks"]:
+                remarks.setdefault(remark, []).append(one["name"])
+            if not one["rows"]:
                 without += 1
-                if row.get("merged_rubrics") and not full:
-                    remarks.setdefault("points", []).append(name)
                 continue
-            for remark in _find_remark(row.get("question"), final["rubrics"]):
-                remarks.setdefault(remark, []).append(name)
-            made = {"final": final, **({"final_full": _full_row(row, domain)} if full else {})}
-            for stem, value in made.items():
+            for stem, value in one["rows"].items():
                 lines[stem].write(json.dumps(value, ensure_ascii=False) + "\n")
                 tables[stem](value)
             rows += 1
-            criteria += len(final["rubrics"])
+            criteria += len(one["rows"]["final"]["rubrics"])
     return Exported(rows, criteria, without, tuple(_describe(remarks)) if remarks else ())
 
 

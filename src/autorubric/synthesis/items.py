@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
-from autorubric.core.entries import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
+from autorubric.core.entry_keys import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.llm.structured import read_json
 
@@ -81,12 +81,14 @@ def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
         >>> reading.dropped
         [Dropped(entry=2, reason="weight is 'high'; expected a number")]
     """
-    reading = ItemReading([], [], [])
     if not isinstance(value, list):
-        reading.dropped.append(Dropped(1, f"a list was expected; got {value!r:.60}"))
-        return reading
-    for number, entry in enumerate(value, 1):
-        read = _read_item(entry)
+        return ItemReading([], [Dropped(1, f"a list was expected; got {value!r:.60}")], [])
+    return _as_items([_read_item(entry) for entry in value], lowest)
+
+
+def _as_items(entries: Sequence[tuple[str, str, float] | str], lowest: int) -> ItemReading:
+    reading = ItemReading([], [], [])
+    for number, read in enumerate(entries, 1):
         if isinstance(read, str):
             reading.dropped.append(Dropped(number, read))
             continue
@@ -114,9 +116,10 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
     answer = read_json(reply, "array", _LIST_KEYS, named="title")
     if isinstance(answer, Unreadable):
         return answer
-    if problem := _find_groups(answer.value) or _check_scale(answer.value):
+    read = [_read_item(entry) for entry in answer.value]
+    if problem := _find_groups(answer.value) or _check_scale(read):
         return Unreadable("unreadable", problem)
-    items, dropped, notes = read_items(answer.value, lowest)
+    items, dropped, notes = _as_items(read, lowest)
     if len(dropped) > len(items):
         first, usable = dropped[0], f"only {len(items)} of {len(answer.value)} criteria" if items else "no criterion"
         return Unreadable(
@@ -180,9 +183,8 @@ def _find_groups(entries: Sequence[Any]) -> str:
     return ""
 
 
-def _check_scale(entries: Sequence[Any]) -> str:
+def _check_scale(read: Sequence[tuple[str, str, float] | str]) -> str:
     """Why the weights of a list are not on the requested scale; empty if they may be."""
-    read = [_read_item(entry) for entry in entries]
     sizes = [abs(one[2]) for one in read if not isinstance(one, str)]
     if 2 * sum(size > HIGHEST_WEIGHT for size in sizes) > len(sizes):
         return f"most weights are above {HIGHEST_WEIGHT}; expected whole numbers from 0 to {HIGHEST_WEIGHT}"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from autorubric.checks import PACKAGES
 from autorubric.extras import require
 from autorubric.settings import Settings
 from autorubric.synthesis.drafts import answer_stage, criteria_stage, pool_stage
@@ -146,6 +145,8 @@ def _full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings
     from autorubric.synthesis.rubric_merge import merge_stage, merged_stage
 
     if settings.compile.on:
+        from autorubric.checks import PACKAGES
+
         require(PACKAGES, "checks", "turning criteria into checks (`compile: {on: false}` leaves it out)")
     if prompts.judges is None or prompts.gates is None:
         raise ValueError("the full profile needs the prompts of judges and gates")

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals
-from autorubric.llm.records.view import LedgerView
-from autorubric.runs.status import RowCounts, count_rows
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stages import Plan, Tally
 from autorubric.synthesis.steps import Replaced, RowStore
 
 if TYPE_CHECKING:
+    from autorubric.llm.records.view import LedgerView
+    from autorubric.runs.status import RowCounts
     from autorubric.synthesis.plan_estimate import Estimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
@@ -119,7 +119,7 @@ def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], stor
         for query in queries:
             if query.index not in store.failed:
                 continue
-            fields = json.loads("{" + ", ".join(p for p in store.pieces(query.index) or [] if p) + "}")
+            fields = json.loads(b"{" + b",".join(filter(None, store.pieces(query.index) or ())) + b"}")
             failures = {s.name: fields[f"{s.name}_error"] for s in plan.stages if f"{s.name}_error" in fields}
             row = {"record_id": query.record_id, "line": query.index + 1, "failures": failures}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -131,6 +131,8 @@ def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView
     The manifest counts both, but is written only from time to time; in between, the ledger shows for how many rows
     the model of the last step has replied.
     """
+    from autorubric.runs.status import RowCounts, count_rows
+
     held = count_rows(directory, manifest, view)
     models, steps = manifest.get("models"), manifest.get("steps")
     role = str(steps[-1]).removesuffix("s") if isinstance(steps, list) and steps else ""

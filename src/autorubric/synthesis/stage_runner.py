@@ -200,7 +200,7 @@ class StageRunner:
             return Outcome(failure=access.ended)
         if outcome.failure is None and not outcome.model:
             names = dict.fromkeys(self.models[slot].name for slot in stage.slots)
-            return replace(outcome, model=", ".join(names))
+            return Outcome(outcome.value, ", ".join(names), notes=outcome.notes, lost=outcome.lost)
         return outcome
 
     def is_recorded(self, slot: str, request: Request) -> bool:
@@ -210,7 +210,8 @@ class StageRunner:
 
     def shift_draw(self, slot: str, request: Request) -> Request:
         """The request with the draw that it has after the refreshes of its slot."""
-        return replace(request, draw=request.draw + self.refreshes.get(slot, 0) * DRAWS_PER_REFRESH)
+        refreshed = self.refreshes.get(slot, 0)
+        return replace(request, draw=request.draw + refreshed * DRAWS_PER_REFRESH) if refreshed else request
 
     def _find_held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
         """The value that the input row or an earlier pipeline's files hold, unless a slot was refreshed."""

@@ -27,16 +27,25 @@ class RowStore:
     """A scratch file of finished rows, gone when the process ends; memory is two numbers a row.
 
     Each row is stored as one line of JSON members a step, so that the row of step file k is the first k + 1
-    pieces in braces, and no text is encoded twice.
+    pieces in braces, and no text is encoded twice. A row that has all steps is followed by what the final files make
+    of it, which is work for the time in which replies are awaited.
+
+    Args:
+        directory: of the scratch file.
+        plan: of the run.
+        export: what the final files make of a row of the last step file, as JSON values; None for no final files.
 
     Attributes:
         failed: the input places of rows with a failed stage.
         owned: step files that hold rows of this store and no others.
     """
 
-    def __init__(self, directory: Path, plan: Plan) -> None:
+    def __init__(
+        self, directory: Path, plan: Plan, export: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    ) -> None:
         self._file = cast("BinaryIO", TemporaryFile("w+b", dir=directory))  # noqa: SIM115 (closed by __exit__)
         self._plan = plan
+        self._export = export
         self._slots = array("q")  # by input place; -1 for a row that is not here
         self._starts = array("Q")
         self._end = 0
@@ -45,7 +54,11 @@ class RowStore:
 
     def add(self, row: Row) -> None:
         """Keep a row."""
-        data = "\n".join(_encode_steps(self._plan, row)).encode()
+        pieces = list(_encode_steps(self._plan, row))
+        is_whole = len(pieces) > self._plan.last_step
+        if self._export is not None and is_whole and (held := _read_row(_line(pieces))) is not None:
+            pieces.append(json.dumps(self._export(held), ensure_ascii=False).encode())
+        data = b"\n".join(pieces)
         if any(f.kind not in NO_CALL_MADE for f in row.failures().values()):
             self.failed.add(row.query.index)
         index = row.query.index
@@ -55,17 +68,28 @@ class RowStore:
         self._file.write(data + b"\n\n")
         self._end += len(data) + 2
 
-    def pieces(self, index: int) -> list[str] | None:
-        """The row of input place `index` as JSON members, one string a finished step; None if it is not here."""
+    def pieces(self, index: int) -> list[bytes] | None:
+        """The row of input place `index` as JSON members, a piece a finished step; None if it is not here."""
+        stored = self._stored(index)
+        return None if stored is None else stored[: self._plan.last_step + 1]
+
+    def exported(self) -> Iterator[Mapping[str, Any]]:
+        """What the final files make of each row that has all steps, in input order."""
+        for index in range(len(self._slots)):
+            stored = self._stored(index) or []
+            if len(stored) > self._plan.last_step + 1:
+                yield json_value(stored[-1], share_texts=False)
+
+    def _stored(self, index: int) -> list[bytes] | None:
         slot = self._slots[index] if index < len(self._slots) else -1
         if slot < 0:
             return None
         start = self._starts[slot]
         end = self._starts[slot + 1] if slot + 1 < len(self._starts) else self._end
         self._file.seek(start)
-        text = self._file.read(end - start - 2).decode()
+        data = self._file.read(end - start - 2)
         self._file.seek(self._end)
-        return text.split("\n") if text else []
+        return data.split(b"\n") if data else []
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -75,7 +99,11 @@ class RowStore:
         self._file.close()
 
 
-def _encode_steps(plan: Plan, row: Row) -> Iterator[str]:
+def _line(pieces: Iterable[bytes]) -> bytes:
+    return b"{" + b",".join(filter(None, pieces)) + b"}\n"
+
+
+def _encode_steps(plan: Plan, row: Row) -> Iterator[bytes]:
     """The members of each step in turn, up to the first step that did not end."""
     stage_keys = {key for stage in plan.stages for key in stage.keys}
     head = {key: value for key, value in row.query.fields.items() if key not in stage_keys}
@@ -87,9 +115,9 @@ def _encode_steps(plan: Plan, row: Row) -> Iterator[str]:
         for stage in stages:
             members = members | {key: row.fields[key] for key in stage.keys if key in row.fields}
         try:
-            yield to_json(members, inf_nan_mode="null")[1:-1].decode()
+            yield to_json(members, inf_nan_mode="null")[1:-1]
         except PydanticSerializationError:  # half characters
-            yield json.dumps(members, ensure_ascii=False)[1:-1]
+            yield json.dumps(members, ensure_ascii=False)[1:-1].encode()
 
 
 def find_record_id(row: Mapping[str, Any]) -> str:
@@ -149,7 +177,7 @@ def write_steps(paths: Mapping[int, Path], queries: Iterator[Query], store: RowS
                 if step < len(pieces):
                     if kept:
                         kept.drop(query)
-                    write("{" + ",".join(p for p in pieces[: step + 1] if p) + "}\n")
+                    write(_line(pieces[: step + 1]))
                 elif kept and (line := kept.take(query)):
                     write(line)
         for _, kept, write in files:
@@ -200,14 +228,14 @@ class _Kept:
         if mark != now:
             self._written.setdefault(now, []).append((query.record_id.startswith("idx:"), _read_id(query.fields)))
 
-    def take(self, query: Query) -> str | None:
+    def take(self, query: Query) -> bytes | None:
         offset, mark = self._rows.pop(query.record_id, (0, None))
         if mark is None or mark != _hash_question(query.fields):
             return None
         self.kept += 1
         return self._line(offset)
 
-    def write_rest(self, write: Callable[[str], object]) -> None:
+    def write_rest(self, write: Callable[[bytes], object]) -> None:
         for key, (offset, mark) in self._rows.items():
             line = self._line(offset)
             if mark in self._written and self._has_moved(key, json.loads(line), self._written[mark]):
@@ -228,10 +256,10 @@ class _Kept:
                 return True
         return False
 
-    def _line(self, offset: int) -> str:
+    def _line(self, offset: int) -> bytes:
         with self.path.open("rb") as file:
             file.seek(offset)
-            return file.readline().decode().rstrip("\n") + "\n"
+            return file.readline().rstrip(b"\n") + b"\n"
 
 
 def _read_id(fields: Mapping[str, Any]) -> str:

@@ -9,16 +9,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, closing
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from autorubric import __version__
 from autorubric.background import rare_collections
 from autorubric.errors import InputError
-from autorubric.graders.session import Limits
 from autorubric.llm.batches.setting import widened
-from autorubric.llm.budget import check_priced
+from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import negotiated, open_models, stand_ins
 from autorubric.llm.records.ledger import Ledger
@@ -30,14 +29,22 @@ from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.shard import PART, Division, seconds_of
 from autorubric.runs.stopping import Stop, StoppableRun
-from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, export_final, publish
+from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, export_final, export_row, load_export, publish
 from autorubric.synthesis.prepared_run import Prepared, build_plans, find_other_queries, prepare
 from autorubric.synthesis.protocol import resolve_protocol
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult, write_unfinished
 from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, STEPS
-from autorubric.synthesis.steps import Replaced, RowStore, import_steps, keep_steps, step_paths, write_steps
+from autorubric.synthesis.steps import (
+    Replaced,
+    RowStore,
+    import_steps,
+    keep_steps,
+    read_rows,
+    step_paths,
+    write_steps,
+)
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 
 _FRESH = Opening()
@@ -139,9 +146,12 @@ class SynthesisRun(StoppableRun):
 
     async def _make_files(self) -> None:
         prepared, settings = self.prepared, self.prepared.settings
-        # The final files need it; loading it takes as long as a reply, so it loads while the first ones are awaited.
-        loading = asyncio.get_running_loop().run_in_executor(None, import_module, "pyarrow.parquet")
-        with closing(RowStore(settings.folder, prepared.plan)) as store:
+        full, last = settings.profile == "full", prepared.plan.last_step
+        export = None
+        if last == (5 if full else 4):
+            export = partial(export_row, most=settings.max_criteria, full=full, domain=settings.domain or "")
+        loading = asyncio.get_running_loop().run_in_executor(None, load_export)
+        with closing(RowStore(settings.folder, prepared.plan, export)) as store:
             await run_plan(
                 prepared.plan,
                 prepared.source.queries(),
@@ -153,13 +163,10 @@ class SynthesisRun(StoppableRun):
             await loading
             self._write_steps(store)
             write_unfinished(settings.folder, prepared.plan, prepared.source.queries(), store)
-        full = settings.profile == "full"
-        if prepared.plan.last_step == (5 if full else 4):
-            domain = settings.domain or ""
-            source = self._steps[prepared.plan.last_step]
-            self.summary.exported = export_final(
-                settings.folder, settings.max_criteria, full=full, domain=domain, source=source
-            )
+            if export is not None:
+                file = self._steps[last]  # with rows that this run does not have, it is read again
+                made = store.exported() if file in store.owned else map(export, read_rows(file))
+                self.summary.exported = export_final(settings.folder, made, full=full)
 
     def _finished_run(self) -> FinishedRun | None:
         """What shows that the run has finished before; None for shards, and where a summary has counts of stages."""
@@ -195,10 +202,10 @@ class SynthesisRun(StoppableRun):
         if (summary.finished + summary.failed) % self.prepared.settings.save_every == 0:
             self._save("running")
             started = time.monotonic()
-            if started >= self._next_checkpoint:  # no call is sent meanwhile: at most a fiftieth of the run's time
+            if started >= self._next_checkpoint:  # no call is sent meanwhile: at most a hundredth of the run's time
                 self._write_steps(store)
                 ended = time.monotonic()
-                self._next_checkpoint = ended + 49 * (ended - started)
+                self._next_checkpoint = ended + 99 * (ended - started)
 
     def _write_steps(self, store: RowStore) -> None:
         prepared, before = self.prepared, self.summary.replaced
@@ -283,7 +290,7 @@ class Session:
                 keep_steps(settings.folder, parts.folders.values())
             ledger.price(models.values())
             usd, tokens = settings.budget_usd, settings.budget_tokens
-            budget = None if usd is None and tokens is None else Limits(usd, tokens).budget(ledger)
+            budget = None if usd is None and tokens is None else Budget(usd=usd, tokens=tokens, spent=ledger.spent())
             executor = Executor(ledger, budget, detached=False)
             run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
             if workers is not None:
