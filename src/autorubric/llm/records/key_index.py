@@ -139,10 +139,11 @@ class KeyIndex:
         indexed = connection.execute(_INDEXED).fetchall()[0]
         if self._filter is not None:
             with self._lock:  # a key that was found belongs to the filter once it no longer waits
-                waiting = list(self._waiting)
-            # Another process may have indexed what this one has not read yet.
-            new = connection.execute(_UNINDEXED, (min(indexed[0], self._read_to),)).fetchall()
-            for key in (*waiting, *(key for key, _ in new)):
+                waiting, read_to = list(self._waiting), self._read_to
+            for key in waiting:
+                self._filter.add(key)
+            # Another process may have recorded, and indexed, what this one has not read yet.
+            for key, _ in connection.execute(_UNINDEXED, (read_to,)):
                 self._filter.add(key)
         connection.execute(_INDEX, indexed)
         connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
