@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -92,7 +93,7 @@ def replies(directory: Path) -> int:
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[list[str], NearEndpoint]]:
-    with NearEndpoint("--latency", "fixed:0.2") as endpoint:
+    with NearEndpoint("--latency", "fixed:0.4") as endpoint:
         words = ["grade", str(many_essays(folder)), "--judge", f"a@{endpoint.base_url}", "-j", "4"]
         yield [*words, "-o", str(folder / "run"), "--processes", "2"], endpoint
 
@@ -113,7 +114,10 @@ def test_a_killed_process_is_started_again_and_a_killed_parent_leaves_none_behin
     with running(tmp_path) as (words, endpoint):
         with start(words) as parent:
             wait_until(lambda: replies(tmp_path / "run") >= 4, "no calls were recorded")
-            during = autorubric.status(tmp_path / "run")
+            # A call is recorded before its row is written.
+            finished = partial(autorubric.status, tmp_path / "run")
+            wait_until(lambda: finished().row_counts[1] >= 4, "no rows were finished")
+            during = finished()
             rows, done, failed, *_ = during.row_counts
             assert (during.kind, during.state, rows, failed) == ("evaluation", "running", ITEMS, 0)
             assert 4 <= done <= during.spent.calls == sum(total.calls for total in during.totals) <= ITEMS
