@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -21,6 +22,7 @@ from autorubric.cli.app import run
 from tests.cli.in_process import NearEndpoint
 from tests.jobs.test_shards import OFFLINE, QUERIES, calls, different, essays, rubrics
 from tests.processes import start, wait_until
+from tests.warm_commands import warm_folder
 
 ITEMS = 24
 
@@ -42,6 +44,13 @@ def jobs(folder: Path, url: str) -> dict[str, list[str]]:
     }
 
 
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes of a run are forked, and so cannot be killed: what a test would kill stands in front of them."""
+    monkeypatch.setattr(sys, "executable", str(warm_folder() / "forked-python"))
+
+
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("name", ["grade", "select", "synthesize"])
 def test_processes_write_the_files_of_one_process(tmp_path: Path, name: str) -> None:
     with NearEndpoint() as endpoint:
@@ -153,6 +162,7 @@ def test_ctrl_c_stops_all_processes_and_the_same_command_resumes(tmp_path: Path)
         assert endpoint.stats()["requests"] == ITEMS
 
 
+@pytest.mark.usefixtures("forked")
 def test_processes_never_spend_more_than_the_budget_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,6 +188,7 @@ def test_processes_never_spend_more_than_the_budget_together(
         assert endpoint.stats()["requests"] == ITEMS
 
 
+@pytest.mark.usefixtures("forked")
 def test_wrong_input_is_refused_before_anything_is_spent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
