@@ -10,6 +10,8 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import resource
+import runpy
 import select
 import signal
 import socket
@@ -22,6 +24,7 @@ import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +52,14 @@ _FOLDER = "FOLDER_OF_WARM_COMMANDS"
 
 @cache
 def warm_folder() -> Path:
-    """A directory for PATH with an `autorubric` that is forked."""
+    """A directory for PATH with an `autorubric` and a `forked-python -m MODULE`."""
     if _FOLDER in os.environ:
         return Path(os.environ[_FOLDER])
     folder = tempfile.TemporaryDirectory()
-    command = Path(folder.name) / "autorubric"
-    command.write_text(_COMMAND, "utf-8")
-    command.chmod(0o700)
+    for name in ("autorubric", "forked-python"):
+        command = Path(folder.name) / name
+        command.write_text(_COMMAND, "utf-8")
+        command.chmod(0o700)
     variables = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
     # What connects before the process is ready waits.
     with socket.socket(socket.AF_UNIX) as listener:
@@ -70,7 +74,11 @@ def warm_folder() -> Path:
         process.communicate()
         folder.cleanup()
 
-    return command.parent
+    return Path(folder.name)
+
+
+_DESCRIPTORS = "DESCRIPTORS_OF_WARM_COMMAND"
+"""The variable that gives a forked command its soft and hard limit of open files."""
 
 
 def share_with_workers() -> None:
@@ -79,9 +87,18 @@ def share_with_workers() -> None:
 
 
 class WarmProcess(subprocess.Popen[str]):
-    """A forked `autorubric` with these words, used like any process."""
+    """A forked `autorubric` with these words, used like any process.
 
-    def __init__(self, words: list[str], **options: Any) -> None:
+    Args:
+        words: of the command.
+        descriptors: the soft and the hard limit of its open files.
+        options: of `Popen`.
+    """
+
+    def __init__(self, words: list[str], descriptors: tuple[int, int] | None = None, **options: Any) -> None:
+        if descriptors:
+            limits = {_DESCRIPTORS: "{} {}".format(*descriptors)}
+            options["env"] = {**(options.get("env") or os.environ), **limits}
         super().__init__(words, text=True, **options)
 
     # The rest of Popen, which makes the pipes and reads them, calls these three.
@@ -183,9 +200,16 @@ def _run(client: socket.socket) -> None:
     os.environ.clear()
     variables = (variable.partition("=") for variable in asked[end + 1 :])
     os.environ.update({name: value for name, _, value in variables})
+    if limits := os.environ.pop(_DESCRIPTORS, None):
+        soft, hard = map(int, limits.split())
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     status: Any = 1
     try:
-        main()
+        if Path(sys.argv[0]).name == "forked-python":
+            runpy.run_module(sys.argv[2], run_name="__main__", alter_sys=True)
+            status = 0
+        else:
+            main()
     except SystemExit as left:
         status = left.code or 0
     except BaseException:
@@ -198,18 +222,33 @@ def _run(client: socket.socket) -> None:
     os._exit(status)
 
 
+_LATE = (
+    *("encodings.idna", "encodings.utf_8_sig", "filelock", "opentelemetry.trace", "pyarrow.parquet", "rich.markdown"),
+    *("pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop"),
+    *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "rewriting", "synthesis_run")),
+    *("autorubric.files.strict_yaml", "autorubric.testing.offline"),
+)
+"""What commands import once they need it."""
+
+
 def _load() -> None:
     import pandas  # noqa: F401  pyarrow imports it
-    import pyarrow.parquet  # noqa: F401
 
-    import autorubric.synthesis.synthesis_run  # noqa: F401
+    from autorubric import RubricDataset
     from autorubric.cli.app import COMMANDS, _build
+    from autorubric.llm.http.prices import price_table
     from autorubric.prompts.judging import package_judge_prompts
 
+    for module in _LATE:
+        import_module(module)
     for name in COMMANDS:
         _build(frozenset([name]))
     package_judge_prompts()
+    price_table()
+    RubricDataset.from_json('{"prompt": "Why?", "rubric": [{"requirement": "Is brief."}], "items": []}')
+    # What is old is rarely looked through. To leave it frozen would make each command count it.
     gc.freeze()
+    gc.unfreeze()
 
 
 if __name__ == "__main__":

@@ -75,12 +75,12 @@ def _column_bomb() -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    batch = pa.record_batch({"question": ["x" * 2**20] * 20})
+    table = pa.Table.from_batches([pa.record_batch({"question": ["x" * 2**20] * 20})] * 30)
     with BytesIO() as sink:
-        # Without a dictionary each text is stored separately; batches share one row group.
-        with pq.ParquetWriter(sink, batch.schema, compression="zstd", use_dictionary=False) as writer:
-            for _ in range(30):
-                writer.write_batch(batch)
+        # Without a dictionary each text is stored separately; statistics would compare the texts.
+        pq.write_table(table, sink, len(table), compression="zstd", use_dictionary=False, write_statistics=False)
+        column = pq.read_metadata(sink).row_group(0).column(0)
+        assert column.total_uncompressed_size > 600 * 2**20
         return sink.getvalue()
 
 

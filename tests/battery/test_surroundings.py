@@ -14,6 +14,7 @@ import pytest
 from autorubric.cli import main
 from autorubric.cli.app import run
 from tests.battery.bench import lay_out
+from tests.warm_commands import WarmProcess
 
 ROOT = Path(__file__).parents[2]
 PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -108,15 +109,12 @@ def test_debug_shows_the_traceback_and_the_message(
 
 
 def test_a_reader_that_leaves_early_is_no_fault(folder: Path) -> None:
-    command = [sys.executable, "-m", "autorubric", "synthesize", "--help"]
-    surroundings = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(
-        command, cwd=folder, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
+    pipe = subprocess.PIPE
+    with WarmProcess(["synthesize", "--help"], cwd=folder, stdout=pipe, stderr=pipe) as running:
         assert running.stdout is not None
         running.stdout.close()
         assert running.stderr is not None
-        assert b"Traceback" not in running.stderr.read()
+        assert "Traceback" not in running.stderr.read()
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])

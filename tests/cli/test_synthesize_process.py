@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,10 +136,7 @@ def test_step_files_grow_while_the_run_goes_on(tmp_path: Path) -> None:
     last = out / "step4_augmented.jsonl"
     with NearEndpoint("--latency", "fixed:0.05+0.02@600", "--reply-chars", "600") as endpoint:
         running = start(command(source, out, endpoint.base_url, "--save-every", "2"))
-        for _ in range(600):
-            if last.exists() and len(lines(last)) >= 2:
-                break
-            time.sleep(0.05)
+        wait_until(lambda: last.exists() and len(lines(last)) >= 2, "no row was written")
         running.kill()
         running.communicate(timeout=600)
     held = lines(last)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +15,10 @@ from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.errors import InputError, LedgerError
 from autorubric.files import write_atomically
 from autorubric.llm.records.ledger import Ledger
-from autorubric.testing import LoopbackProcess
+from tests.cli.in_process import NearEndpoint
 from tests.offenders import offenders
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import LONG
+from tests.warm_commands import WarmProcess
 
 
 @contextmanager
@@ -53,22 +52,17 @@ def test_a_ledger_for_which_there_are_too_few_descriptors_is_not_called_damaged(
 
 def synthesized_with(folder: Path, descriptors: int) -> tuple[int, str]:
     """The status and the messages of a synthesis whose process may have so many files open."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
-
     words = ["synthesize", "queries.jsonl", "--models", "builtin/offline", "--out", "out"]
-    done = subprocess.run(
-        [sys.executable, "-m", "autorubric", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        preexec_fn=limit,
-        check=False,
-    )
-    return done.returncode, done.stderr
+    status, _, told = ended(words, folder, descriptors, descriptors)
+    return status, told
+
+
+def ended(words: list[str], folder: Path, soft: int, hard: int) -> tuple[int, str, str]:
+    """The status, the output and the messages of a command with these limits of open files."""
+    pipe = subprocess.PIPE
+    with WarmProcess(words, (soft, hard), cwd=folder, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as running:
+        out, err = running.communicate(timeout=LONG)
+    return running.returncode, out, err
 
 
 def test_too_few_descriptors_are_told_with_what_to_do_and_cost_no_ledger(tmp_path: Path) -> None:
@@ -87,22 +81,12 @@ def test_too_few_descriptors_are_told_with_what_to_do_and_cost_no_ledger(tmp_pat
     assert synthesized_with(tmp_path, 256)[0] == 0
 
 
-def graded_with(folder: Path, soft: int, hard: int, url: str, *words: str) -> subprocess.CompletedProcess[str]:
+def graded_with(folder: Path, soft: int, hard: int, url: str, *words: str) -> tuple[int, str, str]:
     dataset = RubricDataset("Explain.", Rubric([Criterion(requirement="Is kind.")]))
     for number in range(300):
         dataset.add_item(f"Essay number {number}.", f"essay {number}", id=f"e{number}")
     dataset.to_file(folder / "essays.json")
-    command = ["grade", "essays.json", "--judge", f"judge@{url}", "-o", "run", *words]
-    return subprocess.run(
-        [sys.executable, "-m", "autorubric", *command],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)),
-        check=False,
-    )
+    return ended(["grade", "essays.json", "--judge", f"judge@{url}", "-o", "run", *words], folder, soft, hard)
 
 
 @pytest.mark.parametrize(
@@ -112,10 +96,10 @@ def test_more_calls_at_a_time_than_files_may_be_open_lose_no_item(
     tmp_path: Path, soft: int, hard: int, seconds: float, least: int, most: int
 ) -> None:
     # A hard limit of 128 files leaves room for fewer connections than -j asks for; a soft one is raised.
-    with LoopbackProcess("--latency", f"fixed:{seconds}") as endpoint:
-        done = graded_with(tmp_path, soft, hard, endpoint.base_url, "-j", "256", "--retry", "0")
+    with NearEndpoint("--latency", f"fixed:{seconds}") as endpoint:
+        status, out, err = graded_with(tmp_path, soft, hard, endpoint.base_url, "-j", "256", "--retry", "0")
         stats = endpoint.stats()
-    assert done.returncode == 0, done.stderr
-    assert "300 of 300 items graded" in done.stdout
+    assert status == 0, err
+    assert "300 of 300 items graded" in out
     assert stats["requests"] == 300
     assert least <= stats["max_in_flight"] <= most

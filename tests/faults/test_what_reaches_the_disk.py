@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
+from tests.processes import compiled
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,7 +41,8 @@ def recorded(folder: Path, *words: str, failing: str = "") -> tuple[int, str, li
     log.write_text("")
     command = [sys.executable, "-m", "tests.faults.recorded_disk", str(log), failing, *words]
     path = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=path, check=False, timeout=600)
+    bare = {**path, **compiled()}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=bare, check=False, timeout=600)
     return done.returncode, done.stdout + done.stderr, [json.loads(line) for line in log.read_text().splitlines()]
 
 

@@ -7,9 +7,11 @@ import os
 import re
 import signal
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from autorubric.cli.app import run
 from tests.cli.in_process import NearEndpoint
 from tests.jobs.test_shards import OFFLINE, QUERIES, calls, different, essays, rubrics
 from tests.processes import start, wait_until
+from tests.warm_commands import warm_folder
 
 ITEMS = 24
 
@@ -41,6 +44,13 @@ def jobs(folder: Path, url: str) -> dict[str, list[str]]:
     }
 
 
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes of a run are forked, and so cannot be killed: what a test would kill stands in front of them."""
+    monkeypatch.setattr(sys, "executable", str(warm_folder() / "forked-python"))
+
+
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("name", ["grade", "select", "synthesize"])
 def test_processes_write_the_files_of_one_process(tmp_path: Path, name: str) -> None:
     with NearEndpoint() as endpoint:
@@ -92,7 +102,7 @@ def replies(directory: Path) -> int:
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[list[str], NearEndpoint]]:
-    with NearEndpoint("--latency", "fixed:0.2") as endpoint:
+    with NearEndpoint("--latency", "fixed:0.4") as endpoint:
         words = ["grade", str(many_essays(folder)), "--judge", f"a@{endpoint.base_url}", "-j", "4"]
         yield [*words, "-o", str(folder / "run"), "--processes", "2"], endpoint
 
@@ -113,7 +123,10 @@ def test_a_killed_process_is_started_again_and_a_killed_parent_leaves_none_behin
     with running(tmp_path) as (words, endpoint):
         with start(words) as parent:
             wait_until(lambda: replies(tmp_path / "run") >= 4, "no calls were recorded")
-            during = autorubric.status(tmp_path / "run")
+            # A call is recorded before its row is written.
+            finished = partial(autorubric.status, tmp_path / "run")
+            wait_until(lambda: finished().row_counts[1] >= 4, "no rows were finished")
+            during = finished()
             rows, done, failed, *_ = during.row_counts
             assert (during.kind, during.state, rows, failed) == ("evaluation", "running", ITEMS, 0)
             assert 4 <= done <= during.spent.calls == sum(total.calls for total in during.totals) <= ITEMS
@@ -149,6 +162,7 @@ def test_ctrl_c_stops_all_processes_and_the_same_command_resumes(tmp_path: Path)
         assert endpoint.stats()["requests"] == ITEMS
 
 
+@pytest.mark.usefixtures("forked")
 def test_processes_never_spend_more_than_the_budget_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -174,6 +188,7 @@ def test_processes_never_spend_more_than_the_budget_together(
         assert endpoint.stats()["requests"] == ITEMS
 
 
+@pytest.mark.usefixtures("forked")
 def test_wrong_input_is_refused_before_anything_is_spent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,8 +29,12 @@ _WHAT = "Dataset file"
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Disable the garbage collector, which would repeatedly scan millions of new values."""
+def _no_collection(*, keeps: bool = True) -> Iterator[None]:
+    """Disable the garbage collector, which would repeatedly scan millions of new values.
+
+    Args:
+        keeps: whether the new values outlive the block.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -39,7 +43,8 @@ def _no_collection() -> Iterator[None]:
         if enabled:
             # All new objects are still young: the first collection would scan them all.
             # Freezing and unfreezing makes it old, unless a caller keeps something frozen.
-            if gc.get_freeze_count() == 0:
+            # To count what a run has frozen takes milliseconds.
+            if keeps and gc.get_freeze_count() == 0:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -123,7 +128,7 @@ def load_text(json_text: str) -> Parts:
     return whole if isinstance(whole, Parts) else read_record(whole)
 
 
-@_no_collection()
+@_no_collection(keeps=False)
 def save(dataset: RubricDataset, path: str | Path) -> None:
     """Write a dataset to a file atomically: YAML or JSON Lines by the ending, else JSON.
 
