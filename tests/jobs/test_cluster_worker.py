@@ -16,6 +16,8 @@ from autorubric.cli.app import run
 from autorubric.errors import InputError
 from autorubric.jobs.cluster.worker import ClusterWorker, own_place
 from autorubric.llm import budget, limits
+from autorubric.llm.records.database import connect
+from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.union import add_rows
 from autorubric.runs.run_folder import open_ledger
 from tests.cli.in_process import NearEndpoint
@@ -32,7 +34,7 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def heard(worker: ClusterWorker, folder: Path, url: str, told: int = 0) -> list[dict[str, Any]]:
     """The words of a worker that is given one block of the essays."""
     settings = {"data": str(many_essays(folder)), "judge": [f"a@{url}"], "shard": "1/1", "concurrency": 4}
-    order = {"command": "grade", "settings": settings, "processes": 1, "base": None}
+    order = {"command": "grade", "settings": settings, "processes": 1, "base": None, "round": 0}
     worker.begin({**order, "folder": str(Path.cwd()), "addresses": {}}, told)
     words: list[dict[str, Any]] = []
     blocks = iter([0, None])
@@ -62,8 +64,9 @@ def test_a_worker_answers_a_block_with_calls_that_the_driver_adds_once(tmp_path:
         assert (len(rows), len(lines)) == (ITEMS, ITEMS)
         assert end == {"stopped": None, "interrupted": False}
         notes = {limits.NOTE: [["judge", "a", [4096], 0]], budget.NOTE: {"a": [10, 0]}}
-        assert add_rows(main / "ledger", told["name"], rows[:10], notes) == 10
-        assert add_rows(main / "ledger", told["name"], rows, {}) == ITEMS - 10
+        with closing(connect(main / "ledger" / FILE_NAME)) as connection:
+            assert add_rows(connection, told["name"], rows[:10], notes) == 10
+            assert add_rows(connection, told["name"], rows, {}) == ITEMS - 10
         with open_ledger(main) as ledger:
             assert (ledger.count, ledger.find_note(budget.NOTE)) == (ITEMS, {"a": [10, 0]})
             assert all(ledger.find(row[1]) is not None for row in rows)

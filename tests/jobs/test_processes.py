@@ -211,9 +211,6 @@ def test_wrong_input_is_refused_before_anything_is_spent(
         capsys.readouterr()
         assert run([*words, *more]) == 2
         assert said in capsys.readouterr().err
-    sampled = ["select", str(rubrics(tmp_path)), "--sample", OFFLINE, "--judge", OFFLINE, "-o", str(out)]
-    assert run([*sampled, "--engine", "ray"]) == 2
-    assert "--sample cannot be combined with --engine ray" in capsys.readouterr().err
     assert not out.exists()
 
 

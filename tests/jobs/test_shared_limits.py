@@ -158,6 +158,16 @@ def test_four_processes_use_a_limit_and_little_is_refused() -> None:
     assert run.refused(0, 50) <= 0.03 * len(run.log)
 
 
+def test_a_rate_that_doubled_far_beyond_the_limit_comes_back_at_once() -> None:
+    """A bucket of 60 passes a second at twice its rate; the first refusal comes when the rate has just doubled again.
+
+    Then half of it is too fast, too. Returning to nine tenths of it each time refused 8.5 %.
+    """
+    run = Run(Bucket(60, 60), callers=256, seconds=50, latency=0.2, processes=4, seed=4)
+    assert run.passed(0, 50) >= 0.95 * 60 * 50
+    assert run.refused(0, 50) <= 0.04 * len(run.log)
+
+
 def test_four_processes_are_not_held_up_by_refusals_at_random() -> None:
     free, at_random = (Run(AtRandom(share), 64, 20, 0.2, processes=4) for share in (0.0, 0.1))
     assert at_random.passed(0, 20) >= 0.7 * free.passed(0, 20)

@@ -30,4 +30,5 @@ def workers_of(settings: Any, passed: Mapping[str, Any], processes: int) -> Work
     check_installed()
     workers = RayWorkers.of(settings, passed, processes)
     workers.address, workers.asked = settings.ray_address, settings.processes
+    workers.rounds = 2 if getattr(settings, "sample", None) else 1  # all candidates are sampled before any is graded
     return workers

@@ -304,11 +304,6 @@ class ShardedSettings(UploadedSettings):
             raise ConfigError(f"--shard and {by} exclude each other; pass one of them")
         once = [name for name in ("start_over", "refresh", "log_json") if getattr(self, name, None)]
         once += ["batch"] if getattr(self, "batch", None) is not None else []
-        if self.engine is not None and getattr(self, "sample", None):
-            raise ConfigError(
-                "--sample cannot be combined with --engine ray, which divides candidates that exist before the run; "
-                "leave --engine ray out, pass --processes N alone, or use --shard I/N on each machine and merge"
-            )
         if once and self.is_divided:
             flags = " and ".join(f"--{name.replace('_', '-')}" for name in once)
             raise ConfigError(f"{flags} cannot be combined with {by}; leave {by} out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
+from autorubric.runs.blocks import all_records, feed
 from autorubric.runs.changes import changed_grader, changed_items, changed_values, describe_change
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.plan import coming_generation, describe_grader
@@ -51,6 +53,9 @@ from autorubric.training.queries import RubricQuery
 from autorubric.training.selection import Keep, compute_share
 from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, Pool, Written, write_selection
 from autorubric.training.trainer_files import training_files
+
+SAMPLING, GRADING = range(2)
+"""The rounds of workers of a cluster: a candidate has its number only when all are sampled."""
 
 _GENERATION = "sampling_generation"
 _MARKS = (MANIFEST_FILE, ITEMS_FILE)
@@ -194,9 +199,9 @@ async def selected(selection: Selection) -> SelectionResult:
         if isinstance(candidates, Sampling):
             run = await _sampled(selection, candidates, labels)
             paid = _has_paid(run)
-            if run.interrupted or run.stopped:
-                if run.refused and not run.interrupted and not paid:
-                    raise InputError(run.stopped or "the endpoint refused the run")
+            if run.refused and not run.interrupted and not paid:
+                raise InputError(run.stopped or "the endpoint refused the run")
+            if run.interrupted or run.stopped or _round() == SAMPLING:
                 return replace(result, stopped=run.stopped, interrupted=run.interrupted)
             unsampled = [ScoredCandidate(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
             candidates = run.candidates()
@@ -285,8 +290,10 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
     ):
         ledger.price(models.values())
         executor = Executor(ledger, limits.budget(ledger), detached=False)
-        if settings.parts is not None:
-            executor.stop("merge")
+        is_sampled = settings.parts is not None or _round() == GRADING
+        if is_sampled:
+            workers = None if settings.parts is None else settings.parts.workers
+            executor.stop((workers and workers.stopped) or "merge")
         generation = _generation(selection, ledger)
         if settings.start_over:
             ledger.keep_note(_GENERATION, generation)
@@ -297,7 +304,7 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
             stage = StageState("sampled", done, sum(a.in_flight for a in activity), failed)
             return RunState.of(run.total, done + failed, [stage], activity, labels)
 
-        with (settings.stop or Stop()).bound(run):
+        with (settings.stop or Stop()).bound(run), all_records() if is_sampled else nullcontext():
             async with reported(settings.progress, state):
                 await run.to_the_end()
         await executor.drain()
@@ -360,6 +367,12 @@ def _sampling_run(
 
 def _selection_files() -> tuple[str, ...]:
     return (*training_files(), DECISIONS_FILE, SUMMARY_FILE)
+
+
+def _round() -> int | None:
+    """The round of this worker of a cluster; None for every other run, which samples and then grades."""
+    own = feed.get()
+    return None if own is None else own.round
 
 
 def _has_paid(run: SamplingRun) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,7 @@ from autorubric.llm.structured import read_text
 from autorubric.rows import Record, RowReader, input_name, read_rows, row_file, without_nulls
 from autorubric.rows.columns import ROLES
 from autorubric.rows.record import as_text, read_prompt
+from autorubric.runs.blocks import fed, note_ended
 from autorubric.runs.items_file import read_items, report_from
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION
@@ -292,9 +294,11 @@ class SamplingRun(StoppableRun):
                 await self._sample(key)
             finally:
                 slots.release()
+            note_ended(self._number(key))
 
-        async with asyncio.TaskGroup() as group:
-            for key in self.all_keys():
+        keys = fed(self.all_keys(), self._number, self._equal_together)
+        async with aclosing(keys) as asked, asyncio.TaskGroup() as group:
+            async for key in asked:
                 await slots.acquire()
                 if self.stopped is not None:
                     break
@@ -317,6 +321,19 @@ class SamplingRun(StoppableRun):
     def all_keys(self) -> Iterator[Key]:
         """Every query, model and draw, in order."""
         return product(range(len(self.queries)), range(len(self.models)), range(self.k))
+
+    def _number(self, key: Key) -> int:
+        query, model, draw = key
+        return (query * len(self.models) + model) * self.k + draw
+
+    def _equal_together(self) -> Iterator[list[Key]]:
+        """The keys whose requests are equal, because the texts of their queries are."""
+        equal: dict[str, list[int]] = {}
+        for place, query in enumerate(self.queries):
+            equal.setdefault(query.text, []).append(place)
+        for places in equal.values():
+            for model, draw in product(range(len(self.models)), range(self.k)):
+                yield [(place, model, draw) for place in places]
 
     def request(self, query: int, draw: int) -> Request:
         """The request for one answer: the query itself, without a template."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import os
 import secrets
 import shutil
@@ -19,6 +18,7 @@ from typing import Any
 
 from autorubric.core.display import counted
 from autorubric.errors import InputError
+from autorubric.jobs.cluster.block_queue import BlockQueue
 from autorubric.jobs.cluster.ray_cluster import RayCluster, RemoteWorker, WorkerGone
 from autorubric.jobs.cluster.worker import versions
 from autorubric.jobs.lending import Lender, Purse
@@ -53,6 +53,7 @@ class Link(ShardChild):
     ledger: str = ""
     told: int = 0
     taken: int = 0
+    is_ready: bool = False
     is_waiting: bool = False
     blocks: set[int] = field(default_factory=set)
     again: list[int] = field(default_factory=list)
@@ -74,22 +75,22 @@ class RayWorkers(WorkerProcesses):
     """Runs the records of a run on the workers of a Ray cluster, a block at a time.
 
     A worker that was killed is started again on its machine and reads its own ledger again. If its machine is lost,
-    others do its blocks.
+    others do its blocks. In each of several `rounds` the workers find what all of them have recorded in earlier ones.
     """
 
     address: str | None = None
     asked: int | None = None
+    rounds: int = 1
     whole: Callable[[], str] = str
     _keys: set[str] = field(default_factory=set)
     _spool: Path = Path()
     _main: Path = Path()
+    _records: sqlite3.Connection = field(init=False)
     _base: Path | None = None
     _cluster: RayCluster | None = None
     _names: tuple[str, str] = ("", "")
-    _next: int = 0
-    _end: float = float("inf")
-    _returned_blocks: list[int] = field(default_factory=list)
-    _ready: set[int] = field(default_factory=set)
+    _round: int = 0
+    _blocks: BlockQueue = field(default_factory=BlockQueue)
     _is_open: bool = False
     _before: Spent = field(default_factory=Spent)
     _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -114,9 +115,12 @@ class RayWorkers(WorkerProcesses):
             self._cluster = await loop.run_in_executor(None, RayCluster, self.address, asked)
             self.processes = asked or min(self._cluster.cpus, self.concurrency)
             try:
-                with (self.stop or Stop()).bound(self):
+                # One connection for all blocks: the last one to close copies the write-ahead log into the file.
+                with (self.stop or Stop()).bound(self), closing(connect(self._main / FILE_NAME)) as self._records:
                     async with reported(self.progress, self._state):
-                        await self._work()
+                        for number in range(self.rounds):
+                            if not self._is_over():
+                                await self._work(number)
             finally:
                 self._cluster.close()
             self._conclude()
@@ -129,29 +133,34 @@ class RayWorkers(WorkerProcesses):
     def _prepare(self, directory: Path) -> None:
         path = str(directory.resolve())
         run = blake2b(f"{socket.gethostname()} {path}".encode(), digest_size=8).hexdigest()
-        self._names = run, secrets.token_hex(4)
+        self._names = run, ""
         self._main = directory / LEDGER_FOLDER
-        self._spool = self._main / WORKERS_FOLDER / self._names[1]
+        self._spool = self._main / WORKERS_FOLDER / secrets.token_hex(4)
         self._spool.mkdir(parents=True, mode=0o700)
         (self._spool / "here").touch()
         with open_ledger(directory):  # made where the run is new
             pass
 
-    async def _work(self) -> None:
-        numbers = range(1, self.processes + 1)
-        self._shards.extend(Link(_WHOLE, Path(), number) for number in numbers)
-        links = [one for one in self._shards if isinstance(one, Link)]
+    async def _work(self, number: int) -> None:
+        """Pass over all records once; what a lost worker had borrowed in an earlier round stays spent."""
+        self._round = number
+        links = [Link(_WHOLE, Path(), number) for number in range(1, self.processes + 1)]
+        self._shards = [*links]
+        self._names = self._names[0], secrets.token_hex(4)
+        self._blocks, self._is_open = BlockQueue(), False
         await _all(self._first_start(one) for one in links)
         for one in links:
             await self._recover_left(one)
         with open_ledger(self._main.parent) as ledger:
-            self._before, recorded = ledger.spent(), ledger.count
+            spent, recorded = ledger.spent(), ledger.count
         if recorded:
-            self._base = await asyncio.to_thread(_copied, self._main, self._spool / "base")
-        self._lender = Lender(Purse(self._left(self._before), self.processes), self._living)
+            self._base = await asyncio.to_thread(_copied, self._main, self._spool / f"base{number}")
+        if not number:
+            self._before = spent
+            self._lender = Lender(Purse(self._left(spent), self.processes), self._living)
         await _all(self._attend(one) for one in links)
-        left = len(self._returned_blocks) + sum(len(one.blocks) for one in links)
-        if left and not any(_reason(one.end) for one in links):
+        left = len(self._blocks) + sum(len(one.blocks) for one in links)
+        if left and not self._is_over():
             links[0].end = {"stopped": f"{counted(left, 'block')} of records could not be done"}
 
     async def _first_start(self, one: Link) -> None:
@@ -203,7 +212,7 @@ class RayWorkers(WorkerProcesses):
                 rows, notes = await one.remote.call("rows", self._added(name), folder)
                 if not rows:
                     break
-                add_rows(self._main, name, rows, notes)
+                add_rows(self._records, name, rows, notes)
             await one.remote.call("remove", folder)
 
     async def _attend(self, one: Link) -> None:
@@ -235,8 +244,7 @@ class RayWorkers(WorkerProcesses):
     async def _restarted(self, one: Link, why: str) -> bool:
         """Start a killed worker again; where that is impossible, its blocks go to the others."""
         one.deaths += 1
-        one.is_waiting = False
-        self._ready.discard(one.number)
+        one.is_ready = one.is_waiting = False
         if one.deaths > _MOST_DEATHS or self.interrupted:
             return self._give_up(one, why)
         if self._cluster is not None and one.node is not None and not self._cluster.has(one.node):
@@ -276,8 +284,7 @@ class RayWorkers(WorkerProcesses):
             f"the machine of worker {one.number} was lost: up to {calls} and {blocks} of records will be sent again"
         )
         warnings.warn(told, UserWarning, stacklevel=2)
-        for block in one.blocks:
-            heapq.heappush(self._returned_blocks, block)
+        self._blocks.put_back(one.blocks)
         one.blocks.clear()
         one.taken, one.state = 0, None
 
@@ -292,7 +299,7 @@ class RayWorkers(WorkerProcesses):
         }
         is_here = await self._send_base(one)
         order |= {"base": str(self._base.resolve()) if self._base and is_here else None}
-        order |= {"folder": str(Path.cwd()), "addresses": addresses}
+        order |= {"folder": str(Path.cwd()), "addresses": addresses, "round": self._round}
         await one.remote.call("begin", order, one.told)
 
     async def _send_base(self, one: Link) -> bool:
@@ -317,15 +324,15 @@ class RayWorkers(WorkerProcesses):
                 one.end = {
                     "problems": [f"worker {one.number} reads another input than this machine under the same path"]
                 }
-            self._ready.add(one.number)
+            one.is_ready = True
         if "rows" in word:
             async with self._taking:
-                one.taken += await asyncio.to_thread(add_rows, self._main, one.ledger, word["rows"], word["notes"])
+                one.taken += await asyncio.to_thread(add_rows, self._records, one.ledger, word["rows"], word["notes"])
             one.told = word["rows"][-1][0] if word["rows"] else one.told
             with (self._spool / ITEMS_FILE).open("ab") as file:
                 file.writelines(line + b"\n" for line in word["lines"])
         if "beyond" in word:
-            self._end = min(self._end, word["beyond"])
+            self._blocks.end_at(word["beyond"])
         if "done" in word:
             one.blocks.discard(word["done"])
             one.deaths = 0
@@ -336,13 +343,13 @@ class RayWorkers(WorkerProcesses):
     def _serve(self) -> None:
         """Give blocks to the workers that wait for one; nothing before all have read the input."""
         links = [one for one in self._shards if isinstance(one, Link)]
-        self._is_open = self._is_open or all(one.number in self._ready or one.end is not None for one in links)
+        self._is_open = self._is_open or all(one.is_ready or one.end is not None for one in links)
         if not self._is_open:
             return
-        over = self.interrupted or any(_reason(one.end) for one in links)
+        over = self._is_over()
         for one in links:
             if one.is_waiting and one.end is None:
-                block = None if over else one.again.pop(0) if one.again else self._next_block()
+                block = None if over else one.again.pop(0) if one.again else self._blocks.take()
                 busy = any(other.blocks for other in links if other.end is None)
                 if block is None and busy and not over:
                     continue  # a block of a lost worker may come back
@@ -351,13 +358,9 @@ class RayWorkers(WorkerProcesses):
                     one.blocks.add(block)
                 one.tell(block=block)
 
-    def _next_block(self) -> int | None:
-        if self._returned_blocks:
-            return heapq.heappop(self._returned_blocks)
-        if self._next >= self._end:
-            return None
-        self._next += 1
-        return self._next - 1
+    def _is_over(self) -> bool:
+        """Whether no further block is given out."""
+        return self.interrupted or any(_reason(one.end) for one in self._shards)
 
     def _state(self) -> RunState:
         state = super()._state()

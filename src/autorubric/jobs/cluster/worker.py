@@ -114,6 +114,7 @@ class ClusterWorker:
         self._place = own_place(run)
         self._session = session
         self._folder = self._place / f"{session}-{number}"
+        self._name = secrets.token_hex(8)
         self._talk = RemoteTalk(self._take_word)
         self._feed = Feed(self._talk.say)
         self._words: list[dict[str, Any]] = []
@@ -128,21 +129,18 @@ class ClusterWorker:
             keys: names of the environment variables that hold keys.
             marker: a file on the driver's machine.
         """
-        before = self._name()
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if before is None:
-            (self._folder / _NAME_FILE).write_text(secrets.token_hex(8), encoding="utf-8")
-        there = environment()
+        before, there = self._recorded_name(), environment()
+        self._name = before or self._name
         return {
             "versions": versions(),
             "machine": socket.gethostname(),
-            "name": self._name(),
+            "name": self._name,
             "resumes": before is not None,
             "missing": [key for key in keys if not there.get(key, "").strip()],
             "has_base": Path(marker).exists(),
         }
 
-    def _name(self) -> str | None:
+    def _recorded_name(self) -> str | None:
         path = self._folder / _NAME_FILE
         return path.read_text(encoding="utf-8") if path.exists() else None
 
@@ -183,7 +181,7 @@ class ClusterWorker:
     def receive(self, name: str, place: int, data: bytes) -> None:
         """Write a part of a file of the driver's ledger, whose replies are found on this machine too."""
         base = self._folder / _BASE
-        base.mkdir(mode=0o700, exist_ok=True)
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (base / name).open("r+b" if place else "wb") as file:
             file.seek(place)
             file.write(data)
@@ -196,6 +194,8 @@ class ClusterWorker:
             told: the id of the last call of this worker's ledger that the driver has.
         """
         self._told = told
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self._folder / _NAME_FILE).write_text(self._name, encoding="utf-8")
         os.environ.update(order["addresses"])
         if Path(order["folder"]).is_dir():
             os.chdir(order["folder"])
@@ -204,6 +204,7 @@ class ClusterWorker:
         threading.Thread(target=self._run, args=(own,), daemon=True).start()
 
     def _run(self, order: dict[str, Any]) -> None:
+        self._feed.round = order["round"]
         feed.set(self._feed)
         carry_out(self._talk, run_shard(self._talk, order))
 

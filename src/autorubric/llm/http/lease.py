@@ -36,6 +36,9 @@ _MANY = 30
 _RARE, _MOST_CHANCE = 0.02, 0.2
 """Between these shares, requests may be refused by chance."""
 
+_TOO_FAST = 0.3
+"""Share of refusals above which even a halved rate is above the limit."""
+
 
 class Lease:
     """What this process may send to one endpoint with one key; without other processes, as much as it likes.
@@ -175,7 +178,9 @@ class _Account:
             return
         average = self._average(now)
         if halved_for < _CLOSED:
-            self.rate, self.step = _BACK * max(self.before, average, _LEAST), self.next_step
+            # Where a doubled rate was refused, its half may be too fast, too: then what passed tells the limit.
+            refused = average if self._refused_by_half() > _TOO_FAST else max(self.before, average)
+            self.rate, self.step = _BACK * max(refused, _LEAST), self.next_step
         else:  # it takes a number of requests in each window of time
             self.rate, self.step = max(average, _LEAST), _FIRST_STEP
         self.next_step = _FIRST_STEP
@@ -185,12 +190,16 @@ class _Account:
 
     def _weigh(self) -> None:
         """What is refused at half of a refused rate is refused by chance."""
-        asked = sum(self.settled)
-        if asked >= _MANY:
-            share, self.settled = self.settled.refused / asked, Traffic()
+        if sum(self.settled) >= _MANY:
+            share, self.settled = self._refused_by_half(), Traffic()
             if _RARE < share <= _MOST_CHANCE and share > self.chance:
                 self.step = _DOUBLING
             self.chance = share if _RARE < share <= _MOST_CHANCE else 0.0
+
+    def _refused_by_half(self) -> float:
+        """The share of requests that was refused at the halved rate; 0 where they are too few to tell."""
+        asked = sum(self.settled)
+        return self.settled.refused / asked if asked >= _MANY else 0.0
 
     def _average(self, now: float) -> float:
         return self.cycle_passed / max(now - self.cycle, _SECOND)

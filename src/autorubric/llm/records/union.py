@@ -12,9 +12,9 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.llm import budget, limits
 from autorubric.llm.records.accounts import LOST, Spent
-from autorubric.llm.records.call_rows import CALL_COLUMNS
+from autorubric.llm.records.call_rows import CALL_COLUMNS, SealedRow
 from autorubric.llm.records.commits import run_transaction, translate_write_errors
-from autorubric.llm.records.database import connect, insert_note
+from autorubric.llm.records.database import connect, insert_note, insert_rows
 from autorubric.llm.records.key_index import KeyIndex
 from autorubric.llm.records.ledger import FILE_NAME
 
@@ -35,7 +35,9 @@ _IMPORTS = "INSERT OR IGNORE INTO main.imports SELECT * FROM other.imports"
 _ADDED = "added"
 """The note that says up to which call each ledger of another machine was added."""
 
-_ADD_CALL = f"INSERT INTO calls(id, {CALL_COLUMNS}) VALUES ({', '.join('?' * (1 + len(CALL_COLUMNS.split(', '))))})"
+_WAITING = "SELECT (SELECT ifnull(max(id), 0) FROM calls) - value FROM meta WHERE name = 'indexed'"
+"""How many calls no index has yet."""
+
 _RENAME = """UPDATE calls SET item = (SELECT now FROM temp.names WHERE before = item)
     WHERE id > ? AND id <= ? AND role = ? AND item IN (SELECT before FROM temp.names)"""
 
@@ -103,11 +105,13 @@ def _united_notes(connection: sqlite3.Connection) -> dict[str, Any]:
     }
 
 
-def add_rows(directory: Path, name: str, rows: Sequence[Sequence[Any]], notes: Mapping[str, Any]) -> int:
+def add_rows(
+    connection: sqlite3.Connection, name: str, rows: Sequence[Sequence[Any]], notes: Mapping[str, Any]
+) -> int:
     """Add calls of another ledger, each once, in one transaction with the note that they were added.
 
     Args:
-        directory: the directory of the ledger that takes them; no process uses it.
+        connection: to the ledger that takes them, which no process uses; on one thread at a time.
         name: tells the other ledger from all others.
         rows: id, values of `CALL_COLUMNS`, data and digest of each call, in the order of their ids.
         notes: on limits and budgets, of the other ledger.
@@ -118,10 +122,9 @@ def add_rows(directory: Path, name: str, rows: Sequence[Sequence[Any]], notes: M
     Raises:
         LedgerError: the ledger cannot be written.
     """
-    with closing(connect(directory / FILE_NAME)) as connection, translate_write_errors(connection):
+    with translate_write_errors(connection):
         last = added_up_to(connection, name)
-        new = [row for row in rows if row[0] > last]
-        [[here]] = connection.execute("SELECT ifnull(max(id), 0) FROM main.calls").fetchall()
+        new = [SealedRow(call[0], tuple(call), data, digest) for at, *call, data, digest in rows if at > last]
         marks = read_note(connection, "main", _ADDED) or {}
         united = {limits.NOTE: limits.united, budget.NOTE: budget.united}
         kept = {
@@ -129,18 +132,16 @@ def add_rows(directory: Path, name: str, rows: Sequence[Sequence[Any]], notes: M
             for note, unite in united.items()
             if notes.get(note)
         }
+        kept[_ADDED] = {**marks, name: max(last, rows[-1][0] if rows else 0)}
 
         def add() -> None:
-            for number, (_, *columns, data, digest) in enumerate(new, here + 1):
-                connection.execute(_ADD_CALL, (number, *columns))
-                connection.execute("INSERT INTO payloads VALUES (?, ?, ?)", (number, data, digest))
-            insert_note(_ADDED, json.dumps({**marks, name: new[-1][0] if new else last}), connection)
+            insert_rows(connection, new)
             for note, value in kept.items():
                 insert_note(note, json.dumps(value), connection)
 
         run_transaction(connection, add)
-        [[indexed]] = connection.execute("SELECT value FROM meta WHERE name = 'indexed'").fetchall()
-        if here + len(new) - indexed > _AT_ONCE:
+        [[waiting]] = connection.execute(_WAITING).fetchall()
+        if waiting > _AT_ONCE:
             KeyIndex(connection).move_to_table(connection)
     return len(new)
 
