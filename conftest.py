@@ -1,5 +1,6 @@
 """What has to be imported before doctests are collected, and where they are."""
 
+import atexit
 import gc
 from collections.abc import Generator
 from pathlib import Path
@@ -8,6 +9,9 @@ import pytest
 
 # pytest would execute a module of `src` a second time, and the second table of checks would stay empty.
 import autorubric.checks.registry  # noqa: F401
+
+# Python would look through all that a worker has collected, imported and cached, several times, before it ends.
+atexit.register(gc.freeze)
 
 
 @pytest.hookimpl(wrapper=True)
