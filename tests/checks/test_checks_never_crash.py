@@ -1,6 +1,7 @@
 """Whatever the text and whatever the parameters: an outcome, a failure, or an InputError."""
 
 import os
+from functools import cache
 from typing import Any
 
 import pytest
@@ -41,6 +42,7 @@ VALUES = st.one_of(
 PACKAGED = tuple(CHECKS)  # other tests register checks of their own later
 
 
+@cache
 def usable(name: str) -> dict[str, Any]:
     if name == "numeric_value":
         return {"expected": 1.5, "unit": "a"}
