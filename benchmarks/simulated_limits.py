@@ -105,7 +105,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
             def select(self, timeout: float | None = None) -> Any:
                 assert timeout is not None, "everybody waits and no timer is set"
                 loop.now += max(timeout, 0.0)
-                return super().select(0)
+                return []  # there are no sockets
 
         super().__init__(Selector())
 

@@ -73,7 +73,7 @@ class Script:
 
     def _coins(self, shared: float, group: object, member: object, *about: object) -> Random:
         """The source of one judge's errors about one thing: with chance `shared`, that of the whole group."""
-        together = self._random("together", *about).random() < shared
+        together = shared > 0 and self._random("together", *about).random() < shared
         return self._random(group if together else member, *about)
 
     def _verdicts(self, request: Request, judge: int) -> str:

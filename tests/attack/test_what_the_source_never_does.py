@@ -42,8 +42,9 @@ def _of_call(node: ast.Call) -> Iterator[str]:
     if isinstance(called, ast.Name) and called.id in FORBIDDEN_NAMES:
         yield called.id
     if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
-        name, safe = (called.value.id, called.attr), any("Safe" in ast.dump(word) for word in node.keywords)
-        if name in FORBIDDEN_ATTRIBUTES and not (name == ("yaml", "load") and safe):
+        name = called.value.id, called.attr
+        safe = name == ("yaml", "load") and any("Safe" in ast.dump(word) for word in node.keywords)
+        if name in FORBIDDEN_ATTRIBUTES and not safe:
             yield f"{called.value.id}.{called.attr}"
     if any(word.arg == "shell" and getattr(word.value, "value", True) for word in node.keywords):
         yield "shell=True"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from autorubric.labels import Ask, Draw, Event, History, label_queue, pair_of, r
 from autorubric.labels.agreement import LabelAgreement, label_agreement, projected_half_width
 from autorubric.labels.drawing import Known, batch_of
 from autorubric.labels.drawn import compare_by_labels, correct_by_labels
-from autorubric.labels.event import PairFinder
+from autorubric.labels.event import Pair, PairFinder
 from autorubric.labels.weights import weighted_labels
 from autorubric.metrics import CellLabel, sampled_score
 from autorubric.metrics.arrays import Flags, Floats, Ints
@@ -69,6 +70,11 @@ class Drawn:
         ]
         return EvaluationReport(score=RubricDataset("?", rubric).compute_weighted_score(verdicts), report=entries)
 
+    @cached_property
+    def named(self) -> list[list[Pair]]:
+        """Every pair, by item and criterion."""
+        return [[pair_of(self.dataset, n, place) for place in range(len(CRITERIA))] for n in range(self.items)]
+
     def word(self, item: int, place: int) -> str:
         return "MET" if self.truth[item, place] else "UNMET"
 
@@ -84,13 +90,13 @@ class Drawn:
             scope = "K3" if policy == "criterion" else None
             found = batch_of(self.pairs, Ask(policy, scope, size, seed), list(known.values()), batch)  # type: ignore[arg-type]
             for one in found.pairs:
-                pair, number = pair_of(self.dataset, one.item, one.place), number + 1
+                pair, number = self.named[one.item][one.place], number + 1
                 draw = Draw(batch, policy, scope, seed + batch, one.probability, found.open, seen)
                 history.add(Event(number, 0.0, "draw", pair.item, pair.criterion, pair.digest, draw=draw))
                 known[one.item, one.place] = Known(one.item, one.place)
             labelled = found.pairs[:last] if batch else found.pairs
             for one in labelled:
-                pair, number, word = pair_of(self.dataset, one.item, one.place), number + 1, self.word(*one[:2])
+                pair, number, word = self.named[one.item][one.place], number + 1, self.word(*one[:2])
                 history.add(Event(number, 0.0, "label", pair.item, pair.criterion, pair.digest, "ana", word))
                 known[one.item, one.place] = Known(one.item, one.place, word)
         return history
