@@ -15,6 +15,7 @@ from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 from autorubric.testing import ScriptedModel
 from tests.offenders import each
+from tests.processes import LONG
 
 REQUEST = Request((), "judge")
 
@@ -165,7 +166,7 @@ async def test_a_refusal_names_what_is_held_in_the_unit_of_the_limit() -> None:
         (Budget(tokens=100), 0.0, "0 spent, 80 reserved for calls that have begun, and the next call may cost 40;"),
     ):
         held = [await reserved(budget, 40, cost), await reserved(budget, 40, cost)]
-        found = await asyncio.wait_for(asyncio.gather(*(one.extend() for one in held)), 5)
+        found = await asyncio.wait_for(asyncio.gather(*(one.extend() for one in held)), LONG)
         told = [failure.message for failure in found if isinstance(failure, Failure)]
         assert len(told) == 2 and words in told[0]
 
@@ -192,7 +193,7 @@ async def test_another_attempt_is_covered_like_a_call_of_its_own() -> None:
 async def test_calls_that_all_wait_for_another_attempt_do_not_wait_for_each_other_for_ever() -> None:
     budget = Budget(tokens=100)
     held = [await reserved(budget, 40), await reserved(budget, 40)]
-    outcomes = await asyncio.wait_for(asyncio.gather(*(one.extend() for one in held)), 5)
+    outcomes = await asyncio.wait_for(asyncio.gather(*(one.extend() for one in held)), LONG)
     assert all(isinstance(outcome, Failure) for outcome in outcomes)
     for one in held:
         budget.settle(one, Amount(40))

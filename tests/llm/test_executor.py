@@ -121,7 +121,8 @@ async def test_one_who_is_cancelled_does_not_cancel_the_call_of_the_others() -> 
     with Ledger.in_memory() as ledger:
         executor, model = Executor(ledger), RuleModel(rule)
         first, second = (asyncio.create_task(executor.ask(model, question())) for _ in range(2))
-        await asyncio.sleep(0.01)
+        while not model.asked:
+            await asyncio.sleep(0.01)
         first.cancel()
         await asyncio.sleep(0)
         answer_now.set()
@@ -149,8 +150,10 @@ def test_a_call_cut_off_by_the_end_of_the_loop_counts_with_its_worst_case(tmp_pa
         return Reply("never")
 
     async def main(ledger: Ledger) -> None:
-        asking = asyncio.create_task(Executor(ledger).ask(RuleModel(rule), question()))
-        await asyncio.sleep(0.01)
+        model = RuleModel(rule)
+        asking = asyncio.create_task(Executor(ledger).ask(model, question()))
+        while not model.asked:
+            await asyncio.sleep(0.01)
         asking.cancel()
 
     with Ledger.open(tmp_path) as ledger:
@@ -206,7 +209,8 @@ async def test_after_a_stop_only_hits_are_answered_and_calls_in_flight_finish() 
     with Ledger.in_memory() as ledger:
         executor = Executor(ledger, gate=asyncio.Semaphore(1))
         sent, queued = (asyncio.create_task(executor.ask(model, question(text))) for text in "ab")
-        await asyncio.sleep(0.01)
+        while not model.asked:
+            await asyncio.sleep(0.01)
         executor.stop("interrupted")
         answer_now.set()
         assert text_of(await sent) == "a"
