@@ -164,6 +164,8 @@ def _status_of(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
                 raise
         kind = str(manifest.get("kind") or "unknown")
         row_counts = counters.get(kind, count_rows)(directory, manifest, view)
+        if view is not None:
+            view.hold()  # the counts of calls below agree, and are not older than those of rows
         pace = Pace(None, None) if view is None else view.pace()
         state = _state(manifest, holder, row_counts)
         return RunStatus(

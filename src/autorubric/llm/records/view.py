@@ -84,6 +84,10 @@ class LedgerView:
         with self._reads:
             return self._connection.execute(query, values).fetchall()
 
+    def hold(self) -> None:
+        """Answer all later queries from one state of the ledger, whatever is recorded meanwhile."""
+        self._query("BEGIN")
+
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost by role and model."""
         with self._reads:
