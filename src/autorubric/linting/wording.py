@@ -7,10 +7,9 @@ of a guess.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import cached_property, lru_cache
 
-from autorubric.core.wording import QUOTED, asserted, late_pattern
+from autorubric.core.wording import late_pattern, unquoted, without_asides
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = late_pattern(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
@@ -42,14 +41,9 @@ class Wording:
         return frozenset(self.tokens)
 
     @cached_property
-    def characters(self) -> int:
-        """How many Chinese characters there are."""
-        return 0 if self.text.isascii() else len(_HAN.findall(self.text))
-
-    @cached_property
     def chinese(self) -> bool:
         """Whether it is written in Chinese: more characters than words of other scripts."""
-        return self.characters * 2 > len(self.tokens)
+        return not self.text.isascii() and len(_HAN.findall(self.text)) * 2 > len(self.tokens)
 
     @cached_property
     def size(self) -> int:
@@ -69,12 +63,12 @@ class Wording:
     @cached_property
     def own(self) -> str:
         """The text in lower case without what it quotes: quoted words are mentioned, not used."""
-        return QUOTED.sub(" ", self.text.lower())
+        return unquoted(self.text.lower())
 
     @cached_property
     def bare(self) -> str:
         """The text in lower case without quotes, the reasons given for it, and asides in brackets."""
-        return asserted(self.text)
+        return without_asides(self.own)
 
 
 _SCRIPTS = (
@@ -122,23 +116,25 @@ def detect_language(text: str) -> str | None:
         return None
     if any(mark in text for mark in "$\\`{_^"):
         text = _FORMULA.sub(" ", text)
-    found: Counter[str] = Counter()
-    plain = text.isascii()
-    if not plain:
-        found.update({code: len(pattern.findall(text)) for code, pattern in _SCRIPTS})
+    if text.isascii():
+        return _by_small_words(_ASCII_LATIN.findall(text))
+    found = {code: len(pattern.findall(text)) for code, pattern in _SCRIPTS}
     if found["ja"]:
         found["ja"] += found.pop("zh")
-    latin = (_ASCII_LATIN if plain else _LATIN).findall(text)
-    foreign = found.total()
-    if foreign + len(latin) < _FEWEST:
-        return None
+    latin = _LATIN.findall(text)
+    foreign = sum(found.values())
     if foreign <= 0.15 * (foreign + len(latin)):
         return _by_small_words(latin)
-    (code, most), *_ = found.most_common(1)
-    return code if most >= 0.7 * (foreign + len(latin)) else None
+    code = max(found, key=found.__getitem__)
+    total = foreign + len(latin)
+    return code if total >= _FEWEST and found[code] >= 0.7 * total else None
 
 
 def _by_small_words(words: list[str]) -> str | None:
-    scores = Counter(code for word in words if word in _CODES_OF for code in _CODES_OF[word])
-    (code, best), (_, second) = (*scores.most_common(2), ("", 0), ("", 0))[:2]
-    return code if best >= _FEWEST and best >= 1.5 * second else None
+    scores = dict.fromkeys(_SMALL_WORDS, 0)
+    for word in words:
+        for code in _CODES_OF.get(word, ()):
+            scores[code] += 1
+    code = max(scores, key=scores.__getitem__)
+    best = scores.pop(code)
+    return code if best >= _FEWEST and best >= 1.5 * max(scores.values()) else None

@@ -190,7 +190,7 @@ _STOP = late_pattern(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?
 
 
 def _several(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         second = second_demand(criterion)
         if second:
             yield Hit(

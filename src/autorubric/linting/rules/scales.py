@@ -58,7 +58,7 @@ _AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|分")
 
 
 def _scale(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         text = criterion.wording.own
         if criterion.options:
             continue

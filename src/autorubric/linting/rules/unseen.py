@@ -214,7 +214,7 @@ def _unseen(rubric: RawRubric) -> Iterator[Hit]:
     asked = rubric.query.lower()
     kinds: tuple[_Kind, ...] = (_OTHER_RESPONSE, _PICTURE, _OTHER_CRITERION, _SPEED)
     kinds = kinds if rubric.reference else (_REFERENCE, *kinds)
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         for kind in kinds:
             found = _found(kind, criterion.wording.own)
             # What the query speaks of, the judge sees.

@@ -133,7 +133,7 @@ _TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that "
 
 
 def _vague(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         words = criterion.wording
         empty = emptiness(words)
         if empty is not None:
@@ -294,7 +294,7 @@ _COMPARED_HINTS = (
 
 
 def _comparative(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         words = criterion.wording
         found = _compared(words)
         if found is not None and not _BOUND.match(words.bare, found.end()):

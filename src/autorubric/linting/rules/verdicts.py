@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from autorubric.core.wording import QUOTED, any_of, late_pattern
+from autorubric.core.wording import any_of, late_pattern, unquoted
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
 from autorubric.linting.rules.emptiness import emptiness
@@ -80,8 +80,8 @@ _ABOUT_PLACEHOLDERS = late_pattern(r"placeholder|template|such as|e\.g\.|for exa
 
 
 def _unfinished(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
-        text = QUOTED.sub(" ", criterion.text)
+    for position, criterion in rubric.judged:
+        text = unquoted(criterion.text)
         low = text.lower()
         found = _NOTHING.fullmatch(criterion.text)
         if not found and any(map(low.__contains__, _HINTS)):
@@ -264,7 +264,7 @@ def forced_verdict(criterion: Wording) -> str:
 
 
 def _decided(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         found = forced_verdict(criterion.wording)
         if found:
             yield Hit(
@@ -353,7 +353,7 @@ def _may_circle(words: Wording) -> bool:
 
 
 def _circular(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         if criterion.wording.size > _LONGEST_CIRCLE:
             continue
         empty = emptiness(criterion.wording)
