@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache
+from itertools import groupby
 from typing import Any, TypeAlias, cast
 
 _USES = ("match", "fullmatch", "finditer", "findall", "sub", "subn", "split", "groups", "groupindex")
@@ -39,15 +40,18 @@ def _searcher(ascii_only: str, whole: str, flags: int) -> _Search:
 
 
 def _quick_search(pattern: str, flags: int) -> _Search:
-    """The search of a pattern, at half the time where some of its alternatives match only at the start."""
+    """The search of a pattern, faster: `^` is tried once, and `\\b` once for all alternatives that start with it."""
     compiled = re.compile(pattern, flags)
     every = _alternatives(pattern)
-    anywhere = [one for one in every if not one.startswith("^")]
-    if len(anywhere) == len(every) or flags & re.MULTILINE:
+    if len(every) == 1 or flags & re.MULTILINE:
         return compiled.search
+    anywhere = [one for one in every if not one.startswith("^")]
     if not anywhere:
         return lambda text, *bounds: compiled.search(text, *bounds) if bounds else compiled.match(text)
-    rest = re.compile("|".join(anywhere), flags)
+    runs = ((word, [*run]) for word, run in groupby(anywhere, lambda one: one.startswith(r"\b")))
+    rest = re.compile(
+        "|".join(rf"\b(?:{'|'.join(one[2:] for one in run)})" if word else "|".join(run) for word, run in runs), flags
+    )
     return lambda text, *bounds: (
         compiled.search(text, *bounds) if bounds else compiled.match(text) or rest.search(text, 1)
     )
