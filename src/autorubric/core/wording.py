@@ -40,14 +40,16 @@ def _searcher(ascii_only: str, whole: str, flags: int) -> _Search:
 
 
 def _quick_search(pattern: str, flags: int) -> _Search:
-    """The search of a pattern, faster: `^` is tried once, and `\\b` once for all alternatives that start with it."""
+    r"""The search of a pattern, faster: `^` is tried once, and `\b` once for all alternatives that start with it."""
     compiled = re.compile(pattern, flags)
     every = _alternatives(pattern)
-    if len(every) == 1 or flags & re.MULTILINE:
+    if flags & re.MULTILINE:
         return compiled.search
     anywhere = [one for one in every if not one.startswith("^")]
     if not anywhere:
         return lambda text, *bounds: compiled.search(text, *bounds) if bounds else compiled.match(text)
+    if len(every) == 1:
+        return compiled.search
     runs = ((word, [*run]) for word, run in groupby(anywhere, lambda one: one.startswith(r"\b")))
     rest = re.compile(
         "|".join(rf"\b(?:{'|'.join(one[2:] for one in run)})" if word else "|".join(run) for word, run in runs), flags
@@ -86,7 +88,7 @@ def late_pattern(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[
 
 
 _QUOTED = re.compile(
-    r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|「[^」]{1,200}」|《[^》]{1,200}》|`[^`\n]{1,200}`|(?<!\w)'[^'\n]{1,80}'(?!\w)"
+    r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|「[^」]{1,200}」|《[^》]{1,200}》|`[^`\n]{1,200}`|'(?<!\w')[^'\n]{1,80}'(?!\w)"
 )
 _ASIDE = re.compile(r"\([^()]*\)|（[^（）]*）|\[[^\[\]]*\]")
 # The reason given for a criterion is not part of what it asks for.

@@ -21,6 +21,8 @@ _FINAL = " \n\t.!?。！？；"
 _WORD = late_pattern(r"[^\W_]")
 _HAN = late_pattern(f"[{HAN}]")
 _SIGNS = frozenset("%‰°$€£¥")
+_LETTERS = re.compile(r"[a-z][a-z' ]*")
+_MOST_KNOWN = 50_000  # words that no hint occurs in
 
 
 class Wording:
@@ -48,7 +50,7 @@ class Wording:
     @cached_property
     def size(self) -> int:
         """Its length: words, or for a Chinese text characters, a number or a foreign word counting as one."""
-        return len(self.tokens) - sum(map(self.tokens.count, _SIGNS.intersection(self.tokens)))
+        return len(self.tokens) - sum(map(self.tokens.count, _SIGNS & self.vocabulary))
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -69,6 +71,43 @@ class Wording:
     def bare(self) -> str:
         """The text in lower case without quotes, the reasons given for it, and asides in brackets."""
         return without_asides(self.own)
+
+
+class Hints:
+    """Strings without which a pattern has no match: they are quick to look for.
+
+    Args:
+        english: the strings, parted by a comma and a space.
+        chinese: those with characters that are not ASCII, likewise.
+
+    Example:
+        >>> places = Hints("on the map, figure", "图")
+        >>> [places.occur_in(text, Wording(text)) for text in ("see figures", "on the map", "地图", "the plan")]
+        [True, True, True, False]
+    """
+
+    def __init__(self, english: str, chinese: str = "") -> None:
+        ascii_only = english.split(", ")
+        self._hints = {True: ascii_only, False: [*ascii_only, *filter(None, chinese.split(", "))]}
+        # Of a hint with words, one word has to occur in a token; the others are looked for in the text.
+        self._words = [max(hint.split(), key=len) for hint in ascii_only if _LETTERS.fullmatch(hint.strip())]
+        self._others = {
+            plain: [hint for hint in hints if not _LETTERS.fullmatch(hint.strip())]
+            for plain, hints in self._hints.items()
+        }
+        self._idle: set[str] = set()
+
+    def occur_in(self, text: str, words: Wording) -> bool:
+        """Whether a text holds one of them; the tokens of `words` include those of the text."""
+        plain = text.isascii()
+        for token in words.vocabulary - self._idle:
+            if any(map(token.__contains__, self._words)):
+                break
+            if len(self._idle) < _MOST_KNOWN:
+                self._idle.add(token)
+        else:
+            return any(map(text.__contains__, self._others[plain]))
+        return any(map(text.__contains__, self._hints[plain]))
 
 
 _SCRIPTS = (
@@ -114,7 +153,7 @@ def detect_language(text: str) -> str | None:
     text = text[:_LONGEST].lower()
     if any(map(text.__contains__, _TRANSLATION_HINTS)) and _TRANSLATION.search(text):
         return None
-    if any(mark in text for mark in "$\\`{_^"):
+    if any(map(text.__contains__, "$\\`{_^")):
         text = _FORMULA.sub(" ", text)
     if text.isascii():
         return _by_small_words(_ASCII_LATIN.findall(text))
@@ -132,8 +171,8 @@ def detect_language(text: str) -> str | None:
 
 def _by_small_words(words: list[str]) -> str | None:
     scores = dict.fromkeys(_SMALL_WORDS, 0)
-    for word in words:
-        for code in _CODES_OF.get(word, ()):
+    for codes in filter(None, map(_CODES_OF.get, words)):
+        for code in codes:
             scores[code] += 1
     code = max(scores, key=scores.__getitem__)
     best = scores.pop(code)

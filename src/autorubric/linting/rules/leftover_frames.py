@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autorubric.core.wording import late_pattern
-from autorubric.linting.wording import Wording
+from autorubric.linting.wording import Hints, Wording
 
 _MARKERS = frozenset(
     """foo bar baz qux asdf qwerty lorem ipsum dolor blah testing test tmp temp dummy undefined null nan nil blank
@@ -70,26 +70,9 @@ _PENDING = late_pattern(
     r"\bto be (?:agreed|confirmed|finali[sz]ed|discussed|reworded|added|decided|written|defined|completed|updated"
     r"|filled)\b[^.;]{0,40}\W*$"
 )
-_SLOT_MARKS = (
-    "{",
-    "[",
-    "<",
-    "yyyy",
-    "???",
-    "___",
-    ".....",
-    "【",
-    "（",
-    "(请",
-    "(在",
-    "(待",
-    "(未",
-    "某某",
-    "xx",
-    "××",
-    "○○",
-    "〇〇",
-    "ｘｘ",
+_SLOT_MARKS = Hints(
+    "{, [, <, yyyy, ???, ___",
+    "....., xx, 【, （, (请, (在, (待, (未, 某某, ××, ○○, 〇〇, ｘｘ",
 )
 _FIRST = frozenset(
     """sure certainly of okay ok absolutely great here below insert fill write enter type put paste something anything
@@ -112,8 +95,7 @@ def leftover(words: Wording) -> str:
         if marker or (len(tokens) > 1 and len(words.vocabulary) == 1):
             return marker or tokens[0]
     text = words.own
-    marks = _SLOT_MARKS[:6] if text.isascii() else _SLOT_MARKS
-    found = _SLOT.search(text) if any(map(text.__contains__, marks)) else None
+    found = _SLOT.search(text) if _SLOT_MARKS.occur_in(text, words) else None
     first = not _FIRST.isdisjoint(tokens[:1])
     if found is None and (first or words.chinese or "`" in text or not words.vocabulary.isdisjoint(_REMARKED)):
         found = _REMARK.search(text)

@@ -85,31 +85,31 @@ _PERSON = (
     r"|author of the rubric|head|moderator)"
 )
 POINTED = late_pattern(
-    rf"\b{_PREPOSITION} (?:{_WHOSE} (?:[\w'-]+ ){{0,2}}?(?P<place>{_PLACE})"
+    rf"\b(?:{_PREPOSITION} (?:{_WHOSE} (?:[\w'-]+ ){{0,2}}?(?P<place>{_PLACE})"
     rf"|{_OWNER} (?:[\w'-]+ ){{0,2}}?(?P<own_place>{_OWN_PLACE}))\b(?! (?:of|for|size|action|struggle"
     rf"|actions?|file format|that (?:it|the (?:response|answer))))"
-    rf"|\b(?:in|on|from|with|to|matches|match) the (?:\w+ed )?(?P<figure>diagram|graph|figure|chart)\b(?! (?:of|that"
+    rf"|(?:in|on|from|with|to|matches|match) the (?:\w+ed )?(?P<figure>diagram|graph|figure|chart)\b(?! (?:of|that"
     rf"|is|are|type|shows?)|'s)"
-    rf"|\b(?P<source>{_AGREES} (?:the |our |your |its |with |all )+(?:\w+ ){{0,2}}?"
+    rf"|(?P<source>{_AGREES} (?:the |our |your |its |with |all )+(?:\w+ ){{0,2}}?"
     rf"(?:{_SOURCE}|{_PEOPLE}(?:'s?)? (?:\w+ )?{_THEIRS}))\b"
-    rf"|\b(?:{_AGREES}|shown in|see|as in|given in|from|on|in|per|according to) (?:the \w+ (?:in|on"
+    rf"|(?:{_AGREES}|shown in|see|as in|given in|from|on|in|per|according to) (?:the \w+ (?:in|on"
     rf"|of) )?(?P<numbered>{_NUMBERED} (?:\d[\d.]*|[a-d]))\b(?! ?\(| of (?!the (?:booklet|handout|textbook|manual"
     rf"|worksheet|pack|course|handbook|workbook|reader|guide|paper|report)))"
-    rf"|\b(?P<taught>{_TAUGHT} (?:\w+ ){{0,3}}?(?:{_WHEN}))\b"
-    rf"|\b(?P<i>(?<!\")(?:i|we) (?:have |had |also |all |already )?(?:discussed|covered|practi[sc]ed|studied|circled"
+    rf"|(?P<taught>{_TAUGHT} (?:\w+ ){{0,3}}?(?:{_WHEN}))\b"
+    rf"|(?P<i>(?<!\")(?:i|we) (?:have |had |also |all |already )?(?:discussed|covered|practi[sc]ed|studied|circled"
     rf"|marked|gave|said|wrote|told|sent|showed|taught|set|want|expect|drew) )"
-    rf"|\b(?P<day>(?:yesterday|last week|(?:mon|tues|wednes|thurs|fri|satur|sun)day)'s (?:\w+ )?(?:discussion|email"
+    rf"|(?P<day>(?:yesterday|last week|(?:mon|tues|wednes|thurs|fri|satur|sun)day)'s (?:\w+ )?(?:discussion|email"
     rf"|call|homework|briefing|quiz|test|debate|class|lesson|meeting|session|chat|talk|visit|lab))\b"
-    rf"|\b(?P<person>(?:what|which|as|how) (?:dr|mr|mrs|ms|prof|professor|miss)\.? \w+ (?:\w+ed|wrote|said|gave|drew"
+    rf"|(?P<person>(?:what|which|as|how) (?:dr|mr|mrs|ms|prof|professor|miss)\.? \w+ (?:\w+ed|wrote|said|gave|drew"
     rf"|set|told|taught|showed|wants|expects|likes))"
-    rf"|\b(?P<margin>in the margins?|(?:agreed|set|fixed|decided) (?:at|during|in) (?:the )?(?:kick-?off|stand-?up"
+    rf"|(?P<margin>in the margins?|(?:agreed|set|fixed|decided) (?:at|during|in) (?:the )?(?:kick-?off|stand-?up"
     rf"|retro|handover|board|call|review|meeting)|brand (?:colou?rs?|voice|font|book)|on page \d+|the (?:formula"
     rf"|data|information) sheet|(?:from|on|in) the (?:formula |data )?sheet)\b"
-    rf"|\b(?P<said>(?:what|as|which|that|how) (?:the|our|your|their|my) {_PERSON}s? (?:\w+ )?(?:said|says|expects?"
+    rf"|(?P<said>(?:what|as|which|that|how) (?:the|our|your|their|my) {_PERSON}s? (?:\w+ )?(?:said|says|expects?"
     rf"|wants?|wrote|writes|taught|explained|told|prefers?|likes?|asked|asks|has in mind|would|gave|showed|did|does"
     rf"|described|demonstrated))"
-    rf"|\b(?P<told>(?:as|did as|like) (?:was |were )?(?:told|instructed|shown|agreed|discussed|taught|practised"
-    rf"|rehearsed)(?: \w+)? (?:in|by|on|at|during)\b)"
+    rf"|(?P<told>(?:as|did as|like) (?:was |were )?(?:told|instructed|shown|agreed|discussed|taught|practised"
+    rf"|rehearsed)(?: \w+)? (?:in|by|on|at|during)\b))"
 )
 _WITH_ZH = "(?:见|与|和|同|按照?|据|参照|参考|符合|依据|引用|结合|使用|参见)"
 POINTED_ZH = late_pattern(
@@ -127,23 +127,21 @@ POINTED_ZH = late_pattern(
     r"|我(?:们)?(?:上课|讲[过的]|说[过的]|要求的|给的|给出的|教[过的]|布置的|发的|圈)"
 )
 _HEADS = frozenset(
-    """spreadsheet spreadsheets booklet booklets handout handouts worksheet worksheets textbook textbooks
-    coursebook workbook lecture lectures lesson lessons class classroom seminar seminars syllabus slide slides
-    appendix appendices annex attachment attachments memo memos manual handbook guide key sheet scheme
-    markscheme envelope exemplar screenshot screenshots exhibit recording transcript transcripts meeting
-    whiteboard blackboard briefing workshop tutorial test tests suite book notes pack material materials reader
-    list text report card file folder drive wiki intranet playbook style guidelines organizer organiser paper
-    template notebook turn history figure fig table page chapter module section source extract resource
-    standard answer response solution essay output truth translation result results example policy document
-    original draft message email version teacher teacher's tutor tutor's professor professor's instructor
-    instructor's examiner examiner's expert expert's supervisor supervisor's lecturer lecturer's author's
-    client client's editor editor's moderator moderator's committee reviewer reviewer's specialist specialist's
-    department boss manager panel jury chart record records lab logbook trip visit session exam projector
-    screen school assembly homework yesterday week term month year today day i we told instructed monday
-    tuesday wednesday thursday friday saturday sunday monday's tuesday's wednesday's thursday's friday's
-    yesterday's last diagram graph answers margin margins kick-off kickoff stand-up handover brand solutions
-    coach head dr mr mrs ms prof discussion user's essays responses
-    earlier previously call chat board internal""".split()  # noqa: SIM905
+    """spreadsheet spreadsheets booklet booklets handout handouts worksheet worksheets textbook textbooks coursebook
+    workbook lecture lectures lesson lessons class classroom seminar seminars syllabus slide slides appendix
+    appendices annex attachment attachments memo memos manual handbook guide key sheet scheme markscheme envelope
+    exemplar screenshot screenshots exhibit recording transcript transcripts meeting whiteboard blackboard briefing
+    workshop tutorial test tests suite book notes pack material materials reader list text report card file folder
+    drive wiki intranet playbook style guidelines organizer organiser paper template notebook turn history figure
+    fig table page chapter module section source extract resource standard truth policy document original draft
+    message email version teacher teacher's tutor tutor's professor professor's instructor instructor's examiner
+    examiner's expert expert's supervisor supervisor's lecturer lecturer's author's client client's editor editor's
+    moderator moderator's committee reviewer reviewer's specialist specialist's department boss manager panel jury
+    chart record records lab logbook trip visit session exam projector screen school assembly homework yesterday
+    week term month year today day i we told instructed monday tuesday wednesday thursday friday saturday sunday
+    monday's tuesday's wednesday's thursday's friday's yesterday's last diagram graph margin margins kick-off
+    kickoff stand-up handover brand coach head dr mr mrs ms prof discussion user's earlier previous previously call
+    chat board internal sample model official published expected worked provided""".split()  # noqa: SIM905
 )
 
 

@@ -8,6 +8,7 @@ from autorubric.core.wording import late_pattern
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
 from autorubric.linting.rules.grade_frames import asked_grade
+from autorubric.linting.wording import Hints
 
 _SCALE = late_pattern(
     r"^\W*(?:please )?(?:give|evaluate|assess|judge|add|(?:(?:rate|score|grade|award|deduct)s?"
@@ -57,9 +58,9 @@ _SCALE = late_pattern(
 )
 
 
-_SCALE_HINTS = (
-    *("how ", "(", "from ", "between ", "scale", "credit", "mark", "grade", "point", "score"),
-    *("rate ", "分", "=", "＝"),
+_SCALE_HINTS = Hints(
+    "how , (, from , between , scale, credit, mark, grade, point, score, rate , =",
+    "分, ＝",
 )
 _AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|分")
 
@@ -70,7 +71,7 @@ def _scale(rubric: RawRubric) -> Iterator[Hit]:
         if criterion.options:
             continue
         found = asked_grade(criterion.wording)
-        if not found and any(map(text.__contains__, _SCALE_HINTS)) and _AMOUNT.search(text):
+        if not found and _SCALE_HINTS.occur_in(text, criterion.wording) and _AMOUNT.search(text):
             found = _SCALE.search(text)
         if found:
             yield Hit(

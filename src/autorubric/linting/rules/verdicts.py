@@ -11,7 +11,7 @@ from autorubric.linting.raw_rubric import RawRubric
 from autorubric.linting.rules.emptiness import emptiness
 from autorubric.linting.rules.leftover_frames import leftover
 from autorubric.linting.rules.verdict_frames import forced
-from autorubric.linting.wording import Wording
+from autorubric.linting.wording import Hints, Wording
 
 # Capitals tell "TODO" from a to-do list.
 _MARKS = late_pattern(
@@ -60,31 +60,11 @@ _NOTHING = late_pattern(
     re.IGNORECASE,
 )
 # Quick to look for: without one of these there is no match.
-_HINTS = (
-    *(
-        "xx",
-        "ｘｘ",
-        " here",
-        "___",
-        "某某",
-        "×",
-        "to follow",
-        *("to be filled", "to be written", "to be de", "to be specified", "to be completed", "to be added"),
-        *("to be confirmed", "later)", "soon)", "here)", "later]", "soon]", "here]"),
-        "todo",
-        "tbd",
-        "tbc",
-        "fixme",
-        "xxx",
-        "lorem",
-        "goes here",
-        "[",
-        "<",
-        "{",
-        "待",
-        "此处",
-    ),
-    *("在此", "这里", "略", "占位", "填写", "插入", "输入"),
+_HINTS = Hints(
+    "xx,  here, ___, to follow, to be filled, to be written, to be de, to be specified, to be completed, "
+    "to be added, to be confirmed, later), soon), here), later], soon], here], todo, tbd, tbc, fixme, lorem, [, "
+    "<, {",
+    "ｘｘ, 某某, ×, 待, 此处, 在此, 这里, 略, 占位, 填写, 插入, 输入",
 )
 _ABOUT_PLACEHOLDERS = late_pattern(r"placeholder|template|such as|e\.g\.|for example|模板|例如|如\W")
 
@@ -94,7 +74,7 @@ def _unfinished(rubric: RawRubric) -> Iterator[Hit]:
         text = unquoted(criterion.text)
         low = text.lower()
         found = _NOTHING.fullmatch(criterion.text)
-        if not found and any(map(low.__contains__, _HINTS)):
+        if not found and _HINTS.occur_in(low, criterion.wording):
             found = _MARKS.search(text) or _PLACEHOLDER.search(text)
         if found is None:
             words = leftover(criterion.wording)
@@ -167,81 +147,21 @@ _FORCED = late_pattern(
 )
 
 
-_ALIKE_HINTS = (
-    *("always", "regardless", "no matter", "whatever", "any case", "every case", "all cases", "unconditionally"),
-    *(
-        "ignore",
-        "disregard",
-        "forget",
-        "auto",
-        "verdict",
-        "irrespective",
-        "everyone",
-        "return ",
-        "output ",
-        "answer ",
-        "say ",
-        "reply ",
-    ),
-    *("nobody", "no one", "no student", "no answer", "no response", "no submission", "everybody", "judge", "grader"),
-    *("rater", "evaluator", "marker", "scorer", "人人", "大家", "任何人"),
-    *("even if", "even when", "whether or not", "anyway", "either way"),
-    *("this", "by default", "never", "n't", "not mark", "本", "此", "该", "默认", "务必", "不得", "不要", "切勿"),
-    *(f"{how} {what}" for how in ("all", "every", "any", "each") for what in ("submission", "response", "answer")),
-    *(f"{how} {what}" for how in ("all", "every", "any", "each") for what in ("essay", "output")),
-    *(
-        "忽略",
-        "无视",
-        "忘记",
-        "无论",
-        "不论",
-        "不管",
-        "总是",
-        "始终",
-        "一律",
-        "永远",
-        "直接",
-        "全部",
-        "都",
-        "所有",
-        "任何",
-    ),
+_ALIKE_HINTS = Hints(
+    "always, regardless, no matter, whatever, any case, every case, all cases, unconditionally, ignore, "
+    "disregard, forget, auto, verdict, irrespective, everyone, return , output , answer , say , reply , nobody, "
+    "no one, no student, no answer, no response, no submission, everybody, judge, grader, rater, evaluator, "
+    "marker, scorer, even if, even when, whether or not, anyway, either way, this, by default, never, n't, "
+    "not mark, all submission, all response, all answer, every submission, every response, every answer, "
+    "any submission, any response, any answer, each submission, each response, each answer, all essay, "
+    "all output, every essay, every output, any essay, any output, each essay, each output",
+    "人人, 大家, 本, 此, 该, 默认, 务必, 不得, 不要, 切勿, 忽略, 无视, 忘记, 无论, 不论, 不管, 总是, 始终, 一律, "
+    "永远, 直接, 全部, 都, 所有, 任何",
 )
-_OUTCOME_HINTS = (
-    *(
-        "met",
-        "true",
-        "verdict",
-        "irrespective",
-        "false",
-        "pass",
-        "fail",
-        "satisf",
-        "correct",
-        "full ",
-        "meet",
-        "fulfil",
-    ),
-    *(
-        "always be",
-        "rating",
-        "最高分",
-        "yes",
-        "lose",
-        "有分",
-        "满",
-        "符合",
-        "通过",
-        "得分",
-        "给分",
-        "打分",
-        "达标",
-        "正确",
-        "point",
-        "mark",
-        "credit",
-        "score",
-    ),
+_OUTCOME_HINTS = Hints(
+    "met, true, verdict, irrespective, false, pass, fail, satisf, correct, full , meet, fulfil, always be, "
+    "rating, yes, lose, point, mark, credit, score",
+    "最高分, 有分, 满, 符合, 通过, 得分, 给分, 打分, 达标, 正确",
 )
 
 
@@ -254,7 +174,7 @@ def forced_verdict(criterion: Wording) -> str:
         return ""
     text = criterion.own
     found = forced(criterion)
-    if not found and any(map(text.__contains__, _ALIKE_HINTS)) and any(hint in text for hint in _OUTCOME_HINTS):
+    if not found and _ALIKE_HINTS.occur_in(text, criterion) and _OUTCOME_HINTS.occur_in(text, criterion):
         found = _FORCED.search(text)
     return found.group().strip() if found else ""
 
