@@ -22,7 +22,7 @@ _WORD = late_pattern(r"[^\W_]")
 _HAN = late_pattern(f"[{HAN}]")
 _SIGNS = frozenset("%‰°$€£¥")
 _LETTERS = re.compile(r"[a-z][a-z' ]*")
-_MOST_KNOWN = 50_000  # words that no hint occurs in
+_MOST_KNOWN = 20_000  # words of which is known whether a hint occurs in them
 
 
 class Wording:
@@ -90,23 +90,25 @@ class Hints:
         ascii_only = english.split(", ")
         self._hints = {True: ascii_only, False: [*ascii_only, *filter(None, chinese.split(", "))]}
         # Of a hint with words, one word has to occur in a token; the others are looked for in the text.
-        self._words = [max(hint.split(), key=len) for hint in ascii_only if _LETTERS.fullmatch(hint.strip())]
+        self._inside = [max(hint.split(), key=len) for hint in ascii_only if _LETTERS.fullmatch(hint.strip())]
+        self._telling: set[str] = set()
+        self._idle: set[str] = set()
         self._others = {
             plain: [hint for hint in hints if not _LETTERS.fullmatch(hint.strip())]
             for plain, hints in self._hints.items()
         }
-        self._idle: set[str] = set()
 
     def occur_in(self, text: str, words: Wording) -> bool:
         """Whether a text holds one of them; the tokens of `words` include those of the text."""
         plain = text.isascii()
-        for token in words.vocabulary - self._idle:
-            if any(map(token.__contains__, self._words)):
-                break
+        fresh = words.vocabulary - self._idle
+        if self._telling.isdisjoint(fresh):
+            telling = {token for token in fresh if any(map(token.__contains__, self._inside))}
             if len(self._idle) < _MOST_KNOWN:
-                self._idle.add(token)
-        else:
-            return any(map(text.__contains__, self._others[plain]))
+                self._telling |= telling
+                self._idle |= fresh - telling
+            if not telling:
+                return any(map(text.__contains__, self._others[plain]))
         return any(map(text.__contains__, self._hints[plain]))
 
 

@@ -127,21 +127,23 @@ POINTED_ZH = late_pattern(
     r"|我(?:们)?(?:上课|讲[过的]|说[过的]|要求的|给的|给出的|教[过的]|布置的|发的|圈)"
 )
 _HEADS = frozenset(
-    """spreadsheet spreadsheets booklet booklets handout handouts worksheet worksheets textbook textbooks coursebook
-    workbook lecture lectures lesson lessons class classroom seminar seminars syllabus slide slides appendix
-    appendices annex attachment attachments memo memos manual handbook guide key sheet scheme markscheme envelope
-    exemplar screenshot screenshots exhibit recording transcript transcripts meeting whiteboard blackboard briefing
-    workshop tutorial test tests suite book notes pack material materials reader list text report card file folder
-    drive wiki intranet playbook style guidelines organizer organiser paper template notebook turn history figure
-    fig table page chapter module section source extract resource standard truth policy document original draft
-    message email version teacher teacher's tutor tutor's professor professor's instructor instructor's examiner
-    examiner's expert expert's supervisor supervisor's lecturer lecturer's author's client client's editor editor's
-    moderator moderator's committee reviewer reviewer's specialist specialist's department boss manager panel jury
-    chart record records lab logbook trip visit session exam projector screen school assembly homework yesterday
-    week term month year today day i we told instructed monday tuesday wednesday thursday friday saturday sunday
-    monday's tuesday's wednesday's thursday's friday's yesterday's last diagram graph margin margins kick-off
-    kickoff stand-up handover brand coach head dr mr mrs ms prof discussion user's earlier previous previously call
-    chat board internal sample model official published expected worked provided""".split()  # noqa: SIM905
+    """spreadsheet spreadsheets booklet booklets handout handouts worksheet worksheets textbook textbooks
+    coursebook workbook lecture lectures lesson lessons class classroom seminar seminars syllabus slide slides
+    appendix appendices annex attachment attachments memo memos manual handbook guide key sheet scheme
+    markscheme envelope exemplar screenshot screenshots exhibit recording transcript transcripts meeting
+    whiteboard blackboard briefing workshop tutorial test tests suite book notes pack material materials reader
+    list text report card file folder drive wiki intranet playbook style guidelines organizer organiser paper
+    template notebook turn history figure fig table page chapter module section source extract resource
+    standard answer response solution essay output truth translation result results example policy document
+    original draft message email version teacher teacher's tutor tutor's professor professor's instructor
+    instructor's examiner examiner's expert expert's supervisor supervisor's lecturer lecturer's author's
+    client client's editor editor's moderator moderator's committee reviewer reviewer's specialist specialist's
+    department boss manager panel jury chart record records lab logbook trip visit session exam projector
+    screen school assembly homework yesterday week term month year today day i we told instructed monday
+    tuesday wednesday thursday friday saturday sunday monday's tuesday's wednesday's thursday's friday's
+    yesterday's last diagram graph answers margin margins kick-off kickoff stand-up handover brand solutions
+    coach head dr mr mrs ms prof discussion user's essays responses
+    earlier previously call chat board internal""".split()  # noqa: SIM905
 )
 
 

@@ -103,8 +103,13 @@ _OTHER_RESPONSE = _Kind(
         ),
     ),
     Hints(
-        "other , both , either , response , answer , competing, alternative, rival, baseline, second, first, "
-        "model , assistant , candidate , system , submission , previous, side, prefer, chosen, picked, favo",
+        "other , both , either , competing, alternative, rival, baseline, second, first, weaker, stronger, previous, "
+        "side, prefer, chosen, picked, favo,  1,  2,  one,  two, "
+        + ", ".join(
+            f"{text} {letter}"
+            for text in ("response", "answer", "model", "assistant", "candidate", "system", "submission")
+            for letter in "ab"
+        ),
         "另, 其他, 两个, 回, 答, 响应",
     ),
     "another response",
@@ -142,7 +147,7 @@ _PICTURE = _Kind(
     Hints(
         "earlier, before, previous, above, below, image, picture, photo, screenshot, painting, "
         "poster, cartoon, drawing, attached, accompanying, "
-        "that was , that were , which was , which were , uploaded, enclosed, linked, embedded, figure",
+        " was ,  were , uploaded, enclosed, linked, embedded, figure",
         "图, 照片, 附, 表, 上传",
     ),
     "a picture or file",
