@@ -239,10 +239,7 @@ def _why_not(scan: Scan, asked: Asked) -> str:
         return f"the reply nests brackets deeper than {MOST_NESTED}"
     if scan.broken is not None:
         return "the reply holds JSON that is never closed"
-    # A list under one key was asked for as an object, because schemas of replies are objects.
-    if asked.want == "array" and len(asked.keys) == 1:
-        return f"the reply holds no JSON object with {asked.keys[0]!r}"
-    return f"the reply holds no JSON {asked.want}"
+    return f"the reply holds no JSON {asked.want if len(asked.keys) != 1 else f'object with {asked.keys[0]!r}'}"
 
 
 _TAG = re.compile(r"<(/?)(?:seed:)?think(?:ing)?>|\[(/?)THINK\]|◁(/?)think▷", re.IGNORECASE)

@@ -59,7 +59,7 @@ _NEXT_ANY_BASE = late_pattern(
     rf"|with\b|on\b|from\b|by\b|at\b|as\b|all\b)([a-z]{{2,14}}) (?:the|its|their|it|them|to (?:the|two|three|\d+))\b"
 )
 _FORM_HINTS = Hints(
-    "while, as well, addition, besides, apart from, along with, together with,  also , plus, then, furthermore, "
+    "while, as well, addition, besid, apart from, along with, together with,  also , plus, then, furthermore, "
     "moreover, both, not only,  - ",
     "–, —, •",
 )
