@@ -142,7 +142,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     except UncertainError as error:
         return Unreadable("unreadable", str(error))
     if value is None:
-        return Unreadable("unreadable", _why_not(scan, asked))
+        return Unreadable("unreadable", _why_not(scan, want))
     return Answer(value, reply, tuple(dict.fromkeys(notes)))
 
 
@@ -234,12 +234,12 @@ def _objects_in_a_row(text: str, scan: Scan, notes: list[str]) -> list[Any] | No
     return values
 
 
-def _why_not(scan: Scan, asked: Asked) -> str:
+def _why_not(scan: Scan, want: Want) -> str:
     if scan.too_deep:
         return f"the reply nests brackets deeper than {MOST_NESTED}"
     if scan.broken is not None:
         return "the reply holds JSON that is never closed"
-    return f"the reply holds no JSON {asked.want if len(asked.keys) != 1 else f'object with {asked.keys[0]!r}'}"
+    return f"the reply holds no JSON {want}"
 
 
 _TAG = re.compile(r"<(/?)(?:seed:)?think(?:ing)?>|\[(/?)THINK\]|◁(/?)think▷", re.IGNORECASE)
