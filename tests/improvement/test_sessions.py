@@ -87,3 +87,15 @@ def test_a_wording_on_which_the_judge_gives_no_verdict_loses_and_the_others_are_
     [test] = record(tmp_path)["tests"]
     assert (test["requirements"], test["accepted"], test["failed"]) == ([BETTER], True, 1)
     assert "1 judgment of the new wording failed and counted as wrong" in told
+
+
+def test_labels_may_be_those_of_a_run_directory(tmp_path: Path) -> None:
+    with endpoint(written=BRINGS).in_thread() as near:
+        words = [*files(tmp_path, answers(60)), "--judge", f"judge@{near.base_url}"]
+        words += ["--writer", f"writer@{near.base_url}"]
+        place = words.index("--labels") + 1
+        graded = tmp_path / "graded"
+        assert run(["grade", words[place], "--judge", f"judge@{near.base_url}", "-o", str(graded)]) == 0
+        words[place] = str(graded)
+        assert run(words) == 0
+    assert "Tides" in json.dumps(record(tmp_path)["tried"])

@@ -22,9 +22,13 @@ from autorubric.improvement.wording import Wording
 from autorubric.improvement.writing import chosen_places, read_proposals
 from autorubric.jobs.judges import make_grader
 from autorubric.jobs.submissions import columns_named, is_rows, read_dataset, rubric_in
+from autorubric.labels.exchange import labelled_dataset
+from autorubric.labels.store import read_history, run_of_store
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
+from autorubric.runs.items_file import read_run
+from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.plan import describe_grader
 
 if TYPE_CHECKING:
@@ -187,6 +191,10 @@ def _labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
     columns = columns_named(settings.column)
     if isinstance(labels, RubricDataset):
         return labels
+    run = run_of_store(Path(labels)) or Path(labels)
+    if (run / MANIFEST_FILE).is_file():
+        graded, history = read_run(run).dataset, read_history(run)
+        return labelled_dataset(history, graded) if history.labelled() else graded
     if is_rows(Path(labels), rubric_given=True):
         return read_dataset(labels, rubric, None, settings.prompt, columns)
     return read_dataset(labels, None, None, settings.prompt, columns)

@@ -84,6 +84,7 @@ class RawRubric:
         """The language of the query; None where it is unclear."""
         return detect_language(self.query)
 
+    @cached_property
     def judged(self) -> list[tuple[int, RawCriterion]]:
         """The criteria that a judge reads, with their positions from 1; those that a check decides are left out."""
         return [(n, c) for n, c in enumerate(self.criteria, 1) if c.check is None and c.text.strip()]

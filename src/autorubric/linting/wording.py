@@ -7,10 +7,9 @@ of a guess.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import cached_property, lru_cache
 
-from autorubric.core.wording import QUOTED, asserted, late_pattern
+from autorubric.core.wording import late_pattern, unquoted, without_asides
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = late_pattern(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
@@ -22,6 +21,8 @@ _FINAL = " \n\t.!?。！？；"
 _WORD = late_pattern(r"[^\W_]")
 _HAN = late_pattern(f"[{HAN}]")
 _SIGNS = frozenset("%‰°$€£¥")
+_LETTERS = re.compile(r"[a-z][a-z' ]*")
+_MOST_KNOWN = 20_000  # words of which is known whether a hint occurs in them
 
 
 class Wording:
@@ -42,19 +43,14 @@ class Wording:
         return frozenset(self.tokens)
 
     @cached_property
-    def characters(self) -> int:
-        """How many Chinese characters there are."""
-        return 0 if self.text.isascii() else len(_HAN.findall(self.text))
-
-    @cached_property
     def chinese(self) -> bool:
         """Whether it is written in Chinese: more characters than words of other scripts."""
-        return self.characters * 2 > len(self.tokens)
+        return not self.text.isascii() and len(_HAN.findall(self.text)) * 2 > len(self.tokens)
 
     @cached_property
     def size(self) -> int:
         """Its length: words, or for a Chinese text characters, a number or a foreign word counting as one."""
-        return len(self.tokens) - sum(map(self.tokens.count, _SIGNS.intersection(self.tokens)))
+        return len(self.tokens) - sum(map(self.tokens.count, _SIGNS & self.vocabulary))
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -69,12 +65,51 @@ class Wording:
     @cached_property
     def own(self) -> str:
         """The text in lower case without what it quotes: quoted words are mentioned, not used."""
-        return QUOTED.sub(" ", self.text.lower())
+        return unquoted(self.text.lower())
 
     @cached_property
     def bare(self) -> str:
         """The text in lower case without quotes, the reasons given for it, and asides in brackets."""
-        return asserted(self.text)
+        return without_asides(self.own)
+
+
+class Hints:
+    """Strings without which a pattern has no match: they are quick to look for.
+
+    Args:
+        english: the strings, parted by a comma and a space.
+        chinese: those with characters that are not ASCII, likewise.
+
+    Example:
+        >>> places = Hints("on the map, figure", "图")
+        >>> [places.occur_in(text, Wording(text)) for text in ("see figures", "on the map", "地图", "the plan")]
+        [True, True, True, False]
+    """
+
+    def __init__(self, english: str, chinese: str = "") -> None:
+        ascii_only = english.split(", ")
+        self._hints = {True: ascii_only, False: [*ascii_only, *filter(None, chinese.split(", "))]}
+        # Of a hint with words, one word has to occur in a token; the others are looked for in the text.
+        self._inside = [max(hint.split(), key=len) for hint in ascii_only if _LETTERS.fullmatch(hint.strip())]
+        self._telling: set[str] = set()
+        self._idle: set[str] = set()
+        self._others = {
+            plain: [hint for hint in hints if not _LETTERS.fullmatch(hint.strip())]
+            for plain, hints in self._hints.items()
+        }
+
+    def occur_in(self, text: str, words: Wording) -> bool:
+        """Whether a text holds one of them; the tokens of `words` include those of the text."""
+        plain = text.isascii()
+        fresh = words.vocabulary - self._idle
+        if self._telling.isdisjoint(fresh):
+            telling = {token for token in fresh if any(map(token.__contains__, self._inside))}
+            if len(self._idle) < _MOST_KNOWN:
+                self._telling |= telling
+                self._idle |= fresh - telling
+            if not telling:
+                return any(map(text.__contains__, self._others[plain]))
+        return any(map(text.__contains__, self._hints[plain]))
 
 
 _SCRIPTS = (
@@ -120,31 +155,27 @@ def detect_language(text: str) -> str | None:
     text = text[:_LONGEST].lower()
     if any(map(text.__contains__, _TRANSLATION_HINTS)) and _TRANSLATION.search(text):
         return None
-    if any(mark in text for mark in "$\\`{_^"):
+    if any(map(text.__contains__, "$\\`{_^")):
         text = _FORMULA.sub(" ", text)
     if text.isascii():
-        latin = _ASCII_LATIN.findall(text)
-        return _by_small_words(latin) if len(latin) >= _FEWEST else None
-    found = Counter({code: len(pattern.findall(text)) for code, pattern in _SCRIPTS})
+        return _by_small_words(_ASCII_LATIN.findall(text))
+    found = {code: len(pattern.findall(text)) for code, pattern in _SCRIPTS}
     if found["ja"]:
         found["ja"] += found.pop("zh")
     latin = _LATIN.findall(text)
-    foreign = found.total()
-    if foreign + len(latin) < _FEWEST:
-        return None
+    foreign = sum(found.values())
     if foreign <= 0.15 * (foreign + len(latin)):
         return _by_small_words(latin)
-    (code, most), *_ = found.most_common(1)
-    return code if most >= 0.7 * (foreign + len(latin)) else None
+    code = max(found, key=found.__getitem__)
+    total = foreign + len(latin)
+    return code if total >= _FEWEST and found[code] >= 0.7 * total else None
 
 
 def _by_small_words(words: list[str]) -> str | None:
-    scores: dict[str, int] = {}
-    for word in words:
-        for code in _CODES_OF.get(word, ()):
-            scores[code] = scores.get(code, 0) + 1
-    best = max(scores.values(), default=0)
-    if best < _FEWEST:
-        return None
-    code, *rivals = (code for code, score in scores.items() if best < 1.5 * score)
-    return None if rivals else code
+    scores = dict.fromkeys(_SMALL_WORDS, 0)
+    for codes in filter(None, map(_CODES_OF.get, words)):
+        for code in codes:
+            scores[code] += 1
+    code = max(scores, key=scores.__getitem__)
+    best = scores.pop(code)
+    return code if best >= _FEWEST and best >= 1.5 * max(scores.values()) else None

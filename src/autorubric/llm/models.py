@@ -56,7 +56,8 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
 
 
 def _placed(slots: str, problem: str) -> str:
-    return problem if problem.startswith(f"{slots}: ") else f"{slots}: {problem}"
+    named = (f"{slots}: ", f"no key for {slots}: ", f"no key for {slots} at ")
+    return problem if problem.startswith(named) else f"{slots}: {problem}"
 
 
 def negotiated(models: Iterable[Model], before: object = None) -> list[str]:

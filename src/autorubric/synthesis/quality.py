@@ -113,13 +113,13 @@ def coverage(evidence: _Evidence) -> float | None:
     bound. None without a demand, or where the criteria are in another language, so that they share no words.
     """
     pieces = [piece.strip() for piece in _PIECES.split(evidence.rubric.query)]
-    whole = [piece for piece in pieces if Gist.of(Wording(piece), False).content]
+    whole = [piece for piece in pieces if Gist(Wording(piece), False).content]
     demands = [piece for piece in whole if _ASKING.search(piece)] or whole
     explicit = [one.quote for one in evidence.relevance.values() if one.need == "explicit"]
     quotes = [_normalize(quote) for quote in explicit if quote.strip()]
     if not demands or (None in evidence.broken(LANGUAGE) and not quotes):
         return None
-    criteria = [Gist.of(criterion.wording, False).content for criterion in evidence.rubric.criteria]
+    criteria = [Gist(criterion.wording, False).content for criterion in evidence.rubric.criteria]
     return share([_is_covered(demand, quotes, criteria) for demand in demands])
 
 
@@ -127,7 +127,7 @@ def _is_covered(demand: str, quotes: list[str], criteria: list[frozenset[str]]) 
     text = _normalize(demand)
     if any(quote in text or text in quote for quote in quotes):
         return True
-    wanted = Gist.of(Wording(demand), False).content
+    wanted = Gist(Wording(demand), False).content
     return any(len(wanted & content) >= _ENOUGH * len(wanted) for content in criteria)
 
 
@@ -163,7 +163,7 @@ def _find_same_verdicts(evidence: _Evidence) -> frozenset[int | None]:
     """The positions of criteria that every judge treats as one before them, in partly the same words."""
     places = {candidate.id: n for n, candidate in enumerate(evidence.candidates, 1)}
     gists = {
-        candidate.id: Gist.of(evidence.rubric.criteria[places[candidate.id] - 1].wording, candidate.pitfall)
+        candidate.id: Gist(evidence.rubric.criteria[places[candidate.id] - 1].wording, candidate.pitfall)
         for candidate, row in evidence.graded()
         if len(row) >= _FEWEST_RESPONSES and True in row and False in row
     }

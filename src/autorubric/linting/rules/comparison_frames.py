@@ -46,6 +46,10 @@ _BEATS = any_of(
     measures? up to, keeps? up with, differs? from
     compares? (?:favou?rably|well|poorly|unfavou?rably) (?:with|to|against)"""
 )
+_WORKS = (
+    r"(?:the )?(?:\w+ ){0,2}?(?:answers|responses|submissions|essays|entries|candidates|solutions|models|students"
+    r"|papers|drafts|scripts)"
+)
 _COMPARED = late_pattern(
     rf"\b{_MORE}\b[^.;]{{0,70}}? than (?:(?:what|that|those|all|any|of|the|an?|its|in|by|from|every"
     rf"|either) ){{0,3}}(?:(?:{_RIVAL}(?: \w+){{0,2}}|\w+ )?? ?(?:{_WORK}|{_RIVAL}))(?<!than answer)(?<!than "
@@ -55,9 +59,8 @@ _COMPARED = late_pattern(
     rf"|any |our )+(?:\w+ ){{0,2}}?(?:{_WORK}|{_GROUP})|in (?:the |our |this )(?:whole "
     rf"|entire )?{_GROUP})\b(?! (?:by|of|'s|that (?:the|a)))(?=\W*$|[,.;]| (?:submitted|handed|received|produced"
     rf"|written|from|given|provided|in|turned)\b)"
-    rf"|(?:^\W*(?:of|among|amongst|out of) (?:all|both|the|these|those)|\b(?:of|among) (?:all"
-    rf"|both)) (?:the )?(?:\w+ ){{0,2}}?(?:answers|responses|submissions|essays|entries|candidates|solutions|models"
-    rf"|students|papers|drafts|scripts)[,.;]"
+    rf"|^\W*(?:of|among|amongst|out of) (?:all|both|the|these|those) {_WORKS}[,.;]"
+    rf"|\b(?:of|among) (?:all|both) {_WORKS}[,.;]"
     rf"|^\W*(?:\w+ ){{0,6}}?{_BEATS} (?:(?:the|all|any|its|most|an?|every|those|that|of"
     rf"|what) ){{0,3}}(?:\w+ )?(?:{_WORK}|{_RIVAL})"
     rf"|\b(?:compared (?:with|to)|in comparison (?:with|to)|relative to|versus|vs\.?|unlike|as opposed to|alongside"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from autorubric.core.wording import any_of, late_pattern
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawCriterion, RawRubric
+from autorubric.linting.wording import Hints, Wording
 
 # What answers do, as stems: `identif` stands for identifies and identify.
 _VERBS = (
@@ -37,6 +38,7 @@ _SPEAKER = any_of(
 )
 _SUBJECT = rf"(?:(?:it|(?:the )?{_SPEAKER}) )?"
 _JOINT = r"(?:,? (?:and|but|while)(?: also| then)?|;(?: and)?|,? as well as)"
+_JOINTS = (",", ";", " and", " but", " while", " as well as")  # quick to look for
 _SUBJECT_AGAIN = rf"{_JOINT} (?:the )?{_SPEAKER} (?:is|has|does|must|should)\b"
 # Without "and" a word such as "points" may be a noun, so what follows has to show that it is a verb.
 _LISTED = rf", {_ADVERB}{_THIRD} (?:a|an|the|its|their|that|how|why|what|at|which|whether|any|all|each|\d+)\b"
@@ -56,20 +58,10 @@ _NEXT_ANY_BASE = late_pattern(
     rf"{_JOINT} (?:then |also |to )?(?!the\b|an?\b|its\b|their\b|how\b|what\b|why\b|that\b|of\b|in\b|for\b|to\b"
     rf"|with\b|on\b|from\b|by\b|at\b|as\b|all\b)([a-z]{{2,14}}) (?:the|its|their|it|them|to (?:the|two|three|\d+))\b"
 )
-_FORM_HINTS = (
-    *(
-        "while",
-        "as well",
-        "addition",
-        "besides",
-        "apart from",
-        "along with",
-        "together with",
-        " also ",
-        "plus",
-        "then",
-    ),
-    *("furthermore", "moreover", "both", "not only", " - ", "–", "—", "•"),
+_FORM_HINTS = Hints(
+    "while, as well, addition, besid, apart from, along with, together with,  also , plus, then, furthermore, "
+    "moreover, both, not only,  - ",
+    "–, —, •",
 )
 _ASKS = late_pattern(r"^\W*(?:does|do|did) ((?:the|this|an?) [\w-]+) ")
 _MODAL_START = late_pattern(r"^\W*(?:(?:does|do|is) |(?:the \w+ |it )?(?:must|should|needs to|has to)\b)")
@@ -128,7 +120,8 @@ _FIRST_BASE = late_pattern(
     r"\b(?! of\b)"
 )
 _NUMBERED = late_pattern(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
-_MARKED = late_pattern(r"[1-9a-e]\)|step [1-9]:|[①-⑨]|（[1-9一二三四五]）")  # quick to look for
+_MARKS = (")", "step ", "）", *"①②③④⑤⑥⑦⑧⑨")  # quick to look for
+_CHOICE = late_pattern(r"\b(?:any|one|either|such as|e\.g|for example|including|definitions)\b")
 _BULLETS = late_pattern(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
 # Lists of examples, and lists of which some suffice, are one demand.
 _EXAMPLES = late_pattern(
@@ -136,9 +129,9 @@ _EXAMPLES = late_pattern(
     r"(?:any|one|either|some|two|three|at least \w+) of)\b[^.;]*"
 )
 # Quick to look for, here and in other rules: without one of them there is no match.
-_EXAMPLE_HINTS = (
-    *("such as", "including", "for example", "for instance", "e.g", " like", ":"),
-    *("any of", "one of", "either of", "some of", "two of", "three of", "at least "),
+_EXAMPLE_HINTS = Hints(
+    "such as, including, for example, for instance, e.g,  like, :, any of, one of, either of, some of, two of, "
+    "three of, at least ",
 )
 _EXAMPLES_ZH = late_pattern(r"(?:例如|比如|譬如|包括但不限于|诸如|之一|任意|其中|至少)[^。；]*")
 _VERB_ZH = any_of(
@@ -190,7 +183,7 @@ _STOP = late_pattern(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?
 
 
 def _several(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         second = second_demand(criterion)
         if second:
             yield Hit(
@@ -206,28 +199,27 @@ def second_demand(criterion: RawCriterion) -> str:
     listed = _second_in_list(words.own)
     if listed or words.chinese:
         return listed or _second_chinese(words.bare)
-    text = _ASKS.sub(r"\1 must ", words.bare.strip())
-    return _second_english(text)
+    text = words.bare.strip()
+    asked = _ASKS.match(text)
+    return _second_english(f"{asked[1]} must {text[asked.end() :]}" if asked else text, words)
 
 
 def _second_in_list(text: str) -> str:
     """The second entry of a list in the text, unless any of the entries would do."""
-    for marks, may_occur in ((_NUMBERED, _MARKED.search(text)), (_BULLETS, "\n" in text)):
+    numbered = any(map(text.__contains__, _MARKS))
+    for marks, may_occur in ((_NUMBERED, numbered), (_BULLETS, "\n" in text)):
         found = list(marks.finditer(text)) if may_occur else []
         before = text[: found[0].start() + 1] if found else ""
-        choice = _EXAMPLES_ZH.search(before) or re.search(
-            r"\b(?:any|one|either|such as|e\.g|for example|including|definitions)\b", before
-        )
-        if len(found) >= 2 and not choice:
+        if len(found) >= 2 and not (_EXAMPLES_ZH.search(before) or _CHOICE.search(before)):
             return text[found[1].start() : found[1].end() + 20].strip().split("\n")[0]
     return ""
 
 
-def _second_english(text: str) -> str:
-    if any(map(text.__contains__, _EXAMPLE_HINTS)):
+def _second_english(text: str, words: Wording) -> str:
+    if _EXAMPLE_HINTS.occur_in(text, words):
         text = _EXAMPLES.sub(" ", text)
     listed = _ADJECTIVES.match(text)
-    other = listed[1] if listed else _in_other_form(text)
+    other = listed[1] if listed else _in_other_form(text, words)
     if other:
         return other
     first, following, again = _FIRST_THIRD.match(text), _NEXT_THIRD, _AGAIN_THIRD
@@ -239,15 +231,21 @@ def _second_english(text: str) -> str:
         return ""
     stop = _STOP.search(text)
     end = stop.start() if stop else len(text)
-    for found in following.finditer(text, first.end(), end):
-        if found.start() > first.end() and not _shares_object(text[: found.start()], found[0]):
+    return _joined_verb(text, first.end(), end, following) or _second_sentence(text, end, again)
+
+
+def _joined_verb(text: str, start: int, end: int, following: re.Pattern[str]) -> str:
+    if not any(map(text.__contains__, _JOINTS)):
+        return ""
+    for found in following.finditer(text, start, end):
+        if found.start() > start and not _shares_object(text[: found.start()], found[0]):
             return found.group().strip(" ,;")
-    return _other_verb(text, first.end(), end, following) or _second_sentence(text, end, again)
+    return _other_verb(text, start, end, following)
 
 
-def _in_other_form(text: str) -> str:
+def _in_other_form(text: str, words: Wording) -> str:
     clauses = _TWO_CLAUSES.match(text)
-    form = _OTHER_FORM.search(text) if any(map(text.__contains__, _FORM_HINTS)) else None
+    form = _OTHER_FORM.search(text) if _FORM_HINTS.occur_in(text, words) else None
     if clauses and not _CLAUSE.search(text, 0, clauses.start(1)):
         return clauses[1]
     return form[form.lastindex or 0] if form and not _CLAUSE.search(text, 0, form.start()) else ""

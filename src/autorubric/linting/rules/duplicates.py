@@ -7,8 +7,7 @@ exchanged word is a difference.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
 
 from autorubric.core.wording import NUMBER_WORDS, negations_in
 from autorubric.linting.finding import Hit, Rule
@@ -42,33 +41,36 @@ _OPPOSITES = tuple(frozenset(pair.split("/")) for pair in _PAIRS.split())
 _MOST_CHANGED = 1 / 6
 
 
-class Gist(NamedTuple):
-    """What two criteria are compared by."""
+class Gist:
+    """What two criteria are compared by.
 
-    content: frozenset[str]
-    numbers: tuple[str, ...]
-    guards: tuple[bool, bool]
+    Attributes:
+        content: the stems of the words with content.
+        pitfall: whether the weight is negative.
+    """
 
-    @classmethod
-    def of(cls, wording: Wording, pitfall: bool) -> Gist:
-        """The gist of a criterion."""
-        tokens = [NUMBER_WORDS.get(token, token) for token in wording.tokens]
-        numbers = tuple(sorted(token for token in tokens if token[0].isdigit() or token in "%‰°$€£¥"))
-        content = frozenset(filter(None, map(_content, set(tokens))))
-        negated = negations_in(wording.text) % 2 == 1
-        return cls(content, numbers, (negated, pitfall))
+    def __init__(self, wording: Wording, pitfall: bool) -> None:
+        self._wording = wording
+        self.pitfall = pitfall
+        self.content = frozenset(filter(None, map(_content, wording.vocabulary)))
+
+    @cached_property
+    def guards(self) -> tuple[bool, list[str]]:
+        """Whether it negates, and its numbers and units, sorted."""
+        tokens = (NUMBER_WORDS.get(token, token) for token in self._wording.tokens)
+        numbers = sorted(token for token in tokens if token[0].isdigit() or token in "%‰°$€£¥")
+        return negations_in(self._wording.text) % 2 == 1, numbers
 
 
 def is_near_duplicate(one: Gist, other: Gist) -> bool:
     """Whether the two ask for the same, up to a few added words."""
-    if one.numbers != other.numbers or one.guards != other.guards:
+    # Words on one side were only added; a word on either side was exchanged, which changes what is asked.
+    if not (one.content <= other.content or other.content <= one.content) or one.pitfall != other.pitfall:
         return False
-    union = len(one.content | other.content)
-    if not one.content or not other.content or len(one.content & other.content) < (1 - _MOST_CHANGED) * union:
+    fewer, more = sorted((len(one.content), len(other.content)))
+    if not fewer or fewer < (1 - _MOST_CHANGED) * more or one.guards != other.guards:
         return False
-    first, second = one.content - other.content, other.content - one.content
-    # A word on either side was exchanged, which changes what is asked; words on one side were only added.
-    return not (first and second) and not any(_opposed(pair, one.content, other.content) for pair in _OPPOSITES)
+    return not any(_opposed(pair, one.content, other.content) for pair in _OPPOSITES)
 
 
 def _opposed(pair: frozenset[str], one: frozenset[str], other: frozenset[str]) -> bool:
@@ -79,7 +81,7 @@ def _opposed(pair: frozenset[str], one: frozenset[str], other: frozenset[str]) -
 @lru_cache(maxsize=20_000)
 def _content(token: str) -> str:
     """What a token adds to the content; empty where it adds none. A unit next to its number does."""
-    if token in _EMPTY or token in _EMPTY_ZH or token[0].isdigit():
+    if token in _EMPTY or token in _EMPTY_ZH or token in NUMBER_WORDS or token[0].isdigit():
         return ""
     stem = _stem(token)
     return "" if stem in _EMPTY or f"{stem}e" in _EMPTY else stem
@@ -102,7 +104,7 @@ _ADVICE = "Keep the better wording only: a repeated requirement counts twice"
 
 def _duplicate(rubric: RawRubric) -> Iterator[Hit]:
     first: dict[tuple[str, ...], tuple[int, RawCriterion]] = {}
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         key = criterion.wording.tokens
         if key in first:
             there, earlier = first[key]
@@ -112,12 +114,12 @@ def _duplicate(rubric: RawRubric) -> Iterator[Hit]:
 
 
 def _near(rubric: RawRubric) -> Iterator[Hit]:
-    read = rubric.judged()
-    gists = [Gist.of(criterion.wording, criterion.weight < 0) for _, criterion in read]
+    read = rubric.judged
+    gists = [Gist(criterion.wording, criterion.weight < 0) for _, criterion in read]
     for later, (position, criterion) in enumerate(read):
         for earlier in range(later):
             there, other = read[earlier]
-            if criterion.wording.tokens != other.wording.tokens and is_near_duplicate(gists[earlier], gists[later]):
+            if is_near_duplicate(gists[earlier], gists[later]) and criterion.wording.tokens != other.wording.tokens:
                 yield Hit(position, f"criterion {there} ({other.label}) asks for nearly the same", _ADVICE)
                 break
 

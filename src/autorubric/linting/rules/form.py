@@ -37,7 +37,7 @@ SENTENCES = 4
 
 
 def _length(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         words = criterion.wording
         least, most = CHARACTERS if words.chinese else WORDS
         unit = "characters" if words.chinese else "words"
@@ -71,7 +71,7 @@ def _mismatch(rubric: RawRubric) -> Iterator[Hit]:
     wanted = rubric.query_language
     if wanted is None:
         return
-    read = rubric.judged()
+    read = rubric.judged
     # Together they hold enough words to be sure of; one criterion alone often does not.
     whole = detect_language("\n".join(criterion.wording.own for _, criterion in read))
     if len(read) > 1 and whole not in (None, wanted):

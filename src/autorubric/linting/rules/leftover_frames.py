@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autorubric.core.wording import late_pattern
-from autorubric.linting.wording import Wording
+from autorubric.linting.wording import Hints, Wording
 
 _MARKERS = frozenset(
     """foo bar baz qux asdf qwerty lorem ipsum dolor blah testing test tmp temp dummy undefined null nan nil blank
@@ -22,60 +22,57 @@ _OTHERS = frozenset(
 )
 _MOST = 8
 _SLOT = late_pattern(
-    r"(?<=[ (])\{[a-z][a-z _]{2,30}\}(?![}_^\\])|[\[<](?:specific|relevant|your|some|the|a|an|correct|exact|main|key"
-    r"|second|first|another|x|y|n)?"
-    r" ?(?:topic|fact|entity|name|thing|detail|keyword|concept|person|place|event|drug|dose|number|year|date|city"
-    r"|country|title|word|phrase|quote|"
-    r"term|author|company|product|answer|value|amount|language|item|event|x|y|n|tk|blank|placeholder)(?: here| name"
-    r"| \d)?[\]>](?!\()"
-    r"|(?<![-/.\w])yyyy\b(?![-/.]| ?mm| format)|\?{3,}|_{3,}|\.{5,}"
-    r"|【[^】]{0,10}(?:内容|名称|要点|主题|填写|具体|某|姓名|数字|时间|地点|关键词)[^】]{0,8}】"
-    r"|[（(【\[<]\s*请?(?:在)?(?:此处|这里|此)?(?:填写|输入|插入|补充|添加|替换)"
-    r"|某某|(?:XX|××|○○|〇〇|xx|ＸＸ)(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?:XX+|××+|○○+|〇〇+)"
+    r"(?<=[ (])\{[a-z][a-z _]{2,30}\}(?![}_^\\])"
+    r"|[\[<](?:specific|relevant|your|some|the|a|an|correct|exact|main|key|second|first|another|x|y|n)? ?(?:topic"
+    r"|fact|entity|name|thing|detail|keyword|concept|person|place|event|drug|dose|number|year|date|city|country"
+    r"|title|word|phrase|quote|term|author|company|product|answer|value|amount|language|item|event|x|y|n|tk|blank"
+    r"|placeholder)(?: here| name| \d)?[\]>](?!\()"
+    r"|(?<![-/.\w])yyyy\b(?![-/.]| ?mm| format)"
+    r"|\?{3,}"
+    r"|_{3,}"
+    r"|\.{5,}"
+    r"|(?:XX|××|○○|〇〇|xx|ＸＸ)(?=[\u4e00-\u9fff])"
+    r"|(?<=[\u4e00-\u9fff])(?:XX+|××+|○○+|〇〇+)",
+    chinese=(
+        r"【[^】]{0,10}(?:内容|名称|要点|主题|填写|具体|某|姓名|数字|时间|地点|关键词)[^】]{0,8}】"
+        r"|[（(【\[<]\s*请?(?:在)?(?:此处|这里|此)?(?:填写|输入|插入|补充|添加|替换)"
+        r"|某某"
+    ),
 )
 _REMARK = late_pattern(
-    r"^\W*(?:sure|certainly|of course|okay|ok|absolutely|great)[,!.] (?:here|i|let|this)\b|^\W*(?:here|below) (?:are"
-    r"|is) (?:the |\d+ |an? |some |my |your |ten |five |another )"
-    r"(?:\w+ ){0,3}(?:criteri|rubric|item|requirement|list|json|evaluation)|\b(?:as an ai"
-    r"|as a (?:large )?language model|i(?:'m| am) sorry|i cannot (?:help|assist|generate|create|provide))\b"
-    r"|^\W*```|^\W*(?:json|yaml|end of (?:rubric|criteria|list)|\[/?\w+\]|</?\w+>)\W*$|\b(?:fill|write|add|finish"
-    r"|complete|decide|define|check|come back to|flesh out|reword|ask \w+ about)"
-    r" (?:this|it|me|these) (?:in |up |out )?(?:later|soon|tomorrow|next week)\b"
-    r"|^\W*(?:insert|fill in|write|enter|type|put|paste) [^.;]{2,50} here\W*$|^\W*(?:tb[acd]|todo|wip)\b"
+    r"^\W*(?:sure|certainly|of course|okay|ok|absolutely|great)[,!.] (?:here|i|let|this)\b"
+    r"|^\W*(?:here|below) (?:are|is) (?:the |\d+ |an? |some |my |your |ten |five "
+    r"|another )(?:\w+ ){0,3}(?:criteri|rubric|item|requirement|list|json|evaluation)"
+    r"|\b(?:as an ai|as a (?:large )?language model|i(?:'m| am) sorry|i cannot (?:help|assist|generate|create"
+    r"|provide))\b"
+    r"|^\W*```"
+    r"|^\W*(?:json|yaml|end of (?:rubric|criteria|list)|\[/?\w+\]|</?\w+>)\W*$"
+    r"|\b(?:fill|write|add|finish|complete|decide|define|check|come back to|flesh out|reword|ask \w+ about) (?:this"
+    r"|it|me|these) (?:in |up |out )?(?:later|soon|tomorrow|next week)\b"
+    r"|^\W*(?:insert|fill in|write|enter|type|put|paste) [^.;]{2,50} here\W*$"
+    r"|^\W*(?:tb[acd]|todo|wip)\b"
     r"|^\W*(?:something|anything|maybe something|a point|stuff) (?:about|on|like|to do with)\b"
-    r"|^\W*(?:note to self|reminder|todo|to do|to-do|fixme|wip|tbd|draft)\s*[:：–—-]"
-    r"|^\W*(?:此处|本处|这里|该处|本条|此条)?(?:有?待|尚待|等待|需要?)(?:补充|定|填写?|完善|讨论|确认|商议|商定|修改"
-    r"|编写|更新|添加)(?=\W|$|中)"
-    r"|^\W*(?:示例|样例|测试|新建?|未命名|默认|空白)?(?:的)?(?:评分)?(?:标准|条目|准则|要求|评分项"
-    r"|评分点)\s*[一二三四五六七八九十\d]*\W*$|^\W*(?:测试|示例|空白|草稿|同上|占位|暂缺|暂无|未完待续|略)\W*$"
-    r"|^\W*(?:好的|当然)[，,！!]|作为(?:一个)?(?:AI|ai|人工智能)(?:语言)?(?:模型|助手)|以下是[^，。；]{0,12}(?:标准"
-    r"|准则|条目|评分)\W*$|(?:待|稍后|以后|回头|下周|下次)(?:再)?(?:补充?|填写?|完善|定|讨论|写|改|说|议)\W*$"
-    r"|[（(【\[]\s*(?:待|未)[^）)】\]]{0,6}[）)】\]]"
+    r"|^\W*(?:note to self|reminder|todo|to do|to-do|fixme|wip|tbd|draft)\s*[:：–—-]",
+    chinese=(
+        r"^\W*(?:此处|本处|这里|该处|本条|此条)?(?:有?待|尚待|等待|需要?)(?:补充|定|填写?|完善|讨论|确认|商议|商定"
+        r"|修改|编写|更新|添加)(?=\W|$|中)"
+        r"|^\W*(?:示例|样例|测试|新建?|未命名|默认|空白)?(?:的)?(?:评分)?(?:标准|条目|准则|要求|评分项"
+        r"|评分点)\s*[一二三四五六七八九十\d]*\W*$"
+        r"|^\W*(?:测试|示例|空白|草稿|同上|占位|暂缺|暂无|未完待续|略)\W*$"
+        r"|^\W*(?:好的|当然)[，,！!]"
+        r"|作为(?:一个)?(?:AI|ai|人工智能)(?:语言)?(?:模型|助手)"
+        r"|以下是[^，。；]{0,12}(?:标准|准则|条目|评分)\W*$"
+        r"|(?:待|稍后|以后|回头|下周|下次)(?:再)?(?:补充?|填写?|完善|定|讨论|写|改|说|议)\W*$"
+        r"|[（(【\[]\s*(?:待|未)[^）)】\]]{0,6}[）)】\]]"
+    ),
 )
 _PENDING = late_pattern(
     r"\bto be (?:agreed|confirmed|finali[sz]ed|discussed|reworded|added|decided|written|defined|completed|updated"
     r"|filled)\b[^.;]{0,40}\W*$"
 )
-_SLOT_MARKS = (
-    "{",
-    "[",
-    "<",
-    "yyyy",
-    "???",
-    "___",
-    ".....",
-    "【",
-    "（",
-    "(请",
-    "(在",
-    "(待",
-    "(未",
-    "某某",
-    "xx",
-    "××",
-    "○○",
-    "〇〇",
-    "ｘｘ",
+_SLOT_MARKS = Hints(
+    "{, [, <, yyyy, ???, ___",
+    "....., xx, 【, （, (请, (在, (待, (未, 某某, ××, ○○, 〇〇, ｘｘ",
 )
 _FIRST = frozenset(
     """sure certainly of okay ok absolutely great here below insert fill write enter type put paste something anything
@@ -98,8 +95,7 @@ def leftover(words: Wording) -> str:
         if marker or (len(tokens) > 1 and len(words.vocabulary) == 1):
             return marker or tokens[0]
     text = words.own
-    marks = _SLOT_MARKS[:6] if text.isascii() else _SLOT_MARKS
-    found = _SLOT.search(text) if any(map(text.__contains__, marks)) else None
+    found = _SLOT.search(text) if _SLOT_MARKS.occur_in(text, words) else None
     first = not _FIRST.isdisjoint(tokens[:1])
     if found is None and (first or words.chinese or "`" in text or not words.vocabulary.isdisjoint(_REMARKED)):
         found = _REMARK.search(text)

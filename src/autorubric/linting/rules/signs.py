@@ -10,7 +10,7 @@ from autorubric.linting.raw_rubric import RawRubric
 
 
 def _contradicts(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         words = contradiction_of(criterion.wording.bare, criterion.weight)
         if words and criterion.weight < 0:
             yield Hit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import any_of
+from autorubric.core.wording import any_of, late_pattern
 from autorubric.linting.wording import Wording
 
 _SPEAKER = any_of(
@@ -117,7 +117,7 @@ _LENGTH = (
     r"\b(?P<length>(?:at|of|in|with|to) an? (?:reasonable|appropriate|suitable|good|acceptable"
     r"|adequate|decent|sensible|fair|proper|right|moderate) \w+)"
 )
-_ENDING = re.compile(
+_ENDING = late_pattern(
     r"\b(?P<sounds>(?:sounds|feels|seems|looks|reads like|comes across as) "
     r"(?:\w+ )?(?!like\b|as\b|to\b|in\b|at\b|up\b|into\b)[a-z]+)\W*$"
     r"|\b(?P<manner>in an? (?:\w+ (?:and )?){1,3}(?:manner|fashion))\W*$"
@@ -142,7 +142,7 @@ _CHOICE = (
 )
 # Quick to look for: without one of its hints a pattern has no match. Those without hints match at the start only.
 _ENGLISH = tuple(
-    (hints, re.compile(pattern))
+    (hints, late_pattern(pattern))
     for hints, pattern in (
         ((), _QUANTITY),
         (("with ", "using ", "through "), _BY_MEANS),
@@ -173,7 +173,7 @@ _MIND_ZH = any_of(
     """理解, 掌握, 认识, 思维, 能力, 素养, 意识, 洞察力?, 把握, 功底, 思考, 共情, 同理心, 创造力, 想象力, 责任感
     专业性, 感悟, 了解, 同情, 关怀, 尊重, 关心"""
 )
-_CHINESE = re.compile(
+_CHINESE = late_pattern(
     rf"{_HEAD_ZH}[^，。；]{{0,6}}{_ACTS_ZH}了?(?P<amount>若干|不少|一些(?!人|患者|国家|地区|医生|学者|研究)"
     rf"|许多|很多|大量|多种|多个|各种|一系列|足够的?|适量|一定数量)"
     rf"|{_HEAD_ZH}[^，。；]{{0,6}}{_ACTS_ZH}了?(?P<which>(?:与[^，。；]{{1,10}}(?:相关|有关)的|所有|全部|各个"
@@ -202,7 +202,7 @@ _CHINESE = re.compile(
     r"|^\W*对?(?P<stressed>(?:重点|关键|主要|核心)(?:内容|部分|信息|要点))(?:进行了?|作了?|做了?|有所?"
     r"|得到)?(?:强调|说明|突出|介绍|概括)(?=\W*$)"
 )
-_EXPLAINS = re.compile(
+_EXPLAINS = late_pattern(
     r"[^.]{0,200}?(?:[(:：（]|\bi\.e\b|\be\.g\b|\bsuch as\b|\bincluding\b|\blike\b|\bfor example\b"
     r"|\bby \w+ing\b|\d|例如|比如|即|包括|如)"
 )

@@ -10,7 +10,7 @@ from autorubric.core.wording import any_of, late_pattern
 from autorubric.linting.finding import Hit, Rule
 from autorubric.linting.raw_rubric import RawRubric
 from autorubric.linting.rules.outside_frames import pointed_at
-from autorubric.linting.wording import Wording
+from autorubric.linting.wording import Hints, Wording
 
 _TEXT = any_of(
     "answers?, responses?, solutions?, submissions?, completions?, outputs?, repl(?:y|ies), essays?, summar(?:y|ies)"
@@ -25,69 +25,58 @@ _FIGURE = any_of(
 )
 
 
-def _hints(english: str, chinese: str) -> tuple[str, ...]:
-    return (*english.split(", "), *chinese.split(", "))
-
-
 class _Kind(NamedTuple):
     """Something out of sight: how it is named, hints that are quick to look for, what it is, what to do."""
 
     pattern: re.Pattern[str]
-    hints: tuple[str, ...]
+    hints: Hints
     what: str
     advice: str
 
 
 _REFERENCE = _Kind(
     late_pattern(
-        rf"\b(?:(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}"
-        r"|expected (?:answers?|responses?|solutions?)|model (?:solution|essay)s?|the model answer(?! \w+s\b)"
-        r"|(?:answer|solution) (?:key|sheet)|(?:with|to|in|as|from|matches) the key(?=\s*(?:[.,;]|$))"
-        r"|mark(?:ing)? (?:scheme|guide|sheet|rubric)|grading (?:guide|key)|(?:taught|covered|discussed"
-        r"|learned) in (?:the )?(?:class"
-        r"|lectures?)|(?:we|as|was|were) discussed (?:earlier|before|above|in (?:class|the meeting|our))"
-        r"|we discussed"
-        r"|the (?:instructor|teacher|professor)(?:'s)? (?:taught|expects|expectations|notes|solution|answer)"
-        r"|the ground[- ]truth|as (?:in|per) the reference"
-        r"|(?:as|than|to|with|in|from) the reference(?=\s*(?:[.,;]|$))"
-        r"|gold(?:en)? labels?"
-        r"|(?:from|in|on|per) the (?:lecture|course|class) (?:slides?|notes?|materials?|handouts?)"
-        r"|(?:same|as|like|by) (?:\w+ ){0,3}(?:the|our|your) (?:instructor|teacher|professor|lecturer|examiner)"
-        r"|(?:in|from|of) (?:chapter \d+ of )?(?:the|our|your) (?:course )?(?:textbook|syllabus|course reader"
-        r"|coursebook)"
-        r"|(?:from|in|per|covered in) the (?:lecture|seminar|class)(?=\s*(?:[.,;]|$))|provided solution"
-        r"|the reference (?:text|document)"
-        r"|(?:agree|match|coincide|correspond|consistent|in line|identical|same|differ"
-        r"|deviate)\w*\b[^.;]{0,30}?\bthe (?:\w+ )?"
-        r"(?:expert|annotator|rater|grader|marker|radiologist|reviewer|committee|panel)"
-        r"s?(?:'s?)? (?:verdict|answer|solution|judge?ment|diagnosis|ratings?|assessment|labels?|opinion"
-        r"|decision|version)"
-        r"|(?:from|in|of|covered in|taught in|learned in) (?:unit|lesson|module|lecture|chapter) \d+"
-        r"|(?:described|defined|given|stated|set out|laid down|specified|prescribed|listed|required|recommended"
-        r"|explained) (?:in|by)"
-        r" (?:the |our |your )(?:\w+ )?(?:handbook|style guide|playbook|wiki|manual|policy|policies|guidebook"
-        r"|intranet|brief"
-        r"|onboarding \w+|code of conduct)"
-        r"|(?:that|which|as) (?:the )?(?:students?|we|you|they|pupils?|learners?"
-        r"|the class) (?:have )?(?:learn(?:ed|t)|were taught|studied"
-        r"|practised|practiced|covered|agreed)|our (?:brand|tone of voice|voice|template|values|product"
-        r"|customers?|guidelines)"
-        r"|(?:our|your|the (?:company|department|team|school|course|house|firm"
-        r"|agency)(?:'s)?) (?:\w+ )?(?:handbook|style guide"
-        r"|house style|playbook|brand guidelines|internal (?:policy|guidelines|wiki)))\b"
-        r"|(?:参考|标准|示例|给定|官方|专家)的?(?:参考)?(?:答案|解答|解析|解法|解(?=[一致。，]|\W*$)|译文|作文"
-        r"|文本|回答|结果|结论|判断|诊断)|与专家[^，。；]{0,12}(?:一致|相同|吻合)|本(?:课程|单元"
-        r"|课|章|公司|校|店|团队)的|本课程第|范文|课堂上?(?:所?讲|所?教|强调"
-        r"|讨论|介绍)|老师(?:[^，。；]{0,6}?(?:讲|教|要求|强调|布置|提到|给的|的答案|提供))"
+        rf"\b(?:(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}|expected (?:answers?|responses?|solutions?)"
+        r"|model (?:solution|essay)s?|the model answer(?! \w+s\b)|(?:answer|solution) (?:key|sheet)|(?:with|to|in"
+        r"|as|from|matches) the key(?=\s*(?:[.,;]|$))|mark(?:ing)? (?:scheme|guide|sheet|rubric)|grading (?:guide"
+        r"|key)|(?:taught|covered|discussed|learned) in (?:the )?(?:class|lectures?)|(?:we|as|was"
+        r"|were) discussed (?:earlier|before|above|in (?:class|the meeting|our))|we discussed|the (?:instructor"
+        r"|teacher|professor)(?:'s)? (?:taught|expects|expectations|notes|solution|answer)|the ground[- ]truth"
+        r"|as (?:in|per) the reference|(?:as|than|to|with|in|from) the reference(?=\s*(?:[.,;]|$))"
+        r"|gold(?:en)? labels?|(?:from|in|on|per) the (?:lecture|course|class) (?:slides?|notes?|materials?"
+        r"|handouts?)|(?:same|as|like|by) (?:\w+ ){0,3}(?:the|our|your) (?:instructor|teacher|professor|lecturer"
+        r"|examiner)|(?:in|from|of) (?:chapter \d+ of )?(?:the|our|your) (?:course )?(?:textbook|syllabus"
+        r"|course reader|coursebook)|(?:from|in|per|covered in) the (?:lecture|seminar|class)(?=\s*(?:[.,;]|$))"
+        r"|provided solution|the reference (?:text|document)|(?:agree|match|coincide|correspond|consistent|in line"
+        r"|identical|same|differ|deviate)\w*\b[^.;]{0,30}?\bthe (?:\w+ )?(?:expert|annotator|rater|grader|marker"
+        r"|radiologist|reviewer|committee|panel)s?(?:'s?)? (?:verdict|answer|solution|judge?ment|diagnosis|ratings?"
+        r"|assessment|labels?|opinion|decision|version)|(?:from|in|of|covered in|taught in|learned in) (?:unit"
+        r"|lesson|module|lecture|chapter) \d+|(?:described|defined|given|stated|set out|laid down|specified"
+        r"|prescribed|listed|required|recommended|explained) (?:in|by) (?:the |our |your )(?:\w+ )?(?:handbook"
+        r"|style guide|playbook|wiki|manual|policy|policies|guidebook|intranet|brief|onboarding \w+"
+        r"|code of conduct)|(?:that|which|as) (?:the )?(?:students?|we|you|they|pupils?|learners?"
+        r"|the class) (?:have )?(?:learn(?:ed|t)|were taught|studied|practised|practiced|covered|agreed)"
+        r"|our (?:brand|tone of voice|voice|template|values|product|customers?|guidelines)|(?:our|your"
+        r"|the (?:company|department|team|school|course|house|firm|agency)(?:'s)?) (?:\w+ )?(?:handbook|style guide"
+        r"|house style|playbook|brand guidelines|internal (?:policy|guidelines|wiki)))\b",
+        chinese=(
+            r"(?:参考|标准|示例|给定|官方|专家)的?(?:参考)?(?:答案|解答|解析|解法|解(?=[一致。，]|\W*$)|译文|作文"
+            r"|文本|回答|结果|结论|判断|诊断)"
+            r"|与专家[^，。；]{0,12}(?:一致|相同|吻合)"
+            r"|本(?:课程|单元|课|章|公司|校|店|团队)的"
+            r"|本课程第"
+            r"|范文"
+            r"|课堂上?(?:所?讲|所?教|强调|讨论|介绍)"
+            r"|老师(?:[^，。；]{0,6}?(?:讲|教|要求|强调|布置|提到|给的|的答案|提供))"
+        ),
     ),
-    _hints(
+    Hints(
         "expected, examiner, textbook, syllabus, marking, coursebook, reader, reference, ideal , "
         " provided solution, gold, ground, sample , official , canonical , model , key, sheet, "
-        "learned, learnt, taught, studied, practised, practiced, covered, agreed,  our , expert, "
-        "annotator, rater, grader, "
+        "learn, taught, studied, practi, covered, agreed,  our , expert, annotator, rater, grader, "
         "marker, radiologist, reviewer, committee, panel, unit , lesson, module, chapter, "
         "handbook, style guide, guidebook, "
-        "house style, playbook, wiki, manual, policy, policies, brief, intranet, onboarding, code of conduct, "
+        "house style, playbook, wiki, manual, polic, brief, intranet, onboarding, code of conduct, "
         "scheme, grading , discussed, course, class, lecture, instructor, teacher, professor",
         "参考, 标准, 示例, 给定, 官方, 专家, 范文, 课堂, 老师, 教材, 课本, 讲义, 本",
     ),
@@ -96,27 +85,31 @@ _REFERENCE = _Kind(
 )
 _OTHER_RESPONSE = _Kind(
     late_pattern(
-        rf"\b(?:(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))"
-        rf"|(?:response|answer|model|assistant|candidate|system|submission) (?:[ab12]|one|two)\b(?! (?:or|of"
-        rf"|questions?)\b)|(?:both|either) {_TEXT}\b"
-        r"|(?:than|with|to|as|like) (?:the )?"
-        rf"(?:competing|alternative|rival|baseline|second|first|previous|other|weaker|stronger) (?:{_TEXT}"
-        rf"|candidates?|systems?)\b"
-        r"|side[- ]by[- ]side comparison(?! (?:table|chart|list|section|of|between))"
-        r"|(?:preferred|chosen|picked|favou?red) (?:over|to|instead of) (?:the"
-        r"|its|any|all) (?:other|alternative|competing|rival|baseline)\b"
-        r"|the (?:competing|alternative|rival|baseline|second|first|previous|other|weaker"
-        r"|stronger) (?:candidate|response|model"
-        r"|assistant|submission|system)s? (?:\w+ )?(?:said|says|gave|gives|wrote|writes|left|leaves|missed"
-        r"|misses|made|makes"
-        r"|mentions?|mentioned|used|uses|omits|omitted|covers|covered))"
-        rf"|比(?:第?[一二两]|前一|后一)个?{_TEXT_ZH}"
-        rf"|另(?:外)?一(?:个|份|条|篇)?(?:模型的?|{_TEXT_ZH})|其他(?:模型|{_TEXT_ZH})|两个{_TEXT_ZH}"
-        rf"|{_TEXT_ZH} ?[ab12甲乙](?![a-z0-9])"
+        rf"\b(?:(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))|(?:response"
+        r"|answer|model|assistant|candidate|system|submission) (?:[ab12]|one|two)\b(?! (?:or|of|questions?)\b)"
+        rf"|(?:both|either) {_TEXT}\b|(?:than|with|to|as|like) (?:the )?(?:competing|alternative|rival|baseline"
+        rf"|second|first|previous|other|weaker|stronger) (?:{_TEXT}|candidates?|systems?)\b"
+        r"|side[- ]by[- ]side comparison(?! (?:table|chart|list|section|of|between))|(?:preferred|chosen|picked"
+        r"|favou?red) (?:over|to|instead of) (?:the|its|any|all) (?:other|alternative|competing|rival|baseline)\b"
+        r"|the (?:competing|alternative|rival|baseline|second|first|previous|other|weaker|stronger) (?:candidate"
+        r"|response|model|assistant|submission|system)s? (?:\w+ )?(?:said|says|gave|gives|wrote|writes|left|leaves"
+        r"|missed|misses|made|makes|mentions?|mentioned|used|uses|omits|omitted|covers|covered))",
+        chinese=(
+            rf"比(?:第?[一二两]|前一|后一)个?{_TEXT_ZH}"
+            rf"|另(?:外)?一(?:个|份|条|篇)?(?:模型的?|{_TEXT_ZH})"
+            rf"|其他(?:模型|{_TEXT_ZH})"
+            rf"|两个{_TEXT_ZH}"
+            rf"|{_TEXT_ZH} ?[ab12甲乙](?![a-z0-9])"
+        ),
     ),
-    _hints(
-        "other , both , either , response , answer , competing, alternative, rival, baseline, second, first, "
-        "model , assistant , candidate , system , submission , previous, side, prefer, chosen, picked, favo",
+    Hints(
+        "other , both , either , competing, alternative, rival, baseline, second, first, weaker, stronger, previous, "
+        "side, prefer, chosen, picked, favo,  1,  2,  one,  two, "
+        + ", ".join(
+            f"{text} {letter}"
+            for text in ("response", "answer", "model", "assistant", "candidate", "system", "submission")
+            for letter in "ab"
+        ),
         "另, 其他, 两个, 回, 答, 响应",
     ),
     "another response",
@@ -124,33 +117,37 @@ _OTHER_RESPONSE = _Kind(
 )
 _PICTURE = _Kind(
     late_pattern(
-        r"\b(?:in|shown in|from|on|visible in|depicted in|based on) the "
-        rf"(?:attached |provided |accompanying |given |above )?{_MEDIUM}(?=\s*(?:[.,;:?]|$|and\b|is\b|are\b"
-        rf"|as\b|that\b))"
-        rf"|\b(?:attached|accompanying|uploaded|enclosed|linked|embedded) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE}"
-        rf"|article|report|paper|excerpt)s?\b"
+        r"\b(?:in|shown in|from|on|visible in|depicted in|based on) the (?:attached |provided |accompanying |given "
+        rf"|above )?{_MEDIUM}(?=\s*(?:[.,;:?]|$|and\b|is\b|are\b|as\b|that\b))"
+        rf"|\b(?:attached|accompanying|uploaded|enclosed|linked|embedded) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE}|article"
+        r"|report|paper|excerpt)s?\b"
         rf"|\b(?:{_MEDIUM}|{_FIGURE})s? (?:is |are )?attached\b(?! to)"
-        rf"|\b(?:{_MEDIUM}|{_FIGURE}|graph|map|plot|article|excerpt|worksheet|handout)s? (?:that|which) (?:was"
-        rf"|were|is|are|has been"
-        r"|have been|we|you|the \w+) (?:handed out|attached|uploaded|provided|supplied|shared|shown|sent"
-        r"|included|given)\b"
-        r"|上传的[^，。；]{0,8}(?:文件|表格?|图片?|资料|文档|附件)"
-        r"|(?:根据|按照|依据|参照|结合)[上下左右]?[图表]|[图表] ?\d+(?:[-.]\d+)?(?=中|里|所|的|上|显示|给出)"
-        rf"|{_MEDIUM_ZH}(?:中|里|内|所示|上的?)|如图所示|(?<![地版意企力试])图[中里](?:的|所)"
-        rf"|(?<![地版])[上下左右]图(?=\W|$|中|里|所|的|显)|[与和从见按据如照][上下左右该此]?[图表](?:中|里|所示"
-        rf"|一致"
-        rf"|相符)|附件[中里](?!可)|附录[中里]?的|(?:根据|按照?|依据|参照|参考|见|如|符合)(?:所?附(?:的|图|表|件)"
-        rf"|附件)"
-        rf"|\bthe (?:{_MEDIUM}|{_FIGURE}|graph|map|plot|passage|extract|excerpt)s? (?:above|below)(?=\s*(?:[.,;:]"
-        rf"|$)|(?: \w+ly)?\W*$| (?:shows?|is|are|and|to|with|by)\b)"
+        rf"|\b(?:{_MEDIUM}|{_FIGURE}|graph|map|plot|article|excerpt|worksheet|handout)s? (?:that|which) (?:was|were"
+        r"|is|are|has been|have been|we|you|the \w+) (?:handed out|attached|uploaded|provided|supplied|shared|shown"
+        r"|sent|included|given)\b"
+        rf"|\bthe (?:{_MEDIUM}|{_FIGURE}|graph|map|plot|passage|extract|excerpt)s? (?:above|below)(?=\s*(?:[.,;:]|$)"
+        r"|(?: \w+ly)?\W*$| (?:shows?|is|are|and|to|with|by)\b)"
         r"|\b(?:guide|instructions|template|list|rules|document|notes|data|figures?|example|definition|format"
         r"|steps) (?:provided|given|shared|supplied|sent|listed|shown) (?:earlier|above|before|previously|below)\b"
-        r"|\b(?:in|see|from|shown in) figure \d+\b(?![.,]?\d| ?[%°])"
+        r"|\b(?:in|see|from|shown in) figure \d+\b(?![.,]?\d| ?[%°])",
+        chinese=(
+            r"上传的[^，。；]{0,8}(?:文件|表格?|图片?|资料|文档|附件)"
+            r"|(?:根据|按照|依据|参照|结合)[上下左右]?[图表]"
+            r"|[图表] ?\d+(?:[-.]\d+)?(?=中|里|所|的|上|显示|给出)"
+            rf"|{_MEDIUM_ZH}(?:中|里|内|所示|上的?)"
+            r"|如图所示"
+            r"|(?<![地版意企力试])图[中里](?:的|所)"
+            r"|(?<![地版])[上下左右]图(?=\W|$|中|里|所|的|显)"
+            r"|[与和从见按据如照][上下左右该此]?[图表](?:中|里|所示|一致|相符)"
+            r"|附件[中里](?!可)"
+            r"|附录[中里]?的"
+            r"|(?:根据|按照?|依据|参照|参考|见|如|符合)(?:所?附(?:的|图|表|件)|附件)"
+        ),
     ),
-    _hints(
+    Hints(
         "earlier, before, previous, above, below, image, picture, photo, screenshot, painting, "
         "poster, cartoon, drawing, attached, accompanying, "
-        "that was , that were , which was , which were , uploaded, enclosed, linked, embedded, figure",
+        " was ,  were , uploaded, enclosed, linked, embedded, figure",
         "图, 照片, 附, 表, 上传",
     ),
     "a picture or file",
@@ -158,18 +155,23 @@ _PICTURE = _Kind(
 )
 _OTHER_CRITERION = _Kind(
     late_pattern(
-        r"\b(?:same as above|as above|see above|ditto|above[- ]mentioned"
-        r"|(?:mentioned|given|listed|described|stated|noted|defined|specified|shown|pictured|drawn|depicted) above"
-        r"|the (?:above|previous|preceding|earlier|former|other|next|following) (?:criteri(?:on|a)|rubrics?"
-        r"|rubric items?)"
-        r"|(?:criterion|criteria|rubric item) (?:#|no\.? ?)?\d+|(?:from|in) the rubric|in addition to the (?:above"
-        r"|previous)|(?:criteri(?:on|a)|rubric items?) (?:above|below))\b"
-        r"|同上(?!述)|如上(?:所[述示列]|文)?(?=\W|$)|上文(?:所?[述提]|中|列)|上述(?:标准|条目|要求|准则|各[条项])"
-        r"|[前上]一?[条个项](?:标准|准则|评分|要求)"
-        r"|第[0-9一二三四五六七八九十]+[条项个](?:标准|准则|评分项)"
-        r"|(?<!合)[同见如][上前]?第[0-9一二三四五六七八九十]+[条项]|其他(?:评分标准|准则|评分项)"
+        r"\b(?:same as above|as above|see above|ditto|above[- ]mentioned|(?:mentioned|given|listed|described|stated"
+        r"|noted|defined|specified|shown|pictured|drawn|depicted) above|the (?:above|previous|preceding|earlier"
+        r"|former|other|next|following) (?:criteri(?:on|a)|rubrics?|rubric items?)|(?:criterion|criteria"
+        r"|rubric item) (?:#|no\.? ?)?\d+|(?:from|in) the rubric|in addition to the (?:above|previous)"
+        r"|(?:criteri(?:on|a)|rubric items?) (?:above|below))\b",
+        chinese=(
+            r"同上(?!述)"
+            r"|如上(?:所[述示列]|文)?(?=\W|$)"
+            r"|上文(?:所?[述提]|中|列)"
+            r"|上述(?:标准|条目|要求|准则|各[条项])"
+            r"|[前上]一?[条个项](?:标准|准则|评分|要求)"
+            r"|第[0-9一二三四五六七八九十]+[条项个](?:标准|准则|评分项)"
+            r"|(?<!合)[同见如][上前]?第[0-9一二三四五六七八九十]+[条项]"
+            r"|其他(?:评分标准|准则|评分项)"
+        ),
     ),
-    _hints(
+    Hints(
         "above, criteri, rubric, ditto, in addition to",
         "同上, 如上, 上, 前, 第, 其他",
     ),
@@ -181,26 +183,27 @@ _OTHER_CRITERION = _Kind(
 _SECONDS = r"(?:\d[\d.]*|an?|one|two|three|five|ten|thirty) ?(?:milli)?(?:seconds?|secs?|ms|s|minutes?)\b"
 _SPEED = _Kind(
     late_pattern(
-        rf"^\W*(?:the )?(?:{_TEXT} |model |assistant |it )?(?:is |was |must be |should be |must |should "
-        rf")?(?:responds?|repl(?:y|ies)"
-        r"|answers?|generated|produced|returned|delivered|given|sent|arrives?|comes back|finishes|"
-        r"completes)\b[^.;]{0,25}?"
-        rf"\b(?:within|in under|in less than|in at most|under|in) {_SECONDS}"
-        r"|^\W*(?:the )?(?:response|generation|inference|reply) (?:time|latency|speed)\b|\btime to first token\b"
+        rf"^\W*(?:the )?(?:{_TEXT} |model |assistant |it )?(?:is |was |must be |should be |must "
+        r"|should )?(?:responds?|repl(?:y|ies)|answers?|generated|produced|returned|delivered|given|sent|arrives?"
+        r"|comes back|finishes|completes)\b[^.;]{0,25}?\b(?:within|in under|in less than|in at most|under"
+        rf"|in) {_SECONDS}"
+        r"|^\W*(?:the )?(?:response|generation|inference|reply) (?:time|latency|speed)\b"
+        r"|\btime to first token\b"
         r"|^\W*(?:has |keeps |with )?(?:a |the )?(?:low |minimal )?latency\b"
-        rf"|^\W*(?:the )?(?:{_TEXT} |model |assistant |it )?(?:is |was )?(?:responds?|repl(?:y|ies)|answers?|"
-        rf"generated|produced|"
-        r"delivered) (?:quickly|promptly|immediately|instantly|fast|without (?:any )?delay|in real time)\b"
-        r"|(?:\d+|[一两三五十几]) ?(?:秒钟?|毫秒|分钟)(?:之内|以内|内)(?:就|要|应|必须)?(?:完成)?(?:回复|回答|"
-        r"响应|给出|生成|作答|返回|输出)"
-        r"|^\W*(?:回答|回复|模型)?的?(?:响应|生成|回复|回答)(?:时间|速度|耗时|用时|延迟)"
-        r"|(?:立即|迅速|及时|快速|毫无延迟地)(?:回复|作答|响应|给出回答)"
+        rf"|^\W*(?:the )?(?:{_TEXT} |model |assistant |it )?(?:is |was )?(?:responds?|repl(?:y|ies)|answers?"
+        r"|generated|produced|delivered) (?:quickly|promptly|immediately|instantly|fast|without (?:any )?delay"
+        r"|in real time)\b",
+        chinese=(
+            r"(?:\d+|[一两三五十几]) ?(?:秒钟?|毫秒|分钟)(?:之内|以内|内)(?:就|要|应|必须)?(?:完成)?(?:回复|回答"
+            r"|响应|给出|生成|作答|返回|输出)"
+            r"|^\W*(?:回答|回复|模型)?的?(?:响应|生成|回复|回答)(?:时间|速度|耗时|用时|延迟)"
+            r"|(?:立即|迅速|及时|快速|毫无延迟地)(?:回复|作答|响应|给出回答)"
+        ),
     ),
-    _hints(
-        "second, secs, 1sec, 2sec, 5sec, 0sec, minute, ms, time, latency, speed, quick, prompt, immediate, instant, "
-        "fast, delay, real",
-        ", ".join(f"{digit}{space}s" for digit in range(10) for space in ("", " "))
-        + ", 秒, 分钟, 响应, 速度, 耗时, 用时, 延迟, 立即, 迅速, 及时, 快速",
+    Hints(
+        "second, secs, minute, ms, time, latency, speed, quick, prompt, immediate, instant, fast, delay, real, "
+        + ", ".join(f"{digit}{space}s" for digit in range(10) for space in ("", " ")),
+        "秒, 分钟, 响应, 速度, 耗时, 用时, 延迟, 立即, 迅速, 及时, 快速",
     ),
     "the time that the response took",
     "Describe what the submission itself must show",
@@ -214,9 +217,9 @@ def _unseen(rubric: RawRubric) -> Iterator[Hit]:
     asked = rubric.query.lower()
     kinds: tuple[_Kind, ...] = (_OTHER_RESPONSE, _PICTURE, _OTHER_CRITERION, _SPEED)
     kinds = kinds if rubric.reference else (_REFERENCE, *kinds)
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         for kind in kinds:
-            found = _found(kind, criterion.wording.own)
+            found = _found(kind, criterion.wording.own, criterion.wording)
             # What the query speaks of, the judge sees.
             if found and found not in asked and not (kind is _PICTURE and _SHOWN.search(asked)):
                 yield Hit(position, f"{found!r} refers to {kind.what}, which the judge does not see", kind.advice)
@@ -234,21 +237,19 @@ def unseen_texts(criterion: str, query: str) -> str:
 
     Empty where the query does too.
     """
-    own, asked = Wording(criterion).own, query.lower()
-    kinds = (_REFERENCE, _OTHER_RESPONSE, _SPEED)
-    found = (_found(kind, own) for kind in kinds if not _found(kind, asked))
+    own, asked = Wording(criterion), query.lower()
+    kinds, query_words = (_REFERENCE, _OTHER_RESPONSE, _SPEED), Wording(asked)
+    found = (_found(kind, own.own, own) for kind in kinds if not _found(kind, asked, query_words))
     return next((words for words in found if words and words not in asked), "")
 
 
 def refers_to_criteria(wording: Wording) -> bool:
     """Whether a criterion speaks of other criteria."""
-    return bool(_found(_OTHER_CRITERION, wording.own))
+    return bool(_found(_OTHER_CRITERION, wording.own, wording))
 
 
-def _found(kind: _Kind, text: str) -> str:
-    if not any(map(text.__contains__, kind.hints)):
-        return ""
-    found = kind.pattern.search(text)
+def _found(kind: _Kind, text: str, words: Wording) -> str:
+    found = kind.pattern.search(text) if kind.hints.occur_in(text, words) else None
     return found.group().strip() if found else ""
 
 

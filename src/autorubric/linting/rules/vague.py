@@ -11,7 +11,7 @@ from autorubric.linting.raw_rubric import RawRubric
 from autorubric.linting.rules.comparison_frames import compared
 from autorubric.linting.rules.emptiness import emptiness
 from autorubric.linting.rules.unmeasured import unmeasured
-from autorubric.linting.wording import Wording
+from autorubric.linting.wording import Hints, Wording
 
 # "Adequate sleep" is what an answer is about, "adequate detail" how it is: the adjectives count before these.
 _OF_ANSWERS = any_of(
@@ -133,7 +133,7 @@ _TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that "
 
 
 def _vague(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         words = criterion.wording
         empty = emptiness(words)
         if empty is not None:
@@ -247,54 +247,16 @@ _SAYING_ZH = late_pattern(
     r"^\W*(?:回答|文章|答案)?(?:应|需|要)?(?:指出|说明|解释|提到|提及|强调|介绍|分析|认为|描述|比较|讨论|阐述|说出"
     r"|列出)"
 )
-_COMPARED_HINTS = (
-    *(
-        "beats",
-        "ahead",
-        "wins",
-        "高于",
-        "rank",
-        "as good",
-        "as strong",
-        "as detailed",
-        "as clear",
-        "as accurate",
-        "best",
-        "more",
-        "less",
-        "most ",
-        "least",
-        "than ",
-        "beyond",
-        "exceed",
-        "surpass",
-        "outperform",
-        "improve",
-        "superior",
-    ),
-    *(
-        "better",
-        "stronger",
-        "richer",
-        "clearer",
-        "deeper",
-        "smoother",
-        "higher",
-        "更",
-        "比",
-        "最",
-        "优于",
-        "名列",
-        "首屈",
-        "胜过",
-        "好于",
-        "超",
-    ),
+_COMPARED_HINTS = Hints(
+    "beats, ahead, wins, rank, as good, as strong, as detailed, as clear, as accurate, best, more, less, most , "
+    "least, than , beyond, exceed, surpass, outperform, improve, superior, better, stronger, richer, clearer, "
+    "deeper, smoother, higher",
+    "高于, 更, 比, 最, 优于, 名列, 首屈, 胜过, 好于, 超",
 )
 
 
 def _comparative(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged():
+    for position, criterion in rubric.judged:
         words = criterion.wording
         found = _compared(words)
         if found is not None and not _BOUND.match(words.bare, found.end()):
@@ -315,7 +277,7 @@ def _compared(words: Wording) -> re.Match[str] | None:
     found = compared(words)
     if found and not _SAYING.match(text) and not _TOLD.match(text):
         return found
-    return _COMPARED.search(text) if any(map(text.__contains__, _COMPARED_HINTS)) else None
+    return _COMPARED.search(text) if _COMPARED_HINTS.occur_in(text, words) else None
 
 
 COMPARATIVE = Rule(
