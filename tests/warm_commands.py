@@ -225,22 +225,22 @@ def _run(client: socket.socket) -> None:
 _LATE = (
     *("encodings.idna", "encodings.utf_8_sig", "filelock", "opentelemetry.trace", "pyarrow.parquet", "rich.markdown"),
     *("pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop"),
+    *("pandas", "pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop"),
     *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "rewriting", "synthesis_run")),
     *("autorubric.files.strict_yaml", "autorubric.testing.offline"),
 )
-"""What commands import once they need it."""
+"""What commands import once they need it, as far as it is installed."""
 
 
 def _load() -> None:
-    import pandas  # noqa: F401  pyarrow imports it
-
     from autorubric import RubricDataset
     from autorubric.cli.app import COMMANDS, _build
     from autorubric.llm.http.prices import price_table
     from autorubric.prompts.judging import package_judge_prompts
 
     for module in _LATE:
-        import_module(module)
+        with suppress(ImportError):
+            import_module(module)
     for name in COMMANDS:
         _build(frozenset([name]))
     package_judge_prompts()

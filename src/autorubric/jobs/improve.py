@@ -154,7 +154,7 @@ async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) 
             nothing was spent.
 
     Example:
-        >>> from autorubric import Criterion
+        >>> from autorubric import Criterion, Rubric
         >>> improve(Rubric([Criterion(requirement="Is brief")]), judge="builtin/offline", writer="builtin/offline")
         Traceback (most recent call last):
         autorubric.errors.InputError: no labelled items; pass --labels DATASET (Python: labels=)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -191,13 +192,19 @@ def _labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
     columns = columns_named(settings.column)
     if isinstance(labels, RubricDataset):
         return labels
-    run = run_of_store(Path(labels)) or Path(labels)
-    if (run / MANIFEST_FILE).is_file():
+    if run := _labelled_run(Path(labels)):
         graded, history = read_run(run).dataset, read_history(run)
         return labelled_dataset(history, graded) if history.labelled() else graded
     if is_rows(Path(labels), rubric_given=True):
         return read_dataset(labels, rubric, None, settings.prompt, columns)
     return read_dataset(labels, None, None, settings.prompt, columns)
+
+
+def _labelled_run(labels: Path) -> Path | None:
+    """The run directory whose labels are meant, by its own path or that of its label store."""
+    run = run_of_store(labels) or labels
+    is_run = os.path.isfile(run / MANIFEST_FILE)  # noqa: PTH113 (a name that is too long is not an error)
+    return run.resolve() if is_run else None
 
 
 def _labels_overlooked(labelled: Labelled) -> str:
@@ -217,8 +224,11 @@ def _labels_overlooked(labelled: Labelled) -> str:
 def _used_path(settings: ImproveSettings) -> Path:
     if settings.used is not None:
         return Path(settings.used)
-    if isinstance(settings.labels, Path) and str(settings.labels) != "-" and settings.labels.is_file():
-        return settings.labels.with_name(f"{settings.labels.name}.used.jsonl")
+    if isinstance(settings.labels, Path) and str(settings.labels) != "-":
+        run = _labelled_run(settings.labels)
+        if run or settings.labels.is_file():
+            source = run or settings.labels
+            return source.with_name(f"{source.name}.used.jsonl")
     return Path(settings.out) / "used.jsonl"
 
 

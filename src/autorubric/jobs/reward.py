@@ -98,6 +98,7 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
 
     Example:
         >>> import asyncio, tempfile
+        >>> from autorubric import Rubric
         >>> rubric = Rubric.from_dict([{"name": "Short", "requirement": "Contains at most 5 words."}])
         >>> rewards = reward_async(["So it is."], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
         >>> [found] = asyncio.run(rewards)
