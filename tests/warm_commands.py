@@ -224,7 +224,6 @@ def _run(client: socket.socket) -> None:
 
 _LATE = (
     *("encodings.idna", "encodings.utf_8_sig", "filelock", "opentelemetry.trace", "pyarrow.parquet", "rich.markdown"),
-    *("pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop"),
     *("pandas", "pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop"),
     *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "rewriting", "synthesis_run")),
     *("autorubric.files.strict_yaml", "autorubric.testing.offline"),
