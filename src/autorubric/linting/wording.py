@@ -104,9 +104,11 @@ class Hints:
         fresh = words.vocabulary - self._idle
         if self._telling.isdisjoint(fresh):
             telling = {token for token in fresh if any(map(token.__contains__, self._inside))}
-            if len(self._idle) < _MOST_KNOWN:
-                self._telling |= telling
-                self._idle |= fresh - telling
+            if len(self._idle) + len(self._telling) > _MOST_KNOWN:  # most are rare, such as numbers
+                self._idle.clear()
+                self._telling.clear()
+            self._telling |= telling
+            self._idle |= fresh - telling
             if not telling:
                 return any(map(text.__contains__, self._others[plain]))
         return any(map(text.__contains__, self._hints[plain]))
