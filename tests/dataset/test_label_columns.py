@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,16 @@ def test_a_column_of_labels_comes_before_columns_that_are_named_like_criteria(tm
     [item] = source.items()
     assert item.ground_truth == ["MET", "Rude"]
     assert item.metadata == {"Tone": "Kind", "Names a cause": "UNMET"}
+
+
+def test_null_in_json_is_a_blank(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    rows = [
+        {"submission": "So.", "Tone": "Kind", "Names a cause": "MET"},
+        {"submission": "No.", "Tone": None, "Names a cause": None},
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert [item.ground_truth for item in Submissions(path, rubric=RUBRIC).items()] == [["MET", "Kind"], None]
 
 
 def test_a_value_that_is_no_label_among_labels_is_named_with_its_line(tmp_path: Path) -> None:

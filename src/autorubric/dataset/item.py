@@ -228,7 +228,8 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     problems: list[str] = []
     has_label = False
     for where, item in placed:
-        held = {name: item.metadata[column] for name, column in columns.items() if column in item.metadata}
+        values = {name: item.metadata.get(column) for name, column in columns.items()}
+        held = {name: value for name, value in values.items() if not is_blank(value)}
         has_label = has_label or any(readers[name].read([value], []) for name, value in held.items())
         if held:
             found: list[str] = []
