@@ -3,6 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from autorubric import CannotAssessConfig, CannotAssessStrategy, Criterion, CriterionVerdict
 from autorubric.core.judgment import Judgment, JudgmentFailure, Quote
@@ -43,6 +44,18 @@ async def test_a_report_holds_the_score_and_what_it_rests_on() -> None:
     assert report.judge_scores == {"a": pytest.approx(7 / 15)}
     assert (report.coverage, report.failed_count, report.error) == (1.0, 0, None)
     assert report.mean_agreement == 1.0
+
+
+async def test_a_report_is_made_with_every_field_that_its_model_declares() -> None:
+    found = await reported([criterion(1), criterion(1, OPTIONS), criterion(1)], ["MET", 2, LOST], ["UNMET", 1, "MET"])
+    parts: list[BaseModel] = [found]
+    for one in parts:
+        values = vars(one)
+        assert set(values) == set(type(one).model_fields), type(one).__name__
+        inner = [part for value in values.values() for part in (value if isinstance(value, list) else [value])]
+        parts += (part for part in inner if isinstance(part, BaseModel) and not isinstance(part, Criterion))
+    made = {type(one).__name__ for one in parts}
+    assert made >= {"EnsembleCriterionReport", "JudgeVote", "MultiChoiceJudgeVote", "AggregatedMultiChoiceVerdict"}
 
 
 async def test_each_judge_has_a_score_of_its_own_and_agreement_is_averaged() -> None:

@@ -89,13 +89,31 @@ def test_a_wording_on_which_the_judge_gives_no_verdict_loses_and_the_others_are_
     assert "1 judgment of the new wording failed and counted as wrong" in told
 
 
-def test_labels_may_be_those_of_a_run_directory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stored", [False, True])
+def test_labels_may_be_those_of_a_run_directory(tmp_path: Path, stored: bool) -> None:
     with endpoint(written=BRINGS).in_thread() as near:
-        words = [*files(tmp_path, answers(60)), "--judge", f"judge@{near.base_url}"]
-        words += ["--writer", f"writer@{near.base_url}"]
+        judge = ["--judge", f"judge@{near.base_url}"]
+        words = [*files(tmp_path, answers(60)), *judge, "--writer", f"writer@{near.base_url}"]
         place = words.index("--labels") + 1
-        graded = tmp_path / "graded"
-        assert run(["grade", words[place], "--judge", f"judge@{near.base_url}", "-o", str(graded)]) == 0
+        dataset, graded = Path(words[place]), tmp_path / "graded"
+        held = json.loads(dataset.read_text("utf-8"))
+        rows = ["id,criterion,label"]
+        for item in held["items"] if stored else ():  # the labels are in the label store alone
+            names = [one["name"] for one in held["rubric"]]
+            rows += (
+                f"{item['id']},{name},{label}" for name, label in zip(names, item.pop("ground_truth"), strict=True)
+            )
+        dataset.write_text(json.dumps(held), "utf-8")
+        assert run(["grade", str(dataset), *judge, "-o", str(graded)]) == 0
+        if stored:
+            (tmp_path / "labels.csv").write_text("\n".join(rows), "utf-8")
+            assert run(["labels", str(graded), "--import", str(tmp_path / "labels.csv"), "--annotator", "ana"]) == 0
         words[place] = str(graded)
         assert run(words) == 0
-    assert "Tides" in json.dumps(record(tmp_path)["tried"])
+        assert "Tides" in json.dumps(record(tmp_path)["tried"])
+        # The record is next to the run: items that decided do not decide again in another directory.
+        assert (tmp_path / "graded.used.jsonl").stat().st_size > 0
+        asked = near.counts.requests
+        words[words.index(str(tmp_path / "out"))] = str(tmp_path / "other")
+        assert run(words) == 2
+        assert near.counts.requests == asked

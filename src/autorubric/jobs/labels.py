@@ -232,7 +232,7 @@ def drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str |
         annotator: whose labels these are.
 
     Raises:
-        InputError: a cell is wrong, no row has a verdict, or there is no annotator.
+        InputError: a cell is wrong, no row has a verdict, or no annotator is given.
     """
     if not paths:
         return []
