@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import sqlite3
 import time
@@ -12,61 +11,48 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.accounts import (
-    FailedCall,
-    Spent,
-    SpentFile,
-    Totals,
-    read_failed_calls,
-    read_spent,
-    read_spent_since,
-    read_totals,
-)
+from autorubric.llm.records.accounts import FailedCall, SpentFile, price_calls, read_failed_calls
 from autorubric.llm.records.call_rows import CallRow, SealedRow, unpack_reply, unseal
-from autorubric.llm.records.changes import Changes
 from autorubric.llm.records.commits import GroupCommit
-from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog
+from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog, take_in_logs
 from autorubric.llm.records.database import (
     MARK,
+    ImportRow,
     connect,
+    insert_imports,
+    insert_observation,
     insert_rows,
     mark_corruption,
     mark_damaged,
     prepare,
+    read_import,
     recover,
     translate_read_errors,
     unite_note,
 )
-from autorubric.llm.records.imports import ImportRow, insert_imports, read_import
 from autorubric.llm.records.key_index import Inserted, KeyIndex, has_intact_replies
-from autorubric.llm.records.lock import LEDGER_FILE, Claims, WriteLock, private_file
-from autorubric.llm.records.observations import insert_observation, read_observations
-from autorubric.llm.records.pricing import price_calls
-from autorubric.llm.records.recovery import take_in_logs
+from autorubric.llm.records.lock import LEDGER_FILE, Changes, Claims, WriteLock, private_file
+from autorubric.llm.records.view import OBSERVED_BEFORE, LedgerView, ledger_view
 from autorubric.llm.request import Model, Reply, Usage
 from autorubric.llm.sharing import sharing
-
-if TYPE_CHECKING:
-    from autorubric.llm.records.view import LedgerView
 
 Write: TypeAlias = Callable[[sqlite3.Connection], None]
 
 FILE_NAME = LEDGER_FILE
-OBSERVED_BEFORE = "observed_before"
-"""The note that holds the number of the last observation of a run that was replaced."""
+
 _LOG = logging.getLogger("autorubric.ledger")
 
 LINGER = 0.02
 """Seconds a commit waits for more calls when calls are frequent."""
 
 
-class Ledger:
+class Ledger(LedgerView):
     """The record of a run's model calls: one SQLite file, one writer thread.
 
-    `find` and the sums read on the caller's thread. A reply is a hit once `record` returns, in this session
+    `find` and what a view offers read on the caller's thread. A reply is a hit once `record` returns, in this session
     and in every later one; a reply that a killed process had received is a hit in the next session. Damage is a
     `LedgerError`, never a wrong reply.
 
@@ -88,9 +74,9 @@ class Ledger:
         shared: bool = False,
         logs: Path | None = None,
     ) -> None:
-        self._place, self._writing, self._reading, self._turn = connections
+        place, self._writing, reading, self._turn = connections
+        super().__init__(reading, place, directory)
         self._shared, self._folder = shared, directory
-        self._reads = translate_read_errors(self._place, directory)
         self._opened = ExitStack()
         self._base: LedgerView | None = None
         logged = logs if shared else directory
@@ -140,8 +126,6 @@ class Ledger:
             ledger = cls(connections, directory, linger=linger, shared=shared, logs=logs)
             base = sharing.get()
             if base is not None and base.base is not None:
-                from autorubric.llm.records.view import ledger_view
-
                 ledger._base = opened.enter_context(ledger_view(base.base))
             ledger._opened = opened.pop_all()
         return ledger
@@ -158,9 +142,9 @@ class Ledger:
         """The recorded reply under `key`, or None; it is `fresh` if this session paid for it."""
         self._commits.check()
         try:
-            found = self._keys.find(self._reading, key)
+            found = self._keys.find(self._connection, key)
             if found is None and self._shared and self._caught_up():
-                found = self._keys.find(self._reading, key)
+                found = self._keys.find(self._connection, key)
         except sqlite3.Error as error:
             self._reads.refuse(error)
         if found is None:
@@ -178,7 +162,7 @@ class Ledger:
 
     def _caught_up(self) -> bool:
         """Whether other processes have recorded replies since the last call."""
-        return self.changes.has_new_rows() and self._keys.catch_up(self._reading)
+        return self.changes.has_new_rows() and self._keys.catch_up(self._connection)
 
     async def record(self, row: CallRow) -> None:
         """Return when `row` is on the disk; a `LedgerError` if it cannot be written, and for all later rows."""
@@ -198,7 +182,7 @@ class Ledger:
         self._commits.check()
         with self._reads:
             try:
-                return read_import(self._reading, record, slot)
+                return read_import(self._connection, record, slot)
             except LedgerError:
                 _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
                 return None
@@ -209,7 +193,7 @@ class Ledger:
         if prices and self.spent().unpriced:
             self._commits.write(partial(price_calls, prices))
             if self._spent_file is not None:
-                self._spent_file.reread(self._reading)
+                self._spent_file.reread(self._connection)
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
@@ -218,11 +202,8 @@ class Ledger:
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
-        with self._reads:
-            found = self._reading.execute("SELECT value FROM meta WHERE name = ?", (f"note:{name}",)).fetchall()
-        if not found and self._base is not None:
-            return self._base.find_note(name)
-        return json.loads(found[0][0]) if found else None
+        found = super().find_note(name)
+        return self._base.find_note(name) if found is None and self._base is not None else found
 
     def observe(self, kind: str, value: Any) -> None:
         """Queue a JSON value seen during the run, after those of its kind, without waiting."""
@@ -233,16 +214,9 @@ class Ledger:
         """Wait until what was observed so far is on the disk."""
         self._commits.write(lambda connection: None)
 
-    def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
-        """The committed observations of a kind since the run was last replaced, with their times."""
-        with self._reads:
-            yield from read_observations(self._reading, kind, int(self.find_note(OBSERVED_BEFORE) or 0))
-
     def begin_observations(self) -> None:
         """Let readers skip what was observed so far; it stays in the file."""
-        with self._reads:
-            found = self._reading.execute("SELECT coalesce(max(id), 0) FROM observations").fetchall()
-        self.keep_note(OBSERVED_BEFORE, found[0][0])
+        self.keep_note(OBSERVED_BEFORE, self._query("SELECT coalesce(max(id), 0) FROM observations")[0][0])
 
     @property
     def folder(self) -> Path | None:
@@ -252,36 +226,24 @@ class Ledger:
     @property
     def count(self) -> int:
         """Calls recorded by all sessions, failed ones included."""
-        with self._reads:
-            number: int = self._reading.execute("SELECT coalesce(max(id), 0) FROM calls").fetchall()[0][0]
-        return number
+        return int(self._query("SELECT coalesce(max(id), 0) FROM calls")[0][0])
 
     @property
     def is_intact(self) -> bool:
         """Whether every recorded reply matches its digest; reads all of them."""
         with self._reads:
-            return has_intact_replies(self._reading)
-
-    def totals(self) -> list[Totals]:
-        """Calls, tokens and cost of all sessions, by role and model."""
-        with self._reads:
-            return read_totals(self._reading)
-
-    def spent(self, role: str | None = None) -> Spent:
-        """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
-        with self._reads:
-            return read_spent(self._reading) if role is None else read_spent_since(self._reading, 0, role)[1]
+            return has_intact_replies(self._connection)
 
     def keep_spent(self, file: SpentFile) -> None:
         """Also write the sums of `spent` to a file from now on."""
         with self._reads:
-            file.begin(self._reading)
+            file.begin(self._connection)
         self._spent_file = file
 
     def failures(self) -> Iterator[FailedCall]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
         with self._reads:
-            yield from read_failed_calls(self._reading)
+            yield from read_failed_calls(self._connection)
 
     def close(self) -> None:
         """Commit what is queued and close the file; closing twice is harmless."""
@@ -313,9 +275,7 @@ class Ledger:
 
     def _set_aside(self, key: bytes, call: int) -> None:
         """Remove a damaged reply and log it; its cost still counts."""
-        with self._reads:
-            query = "SELECT item, role, model FROM calls WHERE id = ?"
-            whose = self._reading.execute(query, (call,)).fetchall() or [("?", "?", "?")]
+        whose = self._query("SELECT item, role, model FROM calls WHERE id = ?", call) or [("?", "?", "?")]
         self._commits.write(partial(mark_damaged, key, call))
         self._keys.forget(key)
         message = "%s: the reply of call %d (item %r, %s, %s) is damaged; it is set aside and requested again"
