@@ -131,12 +131,11 @@ class Budget:
         self._run(reservation, True)
         return reservation
 
-    def reprice(self, reservation: Reservation, model: Model, request: Request) -> None:
-        """Release a call that was not sent, to be covered at the prices of `model`."""
+    def reprice(self, reservation: Reservation, claim: Claim) -> None:
+        """Release a call that was not sent, to be covered at the price of a claim."""
         self._release(reservation, reservation.held)
         self._run(reservation, False)
-        reservation.claim = _claim(model, request)
-        reservation.need = self._need(reservation.claim)
+        reservation.claim, reservation.need = claim, self._need(claim)
         reservation.must_be_covered = True
 
     async def reserve_again(self, reservation: Reservation) -> Failure | None:
@@ -266,7 +265,7 @@ class Budget:
 
     def _need(self, claim: Claim) -> Amount:
         ceiling = self.ceiling(claim)
-        cost = claim.model.cost(ceiling)
+        cost = claim.price(ceiling)
         if self.usd is not None and cost is None:
             raise ConfigError(
                 f"model '{claim.model.name}' has no known price; "
@@ -361,7 +360,7 @@ def _claim(model: Model, request: Request) -> Claim:
             f"model '{model.name}' puts no bound on the length of its replies; "
             "a budget needs one, so set its max_tokens: LLMConfig(max_tokens=2048)"
         )
-    return Claim(model, stated)
+    return Claim(model, stated, model.cost)
 
 
 def _sum(amount: Amount) -> Sum:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.llm.batches.ahead import Ahead
-from autorubric.llm.batches.carrier import Carrier
+from autorubric.llm.batches.carrier import Ahead, Carrier
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching, batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, check_collectable, open_batches
@@ -34,8 +32,6 @@ _HANDFUL = 10
 _QUIET_LEAST, _QUIET_MOST = 0.2, 2.0
 
 _NEVER_CREATED = Fault("server", "the provider never created the batch", again=True)
-
-at_desk: ContextVar[Desk | None] = ContextVar("at_desk", default=None)
 
 
 @dataclass(slots=True, eq=False)
@@ -66,13 +62,6 @@ class _Waiting:
     def fail(self, error: Exception) -> None:
         if not self.done.done():
             self.done.set_exception(error)
-
-
-@dataclass(slots=True)
-class _Counts:
-    sent: int = 0
-    direct: int = 0
-    most: dict[int, int] = field(default_factory=dict)
 
 
 class Desk:
@@ -106,7 +95,8 @@ class Desk:
         self._last = 0.0
         self._left: Failure | None = None
         self._ahead: Ahead | None = None
-        self._count = _Counts()
+        self._requests_sent = self._sent_alone = 0
+        self._most_of: dict[int, int] = {}  # requests in a batch of a model, where the provider refused more
         if how.cancel and not self._before:
             self.leave(f"{CANCELLED}none is open")
 
@@ -135,9 +125,7 @@ class Desk:
 
     def ahead(self) -> Ahead:
         """Takes requests whose replies will be looked up in the ledger."""
-        self._ahead = Ahead(
-            self._carrier, self._budget, self._most, self._tell, self._tally.collected, self._how.detach
-        )
+        self._ahead = Ahead(self._carrier, self._budget, self._most, self._tell, self._tally.collected)
         return self._ahead
 
     async def send_ahead(self, ahead: Ahead) -> None:
@@ -149,7 +137,7 @@ class Desk:
         except asyncio.CancelledError:
             if not self._has_left():
                 raise
-        self._count.sent += ahead.sent
+        self._requests_sent += ahead.sent
         if self._how.detach and ahead.sent:
             self._leave_open()
 
@@ -198,11 +186,11 @@ class Desk:
     @asynccontextmanager
     async def direct(self) -> AsyncIterator[None]:
         """A block in which a request is sent alone, so that others wait for what it leads to."""
-        self._count.direct += 1
+        self._sent_alone += 1
         try:
             yield
         finally:
-            self._count.direct -= 1
+            self._sent_alone -= 1
 
     def _queue(self, ones: Sequence[_Waiting]) -> None:
         self._waiting += ones
@@ -214,7 +202,7 @@ class Desk:
         loop = asyncio.get_running_loop()
         while self._waiting:
             await asyncio.sleep(self._quiet / 4)
-            idle = not self._open and not self._count.direct and loop.time() - self._last >= self._quiet
+            idle = not self._open and not self._sent_alone and loop.time() - self._last >= self._quiet
             for model in dict.fromkeys(one.model for one in self._waiting):
                 of_model = [one for one in self._waiting if one.model is model]
                 most = self._most(model)
@@ -225,14 +213,14 @@ class Desk:
     def _most(self, model: BatchModel) -> int:
         limit = model.service.dialect.limits.requests
         most = min(self._how.size, limit) if self._how.size else limit
-        return self._count.most.get(id(model), most)
+        return self._most_of.get(id(model), most)
 
     def _dispatch(self, model: BatchModel, chunk: Sequence[_Waiting]) -> None:
         """Send a chunk on its way: as a batch, or one by one where few requests are repeated."""
         gone = set(map(id, chunk))
         self._waiting = [one for one in self._waiting if id(one) not in gone]
-        few = len(chunk) <= max(_HANDFUL, self._count.sent // 100)
-        if few and self._count.sent and all(one.again for one in chunk):
+        few = len(chunk) <= max(_HANDFUL, self._requests_sent // 100)
+        if few and self._requests_sent and all(one.again for one in chunk):
             for one in chunk:
                 one.settle(None)
             return
@@ -247,13 +235,13 @@ class Desk:
             held = [one for one in chunk if await self._covered(one)]
             if not held:
                 return
-            record, count = await self._carrier.plan(model, held)
-            self._queue(held[count:])
-            held = held[:count]
+            record = await self._carrier.plan(model, held)
+            self._queue(held[record.count :])
+            held = held[: record.count]
             self._tell(model, record)
             record = await self._carrier.send(model, record)
             self._sent.update((one.key, one) for one in held)
-            self._count.sent += len(held)
+            self._requests_sent += len(held)
             for one in held:
                 one.reservation.waits_to_be_sent = False
             if self._how.detach:
@@ -278,15 +266,12 @@ class Desk:
 
     async def _fetch(self, model: BatchModel, record: BatchRecord, held: Sequence[_Waiting]) -> None:
         """Wait for a batch, collect it, and tell each request what it got."""
-        found = None
-        while found is None and record.state == "sent":
-            remote = await self._carrier.follow(model, record)
-            found = await self._carrier.collect(model, record, remote, self._sent)
-            if found is None:
-                record = await self._carrier.recover(model, self._carrier.store.find(record.id))
-            elif remote.problem and len(found.faults) == record.count:
-                self._count.most[id(model)] = max(1, record.count // 2)
-        outcomes = {} if found is None else dict(found.outcomes())
+        found = await self._carrier.fetch(model, record, self._sent)
+        outcomes: dict[bytes, Reply | Fault] = {}
+        if found is not None:
+            outcomes = {**found.replies, **found.faults}
+            if found.failed and len(found.faults) == record.count:
+                self._most_of[id(model)] = max(1, record.count // 2)
         for one in held:
             self._sent.pop(one.key, None)
             one.settle(outcomes.get(one.key, _NEVER_CREATED))
@@ -335,18 +320,14 @@ class Desk:
         self.leave(f"{CANCELLED}{replies:,} of {asked:,} requests had been answered, and their replies are saved")
 
     async def _take_up(self, model: BatchModel, record: BatchRecord) -> None:
-        record, found = await self._carrier.recover(model, record), None
+        record = await self._carrier.recover(model, record)
         if self._how.cancel and record.state == "sent":
             await self._carrier.cancel(model, record)
-        while found is None and record.state == "sent":
-            remote = await self._carrier.follow(model, record, once=self._how.detach)
-            if not remote.ended:
-                return
-            found = await self._carrier.collect(model, record, remote, ())
-            if found is None:
-                record = await self._carrier.recover(model, self._carrier.store.find(record.id))
+        found = await self._carrier.fetch(model, record, once=self._how.detach)
+        if found is None and self._carrier.store.find(record.id).is_open:
+            return
         if found is not None:
-            self._tally.collected(found.activity)
+            self._tally.collected(found.paid)
         hold = self._holds.pop(record.id, None)
         if hold is None or self._budget is None:
             return

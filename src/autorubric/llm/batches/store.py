@@ -17,6 +17,7 @@ from autorubric.errors import ConfigError, LedgerError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.descriptors import opened
 from autorubric.files.strict_json import json_bytes, json_value
+from autorubric.llm.billing import Amount
 from autorubric.llm.request import Usage
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class BatchStore:
 
     def writer(self, record: BatchRecord) -> PlanWriter:
         """Takes the requests of a batch."""
-        return PlanWriter(self.requests(record), self._rows(record))
+        return PlanWriter(record, self.requests(record), self._rows(record))
 
     def clear_drafts(self) -> None:
         """Remove files of batches whose plan was never completed."""
@@ -184,32 +185,32 @@ class BatchStore:
 class PlanWriter:
     """Writes the two files of a batch: the requests, and what the ledger needs of each."""
 
-    def __init__(self, requests: Path, rows: Path) -> None:
+    def __init__(self, record: BatchRecord, requests: Path, rows: Path) -> None:
+        self._record = record
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         self._requests = os.fdopen(opened(requests, flags), "wb", 2**20)
         self._rows = os.fdopen(opened(rows, flags), "wb", 2**20)
         self._sha = sha256()
-        self.count = self.size = self.tokens = 0
-        self.cost = 0.0
+        self.count = self.size = 0
+        self.most = Amount()
 
-    def add(self, line: bytes, entry: Entry, cost: float) -> None:
-        """Add a request, its line without an end, and the most that it can cost."""
-        line += b"\n"
+    def add(self, line: bytes, entry: Entry, most: Amount) -> None:
+        """Add a request, its line with its end, and the most that it can cost."""
         self._requests.write(line)
         self._rows.write(json_bytes(entry.to_row()) + b"\n")
         self._sha.update(line)
         self.count += 1
         self.size += len(line)
-        self.tokens += 0 if entry.ceiling is None else entry.ceiling.total_tokens
-        self.cost += cost
+        self.most = self.most.plus(most)
 
-    def close(self, record: BatchRecord) -> BatchRecord:
+    def close(self) -> BatchRecord:
         """Put both files on the disk, and return the record with their sums."""
         for file in (self._requests, self._rows):
             with file:
                 file.flush()
                 os.fsync(file.fileno())
-        return replace(record, count=self.count, sha=self._sha.hexdigest(), tokens=self.tokens, cost=self.cost)
+        tokens, cost = self.most
+        return replace(self._record, count=self.count, sha=self._sha.hexdigest(), tokens=tokens, cost=cost)
 
 
 def _read(path: Path) -> BatchRecord:

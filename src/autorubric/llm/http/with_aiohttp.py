@@ -79,17 +79,7 @@ class AiohttpTransport:
             return self._session
         if self._session is not None:
             _abandon(self._session)
-        import aiohttp
-
-        self._loop, self._held = loop, None
-        self._session = aiohttp.ClientSession(
-            # The limiter decides how many requests are in flight, not a second queue in here.
-            connector=aiohttp.TCPConnector(
-                limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=guarded(aiohttp.DefaultResolver())
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-        )
+        self._loop, self._held, self._session = loop, None, new_session()
         return self._session
 
     def _target(self, url: str) -> tuple[URL, str | None]:
@@ -99,7 +89,17 @@ class AiohttpTransport:
         return target
 
 
-def guarded(resolver: AbstractResolver) -> AbstractResolver:
+def new_session() -> aiohttp.ClientSession:
+    """A session without cookies that uses no proxy by itself and connects to no link-local address."""
+    import aiohttp
+
+    # The limiter decides how many requests are in flight, not a second queue in here.
+    resolver = _guarded(aiohttp.DefaultResolver())
+    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=resolver)
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+
+
+def _guarded(resolver: AbstractResolver) -> AbstractResolver:
     """A resolver that refuses link-local addresses: a name can be made to point anywhere, at any time."""
     ask = resolver.resolve
 
