@@ -8,7 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from autorubric.llm.budget import Budget
+    from autorubric.llm.http.lease import Lease
 
 
 class Sum(NamedTuple):
@@ -41,37 +45,6 @@ class Traffic(NamedTuple):
     refused: int = 0
 
 
-class Leased(Protocol):
-    """The share of a process in the rate of an endpoint."""
-
-    account: str
-
-    @property
-    def is_rated(self) -> bool:
-        """Whether a limit of the endpoint has been found."""
-        ...
-
-    def hold(self, seconds: float) -> None:
-        """Send nothing for some seconds."""
-        ...
-
-    def take_traffic(self) -> Traffic:
-        """What was sent since the last call."""
-        ...
-
-    def renew(self, rate: float) -> None:
-        """Send at most `rate` requests a second from now on."""
-        ...
-
-
-class Spare(Protocol):
-    """A budget that lives on what was lent to it."""
-
-    def give_spare(self) -> Sum:
-        """What is neither spent nor reserved, which is no longer available from now on."""
-        ...
-
-
 @dataclass
 class Sharing:
     """One process of several that work on one run.
@@ -95,9 +68,9 @@ class Sharing:
     _: KW_ONLY
     tell_traffic: Callable[[], None] = lambda: None
     used: Callable[[Sum], None] = lambda _: None
-    budget: Spare | None = None
+    budget: Budget | None = None
     left: Sum | None = None
-    leases: weakref.WeakSet[Leased] = field(default_factory=weakref.WeakSet)
+    leases: weakref.WeakSet[Lease] = field(default_factory=weakref.WeakSet)
 
     def hold(self, seconds: float) -> None:
         """Send nothing for some seconds, because an endpoint refused a request of another process."""

@@ -22,7 +22,7 @@ from autorubric.errors import InputError
 from autorubric.jobs.talk import Talk, carry_out
 from autorubric.jobs.worker import run_shard
 from autorubric.llm import budget, limits
-from autorubric.llm.http.env_file import environment
+from autorubric.llm.http.secrets import environment
 from autorubric.llm.records.call_rows import CALL_COLUMNS
 from autorubric.llm.records.database import read_note
 from autorubric.llm.records.ledger import FILE_NAME

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from autorubric.llm.sharing import Traffic, sharing
+from autorubric.llm.sharing import Sharing, Traffic
 
 _LATE_TIMER = 0.05
 """Seconds of lateness that are made up for."""
@@ -41,27 +40,22 @@ _TOO_FAST = 0.3
 
 
 class Lease:
-    """What this process may send to one endpoint with one key; without other processes, as much as it likes.
+    """What this process may send to one endpoint with one key, next to other processes.
 
     Args:
+        shared: what this process has in common with the others.
         clock: in seconds.
         account: names the endpoint and the key.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, account: str = "") -> None:
+    def __init__(self, shared: Sharing, clock: Callable[[], float], account: str) -> None:
         self.account = account
         self._clock = clock
-        self._shared = sharing.get()
+        self._shared = shared
         self._rate = math.inf
         self._last = self._opens = -math.inf
         self._traffic = Traffic()
-        if self._shared is not None:
-            self._shared.leases.add(self)
-
-    @property
-    def processes(self) -> int:
-        """How many processes share a limit that a user has set."""
-        return 1 if self._shared is None else self._shared.processes
+        shared.leases.add(self)
 
     @property
     def is_rated(self) -> bool:
@@ -83,8 +77,7 @@ class Lease:
 
     def passed(self) -> None:
         """A request was not refused."""
-        if self._shared is not None:
-            self._traffic = Traffic(self._traffic.passed + 1, self._traffic.refused)
+        self._traffic = Traffic(self._traffic.passed + 1, self._traffic.refused)
 
     def refused(self, closed_for: float | None = None) -> None:
         """A request was refused as too fast; the other processes hear of it at once.
@@ -92,7 +85,7 @@ class Lease:
         Args:
             closed_for: seconds for which the endpoint has closed, if it has.
         """
-        if self._shared is None or (closed_for is None and not self.is_rated):
+        if closed_for is None and not self.is_rated:
             return  # few refusals may come by chance
         self._traffic = Traffic(self._traffic.passed, self._traffic.refused + 1)
         self._shared.tell_traffic()

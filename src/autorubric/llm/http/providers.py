@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.env_file import environment
 from autorubric.llm.http.secrets import (
     HiddenHeaders,
     Secret,
     checked_base_url,
+    environment,
     is_loopback,
     is_private,
     is_secret_header,

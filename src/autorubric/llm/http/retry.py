@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from autorubric.llm.http.providers import Endpoint
+from autorubric.llm.http.quota import read_number
 from autorubric.llm.http.secrets import redacted
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
@@ -225,30 +226,15 @@ def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def same_refusal(first: Fault | None, second: Fault) -> bool:
-    """Whether an endpoint failed twice in the same way on one request, so that a third attempt would too.
-
-    Only HTTP 500 with equal words counts, numbers and request ids aside: some servers report this way that they
-    cannot parse their model's output.
-    Words about load, and gateway statuses, say nothing about the request.
-    """
-    if first is None or (first.status, _NUMBERED.sub("#", first.text)) != (
-        second.status,
-        _NUMBERED.sub("#", second.text),
-    ):
-        return False
-    return second.status == 500 and second.kind == "server" and not _PASSING.search(second.text)
-
-
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds to wait by `Retry-After` (a number or an HTTP date), capped; None if unusable."""
-    milliseconds = _finite(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
+    milliseconds = read_number(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
     if milliseconds is not None:
         return min(milliseconds / 1000, LONGEST_RETRY_AFTER)
     value = headers.get("Retry-After") or headers.get("retry-after")
     if not value:
         return None
-    seconds = _finite(value)
+    seconds = read_number(value)
     if seconds is not None:
         return min(seconds, LONGEST_RETRY_AFTER)
     try:
@@ -257,14 +243,6 @@ def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) ->
         return None
     wait = moment - (time.time() if now is None else now)
     return min(wait, LONGEST_RETRY_AFTER) if wait > 0 else None
-
-
-def _finite(text: str | None) -> float | None:
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return number if number >= 0 and not math.isnan(number) else None
 
 
 _IN_WORDS = re.compile(r"(?:retry|try again) (?:in|after) ([0-9]+(?:\.[0-9]+)?) ?(ms|m|s)?", re.IGNORECASE)
@@ -348,8 +326,14 @@ def not_found(fault: Fault, endpoint: Endpoint) -> Fault:
 
 
 def final_if_same(before: Fault | None, fault: Fault) -> Fault:
-    """The fault, which ends the call if the previous attempt met the same refusal."""
-    if not same_refusal(before, fault):
+    """The fault, which ends the call if the previous attempt met the same one: a third attempt would too.
+
+    Only HTTP 500 with equal words counts, numbers and request ids aside: some servers report this way that they
+    cannot parse their model's output. Words about load, and gateway statuses, say nothing about the request.
+    """
+    if before is None or (fault.status, fault.kind) != (500, "server") or before.status != 500:
+        return fault
+    if _NUMBERED.sub("#", before.text) != _NUMBERED.sub("#", fault.text) or _PASSING.search(fault.text):
         return fault
     return replace(fault, message=f"{fault.message} (the same response twice)", again=False)
 
