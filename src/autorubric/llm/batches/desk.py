@@ -76,6 +76,9 @@ class Desk:
         budget: holds the worst case of open batches of earlier sessions.
         how: size, intervals and whether to leave.
         tally: counts replies of batches that nobody waits for.
+
+    Attributes:
+        left: why nothing more is answered; None while requests are.
     """
 
     def __init__(self, ledger: Ledger, folder: Path, budget: Budget | None, how: Batching, tally: Tally) -> None:
@@ -93,7 +96,7 @@ class Desk:
         self._resuming: asyncio.Task[Failure | None] | None = None
         self._clerk: asyncio.Task[None] | None = None
         self._last = 0.0
-        self._left: Failure | None = None
+        self.left: Failure | None = None
         self._ahead: Ahead | None = None
         self._requests_sent = self._sent_alone = 0
         self._most_of: dict[int, int] = {}  # requests in a batch of a model, where the provider refused more
@@ -105,15 +108,10 @@ class Desk:
         """Whether all batches of earlier sessions are collected."""
         return not self._before
 
-    @property
-    def left(self) -> Failure | None:
-        """Why nothing more is answered; None while requests are."""
-        return self._left
-
     async def resume(self) -> Failure | None:
         """Collect the open batches of earlier sessions; a failure if the run cannot go on without them."""
-        if self._left is not None:
-            return self._left
+        if self.left is not None:
+            return self.left
         if self._resuming is None:
             self._resuming = asyncio.create_task(self._collect_before())
         try:
@@ -121,7 +119,7 @@ class Desk:
         except asyncio.CancelledError:
             if not self._has_left():
                 raise
-            return self._left
+            return self.left
 
     def ahead(self) -> Ahead:
         """Takes requests whose replies will be looked up in the ledger."""
@@ -148,8 +146,8 @@ class Desk:
         loop = asyncio.get_running_loop()
         again = again or bool(request.reask or request.cut_off)
         one = _Waiting(request_key(model, request), model, request, reservation, again, loop.create_future())
-        if self._left is not None:
-            one.fail(CallError(self._left))
+        if self.left is not None:
+            one.fail(CallError(self.left))
             return one.done
         met = self._ahead.faults.pop(one.key, None) if self._ahead is not None else None
         if met is not None:
@@ -162,9 +160,9 @@ class Desk:
 
     def leave(self, reason: str) -> None:
         """Answer nothing more; open batches stay open, and the next run collects them."""
-        if self._left is not None:
+        if self.left is not None:
             return
-        self._left = Failure("stopped", reason, sent=False)
+        self.left = Failure("stopped", reason, sent=False)
         for task in (*self._open, self._clerk, self._resuming):
             if task is not None and task is not _current_task():
                 task.cancel()
@@ -174,14 +172,14 @@ class Desk:
         if self._ahead is not None:
             self._ahead.cancel()
         for one in (*self._waiting, *self._sent.values()):
-            one.fail(CallError(self._left))
+            one.fail(CallError(self.left))
         self._waiting.clear()
         self._sent.clear()
 
     def _has_left(self) -> bool:
         """Whether an awaited task was cancelled because the desk has left, and not because the caller was."""
         here = asyncio.current_task()
-        return self._left is not None and not (here is not None and here.cancelling())
+        return self.left is not None and not (here is not None and here.cancelling())
 
     @asynccontextmanager
     async def direct(self) -> AsyncIterator[None]:
@@ -307,10 +305,10 @@ class Desk:
             return replace(model.spoken(problem.fault).failure, kind="stopped", sent=False)
         if any(record.is_open for record in self._carrier.store.records()):
             self._leave_open()
-            return self._left
+            return self.left
         if self._how.cancel:
             self._leave_cancelled()
-            return self._left
+            return self.left
         self._before = []
         return None
 

@@ -44,7 +44,7 @@ class BatchModel(ChatModel):
             config.timeout,
             config.max_retries,
             Backoff(config.retry_min_wait, config.retry_max_wait),
-            self._secrets,
+            self.secrets,
         )
         self._batch_price = None if self._price is None else batch_price(self._price, self.service.price)
         how = batching()
@@ -62,11 +62,6 @@ class BatchModel(ChatModel):
         """The body of a chat completion in a form, by default the one that the endpoint is known to accept."""
         terms = terms or self._dialect.terms
         return terms, request_body(self.endpoint.model, self._parameters, request, terms)
-
-    @property
-    def secrets(self) -> tuple[str | None, ...]:
-        """What messages must not show."""
-        return self._secrets
 
     def spoken(self, fault: Fault) -> CallError:
         """A fault of the whole service, as the failure of each request that waits."""

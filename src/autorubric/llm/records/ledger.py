@@ -56,6 +56,12 @@ class Ledger(LedgerView):
     and in every later one; a reply that a killed process had received is a hit in the next session. Damage is a
     `LedgerError`, never a wrong reply.
 
+    Attributes:
+        folder: of the file; None in memory.
+        in_flight: what calls in flight may cost.
+        claims: of requests under way, where other processes use the ledger.
+        changes: whether other processes have written to it.
+
     Example:
         >>> import asyncio
         >>> with Ledger.in_memory() as ledger:
@@ -76,7 +82,7 @@ class Ledger(LedgerView):
     ) -> None:
         place, self._writing, reading, self._turn = connections
         super().__init__(reading, place, directory)
-        self._shared, self._folder = shared, directory
+        self._shared, self.folder = shared, directory
         self._opened = ExitStack()
         self._base: LedgerView | None = None
         logged = logs if shared else directory
@@ -219,11 +225,6 @@ class Ledger(LedgerView):
         self.keep_note(OBSERVED_BEFORE, self._query("SELECT coalesce(max(id), 0) FROM observations")[0][0])
 
     @property
-    def folder(self) -> Path | None:
-        """The folder of the file; None in memory."""
-        return self._folder
-
-    @property
     def count(self) -> int:
         """Calls recorded by all sessions, failed ones included."""
         return int(self._query("SELECT coalesce(max(id), 0) FROM calls")[0][0])
@@ -249,8 +250,8 @@ class Ledger(LedgerView):
         """Commit what is queued and close the file; closing twice is harmless."""
         self._commits.close()
         if self._uncommitted is not None:
-            self._uncommitted.close(remove=not self._commits.is_broken)
-        self.in_flight.close(remove=not self._commits.is_broken)
+            self._uncommitted.close(remove=self._commits.broken is None)
+        self.in_flight.close(remove=self._commits.broken is None)
         self.claims.close()
         if self._spent_file is not None:
             self._spent_file.close()
@@ -292,7 +293,7 @@ class Ledger(LedgerView):
                     thing(self._writing)
                     results.append(None)
         except sqlite3.DatabaseError as error:
-            mark_corruption(self._folder, error)
+            mark_corruption(self.folder, error)
             raise
         return results
 
