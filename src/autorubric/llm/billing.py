@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from autorubric.llm.request import CallError, Failure, Model, Reply, Request, Usage
+from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.desk import Desk
@@ -44,7 +45,7 @@ class Reservation:
 
     Attributes:
         budget: what it is reserved from, if there is one.
-        need: the worst case of one attempt; None without a budget.
+        need: the worst case of one attempt; nothing without a budget.
         claim: what `need` is computed from, if known.
         held: attempts that `need` is reserved for.
         resends: attempts before the last one that may have been billed without a token count.
@@ -61,7 +62,7 @@ class Reservation:
     """
 
     budget: Budget | None = None
-    need: Amount | None = None
+    need: Sum = Sum()  # noqa: RUF009 - immutable
     claim: Claim | None = None
     held: int = 0
     resends: int = 0
@@ -113,7 +114,7 @@ class Reservation:
 
     async def extend(self) -> Failure | None:
         """Reserve the worst case once more, for another attempt; a failure if the budget forbids it."""
-        if self.budget is not None and self.need is not None:
+        if self.budget is not None:
             refused = await self.budget.reserve_again(self)
             if refused is not None:
                 return refused

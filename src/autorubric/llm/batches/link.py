@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
-from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, TransportError, proxy_for
-from autorubric.llm.http.with_aiohttp import new_session
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, TransportError, new_session, proxy_for
 
 if TYPE_CHECKING:
     import aiohttp

@@ -12,11 +12,10 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from autorubric.files.descriptors import connections_left
-from autorubric.llm.http.lease import Lease
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
-from autorubric.llm.sharing import sharing
+from autorubric.llm.sharing import Lease, sharing
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,11 +70,11 @@ def readings(headers: Mapping[str, str], now: float | None = None) -> Iterator[R
     for unit, remaining, until, most in _NAMES:
         if remaining not in headers or unit in found:
             continue
-        left, reset = read_number(headers[remaining]), reset_seconds(headers.get(until), _clock(headers, now))
+        left, reset = _number(headers[remaining]), reset_seconds(headers.get(until), _clock(headers, now))
         if left is None or reset is None:
             continue
         found.add(unit)
-        limit = read_number(headers.get(most))
+        limit = _number(headers.get(most))
         yield Reading(unit, limit and max(limit, left), left, min(reset, LONGEST_RESET))
 
 
@@ -89,7 +89,7 @@ def reset_seconds(text: str | None, now: float) -> float | None:
     text = (text or "").strip()
     if not text:
         return None
-    seconds = read_number(text)
+    seconds = _number(text)
     if seconds is not None:
         if seconds > 1e12:  # milliseconds since the epoch
             seconds /= 1000
@@ -111,13 +111,7 @@ def _clock(headers: Mapping[str, str], now: float | None) -> float:
         return time.time() if now is None else now
 
 
-def read_number(text: str | None) -> float | None:
-    """The number in a header, from 0 up; None for anything else.
-
-    Example:
-        >>> read_number("1.5"), read_number("-1"), read_number("soon"), read_number(None)
-        (1.5, None, None, None)
-    """
+def _number(text: str | None) -> float | None:
     try:
         number = float(text or "")
     except ValueError:

@@ -13,7 +13,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from autorubric.llm.http.providers import Endpoint
-from autorubric.llm.http.quota import read_number
 from autorubric.llm.http.secrets import redacted
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
@@ -228,13 +227,13 @@ def _one_line(text: str) -> str:
 
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds to wait by `Retry-After` (a number or an HTTP date), capped; None if unusable."""
-    milliseconds = read_number(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
+    milliseconds = _finite(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
     if milliseconds is not None:
         return min(milliseconds / 1000, LONGEST_RETRY_AFTER)
     value = headers.get("Retry-After") or headers.get("retry-after")
     if not value:
         return None
-    seconds = read_number(value)
+    seconds = _finite(value)
     if seconds is not None:
         return min(seconds, LONGEST_RETRY_AFTER)
     try:
@@ -243,6 +242,14 @@ def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) ->
         return None
     wait = moment - (time.time() if now is None else now)
     return min(wait, LONGEST_RETRY_AFTER) if wait > 0 else None
+
+
+def _finite(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if number >= 0 and not math.isnan(number) else None
 
 
 _IN_WORDS = re.compile(r"(?:retry|try again) (?:in|after) ([0-9]+(?:\.[0-9]+)?) ?(ms|m|s)?", re.IGNORECASE)
