@@ -108,7 +108,7 @@ class Executor:
         if recorded is not None:
             self._tally.hit(request.role)
             return recorded
-        shared = await self._flights.join(key)
+        shared = await self._flights.join(key) if key in self._flights.open else None
         if shared is not None:
             if isinstance(shared, Reply):
                 self._tally.hit(request.role)

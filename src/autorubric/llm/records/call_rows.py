@@ -162,7 +162,8 @@ def columns_of(row: CallRow) -> tuple[Any, ...]:
         status, reply = (outcome.kind, outcome.status), outcome.reply
     else:
         reply = outcome
-    names = (row.key, _text(row.item), _text(row.role), _text(row.model), row.draw, row.reask)
+    texts = [text if text.isascii() else _utf8(text) for text in (row.item, row.role, row.model)]
+    names = (row.key, *texts, row.draw, row.reask)
     usage = None if reply is None else reply.usage
     counts = _UNKNOWN if usage is None else tuple([_int64(count) for count in _counts(usage)[:4]])
     cost, latency = (None, None) if reply is None else (reply.cost, reply.latency)
@@ -238,9 +239,9 @@ def _int64(number: int) -> int:
     return max(-_INT64_MAX, min(number, _INT64_MAX))
 
 
-def _text(value: str) -> str:
+def _utf8(text: str) -> str:
     # SQLite accepts only UTF-8, and ids can contain lone surrogates.
-    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def compute_digest(name: bytes, data: bytes) -> bytes:

@@ -134,23 +134,22 @@ class InFlightLog:
 
     Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
     may. A slot that cannot be written is skipped. Without a directory nothing is logged.
+
+    Attributes:
+        is_open: whether rows are logged.
     """
 
     def __init__(self, directory: Path | None) -> None:
-        self._directory = directory
+        self.is_open = directory is not None
+        self._directory = directory or Path()
         self._lock: BaseFileLock | None = None
         self._file: int | None = None
         self._slots: dict[bytes, int] = {}
         self._free: list[int] = []
 
-    @property
-    def is_open(self) -> bool:
-        """Whether rows are logged."""
-        return self._directory is not None
-
     def put(self, row: CallRow) -> None:
         """Log the worst case of a call that is in flight from now on, in place of an earlier one."""
-        if self._directory is None:
+        if not self.is_open:
             return
         if len(row.item) > _LONGEST_NAME or len(row.model) > _LONGEST_NAME:
             row = replace(row, item=row.item[:_LONGEST_NAME], model=row.model[:_LONGEST_NAME])
@@ -168,24 +167,24 @@ class InFlightLog:
 
     def close(self, *, remove: bool) -> None:
         """Close the file; `remove` deletes it, unless a call is still in flight."""
-        if self._file is not None and self._directory is not None:
+        if self._file is not None:
             os.close(self._file)
             self._file = None
             if remove and not self._slots:
                 (self._directory / _IN_FLIGHT_FILE).unlink(missing_ok=True)
-        self._directory = None
+        self.is_open = False
         if self._lock is not None:
             release_and_remove(self._lock)
             self._lock = None
 
     def _write(self, slot: int, content: bytes) -> None:
-        if self._directory is None:
+        if not self.is_open:
             return
         try:
             if self._file is None:
                 self._lock = try_lock(self._directory / _IN_FLIGHT_LOCK)
                 if self._lock is None:
-                    self._directory = None
+                    self.is_open = False
                     return
                 self._file = opened(self._directory / _IN_FLIGHT_FILE, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             written_at(self._file, content, slot * _SLOT)
