@@ -62,8 +62,7 @@ class Carrier:
     async def close(self, writer: PlanWriter) -> BatchRecord:
         """Put a planned batch on the disk."""
         record = await asyncio.to_thread(writer.close)
-        await asyncio.to_thread(self.store.keep, record)
-        return record
+        return await asyncio.to_thread(self.store.keep, record)
 
     async def plan(self, model: BatchModel, waiting: Sequence[Planned]) -> BatchRecord:
         """Write the files of a batch of the first requests, as many as fit."""
@@ -84,9 +83,9 @@ class Carrier:
             try:
                 file = await model.service.dialect.upload(model.link, self._parcel(record))
             except LinkFault:
-                self._keep(replace(record, state="dropped"))  # a file alone costs nothing
+                self.store.keep(replace(record, state="dropped"))  # a file alone costs nothing
                 raise
-            record = self._keep(replace(record, file=file))
+            record = self.store.keep(replace(record, file=file))
         return await self._created(model, record)
 
     async def recover(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
@@ -96,7 +95,7 @@ class Carrier:
         found = await self._find_twice(model, record)
         if found is not None:
             return self._sent(record, found)
-        return self._keep(replace(record, state="dropped"))
+        return self.store.keep(replace(record, state="dropped"))
 
     async def follow(self, model: BatchModel, record: BatchRecord, *, once: bool = False) -> RemoteBatch:
         """The batch once it has ended; as it is now if `once`."""
@@ -154,7 +153,7 @@ class Carrier:
         found = await collect(model, self.ledger, record, remote, entries)
         if found is None:
             strangers = (*record.strangers, remote.id)
-            self._keep(replace(record, state="planned", remote="", guessed=False, strangers=strangers))
+            self.store.keep(replace(record, state="planned", remote="", guessed=False, strangers=strangers))
             return None
         await found.charge_missing(awaited)
         ended = replace(record, state="collected", ended_at=time.time(), word=remote.word, replies=len(found.replies))
@@ -175,7 +174,7 @@ class Carrier:
             if found is not None:
                 return self._sent(record, found)
             if attempt == model.link.retries or not (problem.is_unclear or problem.fault.again):
-                self._keep(replace(record, state="dropped"))
+                self.store.keep(replace(record, state="dropped"))
                 raise problem
             await asyncio.sleep(model.link.wait(attempt, problem.fault.retry_after))
             attempt += 1
@@ -210,11 +209,7 @@ class Carrier:
     def _sent(self, record: BatchRecord, remote: RemoteBatch, *, guessed: bool = True) -> BatchRecord:
         guessed = guessed and not remote.batch and not remote.file
         changed = replace(record, state="sent", remote=remote.id, guessed=guessed, sent_at=time.time())
-        return self._keep(replace(changed, word=remote.word))
-
-    def _keep(self, record: BatchRecord) -> BatchRecord:
-        self.store.keep(record)
-        return record
+        return self.store.keep(replace(changed, word=remote.word))
 
     def _parcel(self, record: BatchRecord) -> Parcel:
         path = self.store.requests(record)
