@@ -319,12 +319,6 @@ keys_used: ContextVar[set[str] | None] = ContextVar("keys_used", default=None)
 """Takes the names of the variables whose keys are used, where somebody wants to know."""
 
 
-def _note_used(variable: str) -> None:
-    names = keys_used.get()
-    if names is not None:
-        names.add(variable)
-
-
 def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
     if config.api_key and config.api_key.strip():
         return checked_key(config.api_key, "api_key")
@@ -332,7 +326,8 @@ def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, st
         variables = (config.api_key_env,)
     for variable in variables:
         if environ.get(variable, "").strip():
-            _note_used(variable)
+            if (names := keys_used.get()) is not None:
+                names.add(variable)
             return checked_key(environ[variable], variable)
     if config.api_key_env:
         raise ConfigError(f"no key for {config.model}: set {config.api_key_env}")

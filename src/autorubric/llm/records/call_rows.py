@@ -155,7 +155,7 @@ class SealedRow(NamedTuple):
 
 def columns_of(row: CallRow) -> tuple[Any, ...]:
     """The values of `CALL_COLUMNS`."""
-    outcome, bound = row.outcome, row.token_bound
+    outcome = row.outcome
     status: tuple[str, int | None] = (_OK, None)
     reply: Reply | None
     if isinstance(outcome, Failure):
@@ -165,10 +165,11 @@ def columns_of(row: CallRow) -> tuple[Any, ...]:
     texts = [text if text.isascii() else _utf8(text) for text in (row.item, row.role, row.model)]
     names = (row.key, *texts, row.draw, row.reask)
     usage = None if reply is None else reply.usage
-    counts = _UNKNOWN if usage is None else tuple([_int64(count) for count in _counts(usage)[:4]])
+    used = _UNKNOWN if usage is None else _counts(usage)[:4]
+    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
+    *counts, bound = [n if n is None else max(-_INT64_MAX, min(n, _INT64_MAX)) for n in (*used, row.token_bound)]
     cost, latency = (None, None) if reply is None else (reply.cost, reply.latency)
-    bounds = (row.cost_bound, None if bound is None else _int64(bound))
-    return (*names, *status, outcome.attempts, *counts, cost, *bounds, latency, row.at)
+    return (*names, *status, outcome.attempts, *counts, cost, row.cost_bound, bound, latency, row.at)
 
 
 def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
@@ -232,11 +233,6 @@ def _counts(usage: Usage) -> tuple[int, ...]:
     """The counts in field order; the first four have their own columns."""
     counts = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
     return (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
-
-
-def _int64(number: int) -> int:
-    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
-    return max(-_INT64_MAX, min(number, _INT64_MAX))
 
 
 def _utf8(text: str) -> str:
