@@ -7,7 +7,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -127,8 +127,15 @@ class Ledger(LedgerView):
 
     @classmethod
     def _open_in(cls, directory: Path, *, linger: float, shared: bool, logs: Path | None) -> Ledger:
+        path = directory / FILE_NAME
         with ExitStack() as opened:
-            connections = _connect(directory, opened)
+            turn = opened.enter_context(closing(WriteLock(directory)))
+            with translate_read_errors(str(path), directory):
+                with turn:
+                    writing = connect(path)
+                opened.callback(_close_writing, writing, turn)
+                reading = opened.enter_context(closing(connect(path)))
+            connections = _Connections(str(path), writing, reading, turn)
             ledger = cls(connections, directory, linger=linger, shared=shared, logs=logs)
             base = sharing.get()
             if base is not None and base.base is not None:
@@ -316,31 +323,14 @@ class _Connections(NamedTuple):
     turn: AbstractContextManager[object]
 
 
-def _connect(directory: Path, opened: ExitStack) -> _Connections:
-    path = directory / FILE_NAME
-    turn = WriteLock(directory)
-    opened.callback(turn.close)
-    with translate_read_errors(str(path), directory):
-        with turn:
-            writing = connect(path)
-        opened.callback(_close_writing, writing, turn)
-        reading = connect(path)
-        opened.callback(reading.close)
-    return _Connections(str(path), writing, reading, turn)
-
-
 def _last(before: Any, now: Any) -> Any:
     return now
 
 
 def _recover(path: Path) -> None:
-    turn = WriteLock(path.parent)
-    try:
-        with translate_read_errors(str(path)), turn:
-            if path.with_name(MARK).exists():  # no other process has recovered it meanwhile
-                recover(path)
-    finally:
-        turn.close()
+    with closing(WriteLock(path.parent)) as turn, translate_read_errors(str(path)), turn:
+        if path.with_name(MARK).exists():  # no other process has recovered it meanwhile
+            recover(path)
 
 
 def _close_writing(writing: sqlite3.Connection, turn: WriteLock) -> None:
