@@ -268,7 +268,7 @@ def _read_slots(path: Path) -> Iterator[LoggedRow]:
         yield from _read_frames(content[start : start + _SLOT])
 
 
-_SINCE = "SELECT key, at FROM calls WHERE at >= ?"
+_SINCE = "SELECT key, at FROM calls WHERE at >= ? ORDER BY at"
 
 
 def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | None) -> None:
@@ -285,28 +285,22 @@ def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | N
 
         def uncommitted(left: list[LoggedRow], arrived: dict[bytes, float] = arrived) -> None:
             arrived.update((one.key, one.at) for one in left)
-            _take_in(connection, left, {})
+            _take_in(connection, {}, left)
 
         recover_uncommitted(folder, uncommitted)
         # Another process may have made the same call after the kill, so the ledger does not tell whether this one
         # has ended. The process's own log does: it still has what was committed last.
         of_one = None if folder == directory else arrived
-        recover_in_flight(folder, partial(_take_in_calls, connection, of_one))
+        recover_in_flight(folder, partial(_take_in, connection, of_one))
 
 
-def _take_in_calls(
-    connection: sqlite3.Connection, arrived: Mapping[bytes, float] | None, left: list[LoggedRow]
-) -> None:
-    if arrived is None:
-        calls = connection.execute(f"{_SINCE} ORDER BY at", (min(one.at for one in left),))
-        arrived = dict(calls.fetchall())
-    _take_in(connection, left, arrived)
-
-
-def _take_in(connection: sqlite3.Connection, left: list[LoggedRow], ended: Mapping[bytes, float]) -> None:
-    """Record the rows that are not on record, apart from calls that have ended since."""
-    known = set(connection.execute(_SINCE, (min(one.at for one in left),)))
-    missing = [one.unpack() for one in left if (one.key, one.at) not in known and ended.get(one.key, 0) < one.at]
+def _take_in(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
+    """Record the rows that are not on record, apart from calls that have `ended` since: None asks the ledger."""
+    known = connection.execute(_SINCE, (min(one.at for one in left),)).fetchall()
+    if ended is None:
+        ended = dict(known)
+    on_record = set(known)
+    missing = [one.unpack() for one in left if (one.key, one.at) not in on_record and ended.get(one.key, 0) < one.at]
     if missing:
         with translate_write_errors(connection):
             run_transaction(connection, lambda: insert_rows(connection, missing))
