@@ -1,4 +1,4 @@
-"""What a provider's batch service has to offer: one dialect is one file and one line of a table."""
+"""What a provider's batch service has to offer: one dialect is one class and one line of a table."""
 
 from __future__ import annotations
 
