@@ -34,8 +34,8 @@ from autorubric.jobs.submissions import Submissions
 from autorubric.labels.exchange import read_labels
 from autorubric.linting import lint_file
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.env_file import keys_in
-from autorubric.llm.http.prices import price_table
+from autorubric.llm.http.prices import prices_by_model
+from autorubric.llm.http.secrets import keys_in
 from autorubric.prompts import load_prompts
 from autorubric.rows import read_rows
 from autorubric.synthesis.compiling import recognise
@@ -402,7 +402,7 @@ TARGETS: dict[str, Target] = {
     "model-config": of_file("model.yaml", LLMConfig.from_yaml, _texts([_CONFIG])),
     "experiment": of_file("items.jsonl", _experiment, [json.dumps(_ITEM) + "\n"]),
     "env-file": of_bytes(lambda data: keys_in(decode(data, ".env")), ["OPENAI_API_KEY='sk-1' # a\nexport B=2\n"]),
-    "prices": of_file("prices.yaml", price_table, _texts([_PRICES])),
+    "prices": of_file("prices.yaml", prices_by_model, _texts([_PRICES])),
     "template": of_file("reference.jinja", _templates, [_TEMPLATE]),
 }
 """By name."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.files.text import defused
+from autorubric.files.printable import defused
 from tests.offenders import each
 
 FORMULAS = ("=HYPERLINK(A1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1+1")

@@ -22,7 +22,7 @@ from autorubric.errors import AutorubricError
 from autorubric.files import iter_jsonl, parse_json, read_document
 from autorubric.files.strict_yaml import parse_yaml
 from autorubric.graders.asking import read_binary
-from autorubric.llm.http.prices import price_table
+from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.retry import http_fault
 from autorubric.llm.http.secrets import checked_base_url
 from autorubric.llm.http.transport import HttpReply
@@ -101,7 +101,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "dataset.json": RubricDataset.from_file,
     "dataset.yaml": RubricDataset.from_file,
     "dataset.jsonl": RubricDataset.from_file,
-    "prices.yaml": price_table,
+    "prices.yaml": prices_by_model,
     "queries.jsonl": lambda path: QueryFile(path, id_column="id").check(),
 }
 

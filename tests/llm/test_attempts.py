@@ -139,6 +139,7 @@ def exported() -> Iterator[Any]:
         provider = sdk.TracerProvider()
         trace.set_tracer_provider(provider)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
+    attempts.stop_tracing()  # of models that earlier tests have opened
     yield exporter
     attempts.stop_tracing()
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 
 from autorubric.core.display import counted
 from autorubric.errors import InputError
-from autorubric.files.text import defused, markdown_text
+from autorubric.files.printable import defused, markdown_text
 from autorubric.metrics.agreement_statistics import MeasuredModel, statistics
 from autorubric.metrics.compare import JudgeComparison, describe_winner
 from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair, VoteAgreement

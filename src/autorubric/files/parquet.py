@@ -53,28 +53,15 @@ def parquet_rows(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int
     Raises:
         InputError: as `iter_parquet` does.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    number = 0
-    try:
+    def batches() -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(source) as file:
             if not file.metadata.num_columns:
                 raise InputError(f"{path}: the table has no columns")
-            for batch in file.iter_batches(_rows_at_once(file.metadata, path)):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
-    except InputError:
-        raise
-    except UnicodeDecodeError as error:
-        words = f"a text after row {number} is not UTF-8 ({error.reason}); write the file again as UTF-8"
-        raise InputError(f"{path}: {words}") from error
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        # The first line says what is wrong; the rest describes the library's internals.
-        words = (str(error) or type(error).__name__).splitlines()[0][:300]
-        place = f" after row {number}" if number else ""
-        raise InputError(f"{path}: cannot be read as a Parquet file{place}: {words}") from error
+            yield from file.iter_batches(_rows_at_once(file.metadata, path))
+
+    return _rows(batches(), path, "a Parquet file")
 
 
 @contextmanager
@@ -146,9 +133,6 @@ def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
     return max(1, min(_ROWS_A_GROUP, _MOST_UNFOLDED // largest))
 
 
-_ROWS_AT_ONCE = 500
-
-
 def arrow_rows(file: BinaryIO, name: str, *, stream: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of an Arrow file with their numbers, counted from 1; one batch is in memory.
 
@@ -168,33 +152,38 @@ def arrow_rows(file: BinaryIO, name: str, *, stream: bool) -> Iterator[tuple[int
         >>> list(arrow_rows(io.BytesIO(sink.getvalue()), "data.arrow", stream=True))
         [(1, {'id': 'q1'})]
     """
+    return _rows(_batches(file, name, stream), name, "an Arrow file")
+
+
+def _batches(file: BinaryIO, name: str, stream: bool) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file) as table:
+        for batch in table if stream else map(table.get_batch, range(table.num_record_batches)):
+            if not batch.num_columns:
+                raise InputError(f"{name}: the table has no columns")
+            batch.validate(full=True)  # offsets of a damaged file would lead anywhere in memory
+            for start in range(0, batch.num_rows, _ROWS_A_GROUP):
+                yield batch.slice(start, _ROWS_A_GROUP)
+
+
+def _rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of batches with their numbers, counted from 1; an `InputError` if they cannot be read."""
     import pyarrow as pa
 
     number = 0
     try:
-        for batch in _batches(file, stream):
-            if not batch.num_columns:
-                raise InputError(f"{name}: the table has no columns")
-            batch.validate(full=True)  # offsets of a damaged file would lead anywhere in memory
-            for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
-                for row in batch.slice(start, _ROWS_AT_ONCE).to_pylist():
-                    number += 1
-                    yield number, row
+        for batch in batches:
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
     except InputError:
         raise
+    except UnicodeDecodeError as error:
+        words = f"a text after row {number} is not UTF-8 ({error.reason}); write the file again as UTF-8"
+        raise InputError(f"{name}: {words}") from error
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as error:
+        # The first line says what is wrong; the rest describes the library's internals.
         words = (str(error) or type(error).__name__).splitlines()[0][:300]
         place = f" after row {number}" if number else ""
-        raise InputError(f"{name}: cannot be read as an Arrow file{place}: {words}") from error
-
-
-def _batches(file: BinaryIO, stream: bool) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    if stream:
-        with pa.ipc.open_stream(file) as reader:
-            yield from reader
-        return
-    with pa.ipc.open_file(file) as table:
-        for number in range(table.num_record_batches):
-            yield table.get_batch(number)
+        raise InputError(f"{name}: cannot be read as {kind}{place}: {words}") from error

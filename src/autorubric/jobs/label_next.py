@@ -14,7 +14,7 @@ from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.scoring import cell
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.files.text import defused
+from autorubric.files.printable import defused
 from autorubric.jobs.agree import LabelSettings, read_labels
 from autorubric.jobs.job import job
 from autorubric.metrics.intervals import Estimate

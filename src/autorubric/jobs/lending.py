@@ -10,8 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from autorubric.llm.http.lease import Leases
-from autorubric.llm.sharing import Sum, Traffic
+from autorubric.llm.sharing import Leases, Sum, Traffic
 
 _PIECES = 4
 """Each process borrows at most this part, divided by the number of processes, of what is left of a budget."""

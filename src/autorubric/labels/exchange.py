@@ -16,7 +16,7 @@ from autorubric.core.criterion import criterion_names
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import criterion_called
 from autorubric.errors import InputError
-from autorubric.files.text import defused
+from autorubric.files.printable import defused
 from autorubric.labels.event import (
     Event,
     Pair,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from autorubric.llm.request import CallError, Failure, Model, Reply, Request, Usage
+from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
+    from autorubric.llm.batches.desk import Desk
     from autorubric.llm.budget import Budget
 
 
@@ -24,12 +26,17 @@ class Amount(NamedTuple):
     tokens: int = 0
     cost: float = 0.0
 
+    def plus(self, other: Amount) -> Amount:
+        """The sum of both."""
+        return Amount(self.tokens + other.tokens, self.cost + other.cost)
+
 
 class Claim(NamedTuple):
-    """The upper bound of the tokens of one attempt, as its model states it."""
+    """The upper bound of the tokens of one attempt, as its model states it, and what tokens cost in dollars."""
 
     model: Model
     stated: Usage
+    price: Callable[[Usage], float | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +45,7 @@ class Reservation:
 
     Attributes:
         budget: what it is reserved from, if there is one.
-        need: the worst case of one attempt; None without a budget.
+        need: the worst case of one attempt; nothing without a budget.
         claim: what `need` is computed from, if known.
         held: attempts that `need` is reserved for.
         resends: attempts before the last one that may have been billed without a token count.
@@ -48,13 +55,14 @@ class Reservation:
         must_be_covered: whether the ceiling was raised while the call waited, so that it must be reserved again.
         settled: whether the call has ended.
         watch: called when an attempt is sent (True) and when one returned that was certainly not billed (False).
-        payer: the model whose prices hold, if they are not those of the model that was asked.
+        price: what tokens cost in dollars, if it is not what the model says that was asked.
         recorded: whether the reply is in the ledger already, with what it cost.
         activity: the counts of the call's role, once it has started.
+        desk: where requests of the executor wait for a batch, if they do.
     """
 
     budget: Budget | None = None
-    need: Amount | None = None
+    need: Sum = Sum()  # noqa: RUF009 - immutable
     claim: Claim | None = None
     held: int = 0
     resends: int = 0
@@ -64,9 +72,10 @@ class Reservation:
     must_be_covered: bool = False
     settled: bool = False
     watch: Callable[[bool], None] | None = None
-    payer: Model | None = None
+    price: Callable[[Usage], float | None] | None = None
     recorded: bool = False
     activity: Activity | None = None
+    desk: Desk | None = None
 
     def note_waiting(self) -> None:
         """Note that nothing has been sent yet; `note_sent` follows."""
@@ -93,8 +102,10 @@ class Reservation:
 
     @property
     def ceiling(self) -> Usage | None:
-        """The upper bound of the tokens of one attempt, as far as the budget knows."""
-        return self.budget.ceiling(self.claim) if self.budget is not None and self.claim is not None else None
+        """The upper bound of the tokens of one attempt, as far as it is known here."""
+        if self.claim is None:
+            return None
+        return self.claim.stated if self.budget is None else self.budget.ceiling(self.claim)
 
     def release(self) -> None:
         """Give back what is reserved, unless the call has ended."""
@@ -103,20 +114,20 @@ class Reservation:
 
     async def extend(self) -> Failure | None:
         """Reserve the worst case once more, for another attempt; a failure if the budget forbids it."""
-        if self.budget is not None and self.need is not None:
+        if self.budget is not None:
             refused = await self.budget.reserve_again(self)
             if refused is not None:
                 return refused
         self.resends += 1
         return None
 
-    async def move(self, payer: Model, request: Request) -> Failure | None:
-        """Reserve a call that is about to be sent at another model's prices; a failure if the budget forbids it."""
-        self.payer = payer
-        if self.budget is None:
+    async def reprice(self, price: Callable[[Usage], float | None]) -> Failure | None:
+        """Reserve a call that is about to be sent at another price; a failure if the budget forbids it."""
+        self.price = price
+        if self.budget is None or self.claim is None:
             return None
         earlier = self.resends
-        self.budget.reprice(self, payer, request)
+        self.budget.reprice(self, self.claim._replace(price=price))
         refused = await self.cover()
         for _ in range(earlier):  # attempts that may have been billed stay covered
             refused = refused or await self.budget.reserve_again(self)
@@ -181,12 +192,12 @@ def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: 
         >>> bill(Priced(), ask, Failure("timeout", "no answer in 60 s"), Reservation()).most
         Amount(tokens=1000, cost=1.0)
     """
-    model = reservation.payer or model
+    price = reservation.price or model.cost
     reply = outcome.reply if isinstance(outcome, Failure) else outcome
     usage = reply.usage if reply is not None else None
     cost = reply.cost if reply is not None else None
     if cost is None and usage is not None:
-        cost = model.cost(usage)
+        cost = price(usage)
     silent = reservation.resends
     if usage is None:
         silent += isinstance(outcome, Reply) or (
@@ -197,8 +208,8 @@ def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: 
     ceiling = (reservation.ceiling or model.ceiling(request)) if silent else None
     if ceiling is None:
         return Bill(usage or Usage(), cost, None, None)
-    price = model.cost(ceiling)
-    return Bill(usage or Usage(), cost, silent * ceiling.total_tokens, None if price is None else silent * price)
+    most = price(ceiling)
+    return Bill(usage or Usage(), cost, silent * ceiling.total_tokens, None if most is None else silent * most)
 
 
 @dataclass(slots=True)
@@ -272,16 +283,12 @@ class Tally:
             now.failures += 1
             now.unpriced += bool(bill.token_bound) and bill.cost is None and bill.cost_bound is None
 
-    def collected(self, replies: Mapping[str, Activity]) -> None:
-        """Count replies that a batch put on record, by role; found there later, they do not count as saved."""
-        for role, found in replies.items():
-            now = self._roles[role]
-            now.paid += found.paid
-            now.hits -= found.paid
-            now.prompt_tokens += found.prompt_tokens
-            now.completion_tokens += found.completion_tokens
-            now.cost += found.cost
-            now.unpriced += found.unpriced
+    def collected(self, replies: Iterable[tuple[str, Reply]]) -> None:
+        """Count replies that a batch recorded, with their roles; found there later, they do not count as saved."""
+        for role, reply in replies:
+            self.started(role)
+            self.ended(role, reply, Bill(reply.usage or Usage(), reply.cost, None, None))
+            self._roles[role].hits -= 1
 
     def withdrawn(self, role: str) -> None:
         """Count a started call as refused before anything was sent."""

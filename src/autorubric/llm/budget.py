@@ -92,7 +92,7 @@ class Budget:
 
     def worst_case(self, model: Model, request: Request) -> Amount:
         """The most that one attempt at `request` can cost; a `ConfigError` if that is unbounded."""
-        return self._need(_claim(model, request))
+        return _amount(self._need(_claim(model, request)))
 
     async def reserve_for(self, model: Model, request: Request) -> Reservation | Failure:
         """A reservation for one attempt at `request` once it fits, or a failure if it never will.
@@ -101,18 +101,20 @@ class Budget:
             ConfigError: the model's price or the length of its replies is unbounded, so no limit could hold.
         """
         claim = _claim(model, request)
-        return await self.reserve(self._need(claim), claim)
+        return await self._reserve(Reservation(self, self._need(claim), claim))
 
-    async def reserve(self, need: Amount, claim: Claim | None = None) -> Reservation | Failure:
+    async def reserve(self, need: Amount) -> Reservation | Failure:
         """A reservation of `need` once it fits, or a failure if it never will."""
-        reservation = Reservation(self, need, claim)
+        return await self._reserve(Reservation(self, _sum(need)))
+
+    async def _reserve(self, reservation: Reservation) -> Reservation | Failure:
         reservation.waits_to_be_sent = reservation.must_be_covered = True
         self._live.add(reservation)
         try:
             # A ceiling may be raised between the admission and this task's next step.
             while reservation.must_be_covered:
                 if not await self._admitted(reservation):
-                    return self._refusal(reservation.need or need)
+                    return self._refusal(reservation.need)
         finally:
             if not reservation.held:
                 self._live.discard(reservation)
@@ -125,18 +127,17 @@ class Budget:
 
     def hold(self, need: Amount) -> Reservation:
         """A reservation of what is spent already in the worst case, whether it fits or not."""
-        reservation = Reservation(self, need, held=1)
+        reservation = Reservation(self, _sum(need), held=1)
         self._live.add(reservation)
-        self._reserved = self._reserved.plus(_sum(need))
+        self._reserved = self._reserved.plus(reservation.need)
         self._run(reservation, True)
         return reservation
 
-    def reprice(self, reservation: Reservation, model: Model, request: Request) -> None:
-        """Release a call that was not sent, to be covered at the prices of `model`."""
+    def reprice(self, reservation: Reservation, claim: Claim) -> None:
+        """Release a call that was not sent, to be covered at the price of a claim."""
         self._release(reservation, reservation.held)
         self._run(reservation, False)
-        reservation.claim = _claim(model, request)
-        reservation.need = self._need(reservation.claim)
+        reservation.claim, reservation.need = claim, self._need(claim)
         reservation.must_be_covered = True
 
     async def reserve_again(self, reservation: Reservation) -> Failure | None:
@@ -147,14 +148,14 @@ class Budget:
             admitted = await self._admitted(reservation)
         finally:
             self._run(reservation, True)
-        return None if admitted else self._refusal(reservation.need or Amount())
+        return None if admitted else self._refusal(reservation.need)
 
     def settle(self, reservation: Reservation, actual: Amount, usage: Usage | None = None) -> None:
         """Replace the reservation of a call by the most it can have cost, `actual`; only once.
 
         `usage`, the tokens of its reply, may show that the model's ceiling is wrong.
         """
-        if reservation.settled or reservation.need is None:
+        if reservation.settled:
             return
         if usage is not None and reservation.claim is not None:
             self._learn(reservation.claim, usage)
@@ -180,11 +181,11 @@ class Budget:
 
     def spent(self) -> Amount:
         """Spending of all sessions so far, worst cases included."""
-        return Amount(int(self._spent.tokens), self._spent.pico / _PICO)
+        return _amount(self._spent)
 
     def reserved(self) -> Amount:
         """What calls in flight may still cost."""
-        return Amount(int(self._reserved.tokens), self._reserved.pico / _PICO)
+        return _amount(self._reserved)
 
     async def _admitted(self, reservation: Reservation) -> bool:
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -203,7 +204,7 @@ class Budget:
         """Admit or refuse waiting calls in order, until one has to wait longer."""
         while self._queue:
             reservation, place = self._queue[0]
-            need = _sum(reservation.need or Amount())
+            need = reservation.need
             fits = self._spent.plus(self._reserved).plus(need).within(self._limit)
             if not fits and not place.done() and (self._borrows(need) or self._running):
                 return
@@ -256,7 +257,7 @@ class Budget:
 
     def _release(self, reservation: Reservation, attempts: int) -> None:
         """Release what is reserved for some attempts of a call."""
-        self._reserved = self._reserved.plus(_times(_sum(reservation.need or Amount()), -attempts))
+        self._reserved = self._reserved.plus(reservation.need.times(-attempts))
         reservation.held -= attempts
 
     def _run(self, reservation: Reservation, runs: bool) -> None:
@@ -264,20 +265,19 @@ class Budget:
         self._running += runs - reservation.runs
         reservation.runs = runs
 
-    def _need(self, claim: Claim) -> Amount:
+    def _need(self, claim: Claim) -> Sum:
         ceiling = self.ceiling(claim)
-        cost = claim.model.cost(ceiling)
+        cost = claim.price(ceiling)
         if self.usd is not None and cost is None:
             raise ConfigError(
                 f"model '{claim.model.name}' has no known price; "
                 "a budget in dollars needs one: give it (--prices FILE, LLMConfig.prices), or give the budget in "
                 "tokens (--budget-tokens)"
             )
-        return Amount(ceiling.total_tokens, cost or 0.0)
+        return Sum(ceiling.total_tokens, _pico(cost or 0.0))
 
     def _excess_of(self, model: Model) -> Usage:
-        here = self._excess.get(id(model))
-        return Usage(*self._known_excess.get(_address(model), ())) if here is None else here
+        return self._excess.get(id(model)) or Usage(*self._known_excess.get(_address(model), ()))
 
     def _learn(self, claim: Claim, usage: Usage) -> None:
         """Raise the ceiling of a model whose reply exceeds it, also for existing reservations."""
@@ -313,18 +313,18 @@ class Budget:
                 self._run(held, False)
             else:
                 held.held = attempts
-                self._reserved = self._reserved.plus(_times(_sum(held.need), attempts))
+                self._reserved = self._reserved.plus(held.need.times(attempts))
 
-    def _refusal(self, need: Amount) -> Failure:
+    def _refusal(self, need: Sum) -> Failure:
         spent, reserved = self.spent(), self.reserved()
         left = None if self._shared is None else self._shared.left
         room = left or Sum(self.tokens or 0).minus(self._spent)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
         shown = partial(_shown, in_tokens=in_tokens)
         limit = shown(Amount(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
-        next_call = f"the next call may cost {shown(need)}; a higher budget goes on from here"
+        next_call = f"the next call may cost {shown(_amount(need))}; a higher budget goes on from here"
         if self._shared is not None and left is not None:
-            free = shown(Amount(int(left.bounded().tokens), left.bounded().pico / _PICO))
+            free = shown(_amount(left.bounded()))
             head = f"reached by {self._shared.processes} processes: {free} is neither spent nor reserved"
             return Failure("budget", f"budget of {limit} {head}, and {next_call}")
         waiting = f", {shown(reserved)} reserved for calls that have begun" if reserved != Amount() else ""
@@ -361,15 +361,15 @@ def _claim(model: Model, request: Request) -> Claim:
             f"model '{model.name}' puts no bound on the length of its replies; "
             "a budget needs one, so set its max_tokens: LLMConfig(max_tokens=2048)"
         )
-    return Claim(model, stated)
+    return Claim(model, stated, model.cost)
 
 
 def _sum(amount: Amount) -> Sum:
     return Sum(amount.tokens, _pico(amount.cost))
 
 
-def _times(one: Sum, count: int) -> Sum:
-    return Sum(one.tokens * count, one.pico * count)
+def _amount(one: Sum) -> Amount:
+    return Amount(int(one.tokens), one.pico / _PICO)
 
 
 def _pico(cost: float) -> int:

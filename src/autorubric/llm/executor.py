@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, overload
 
 from autorubric.errors import LedgerError
-from autorubric.llm.batches.desk import at_desk, desk_for
+from autorubric.llm.batches.desk import desk_for
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_reservation
 from autorubric.llm.budget import Budget
@@ -108,7 +108,7 @@ class Executor:
         if recorded is not None:
             self._tally.hit(request.role)
             return recorded
-        shared = await self._flights.join(key)
+        shared = await self._flights.join(key) if key in self._flights.open else None
         if shared is not None:
             if isinstance(shared, Reply):
                 self._tally.hit(request.role)
@@ -292,8 +292,8 @@ class Executor:
             return reservation
         if self.ledger.in_flight.is_open:
             reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
-        reservation.activity = self._tally.started(request.role)
-        before, desk = current_reservation.set(reservation), at_desk.set(self._desk)
+        reservation.activity, reservation.desk = self._tally.started(request.role), self._desk
+        before = current_reservation.set(reservation)
         outcome: Reply | Failure
         try:
             outcome = await model.complete(request)
@@ -307,7 +307,6 @@ class Executor:
         finally:
             reservation.watch = None  # which refers to the reservation: a cycle would keep the request in memory
             current_reservation.reset(before)
-            at_desk.reset(desk)
         if isinstance(outcome, Failure) and outcome.kind in _NOT_MADE and not outcome.sent:
             self._withdraw(request, reservation)
             return outcome

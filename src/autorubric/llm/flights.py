@@ -50,29 +50,29 @@ class Flights:
     Args:
         stopped: why calls are abandoned; None while they are not.
         detached: a call goes on when its caller is cancelled; otherwise it runs in the caller's task.
+
+    Attributes:
+        open: the calls by key.
+        run: makes a call, the only one for its key until it ends, and returns its outcome.
     """
 
     def __init__(self, stopped: Callable[[], Failure | None], *, detached: bool) -> None:
         self._stopped = stopped
-        self._detached = detached
-        self._open: dict[bytes, Flight] = {}
+        self.open: dict[bytes, Flight] = {}
+        # Not a coroutine of its own: each one that only passes another's outcome on is resumed at each of its steps.
+        self.run = self._run_apart if detached else self._run_here
 
     async def join(self, key: bytes) -> Outcome | None:
         """The outcome of the call under way for `key`; None if there is none, or it was cancelled."""
-        while (flight := self._open.get(key)) is not None:
+        while (flight := self.open.get(key)) is not None:
             outcome = await asyncio.shield(flight.landing())
             if outcome is not None:
                 return outcome
         return None
 
-    def run(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Coroutine[Any, Any, Outcome]:
-        """The outcome of `call`, the only one for `key` until it ends."""
-        # Not a coroutine itself: each one that only passes another's outcome on is resumed at each of its steps.
-        return self._run_apart(key, call) if self._detached else self._run_here(key, call)
-
     async def _run_apart(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Outcome:
         task = asyncio.create_task(call)
-        flight = self._open[key] = Flight(task)
+        flight = self.open[key] = Flight(task)
         task.add_done_callback(lambda done: self._end(key, done))
         outcome = await asyncio.shield(flight.landing())
         if outcome is None:
@@ -81,20 +81,20 @@ class Flights:
 
     def abandon(self) -> None:
         """Cancel all calls; those who wait get the failure `stopped`."""
-        for flight in self._open.values():
+        for flight in self.open.values():
             if not flight.abandoned:
                 flight.abandoned = True
                 flight.task.cancel()
 
     async def drain(self) -> None:
         """Return once no call is under way."""
-        while self._open:
-            await asyncio.wait([flight.landing() for flight in self._open.values()])
+        while self.open:
+            await asyncio.wait([flight.landing() for flight in self.open.values()])
 
     async def _run_here(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Outcome:
         here = asyncio.current_task()
         assert here is not None
-        flight = self._open[key] = Flight(here)
+        flight = self.open[key] = Flight(here)
         ended: Outcome | BaseException | None = None
         try:
             ended = await call
@@ -109,9 +109,10 @@ class Flights:
             ended = error
             raise
         finally:
-            del self._open[key]
-            flight.land(ended)
+            del self.open[key]
+            if flight.shared is not None:
+                flight.land(ended)
 
     def _end(self, key: bytes, task: asyncio.Task[Outcome]) -> None:
-        flight = self._open.pop(key)
+        flight = self.open.pop(key)
         flight.land(self._stopped() if task.cancelled() else task.exception() or task.result())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from autorubric.llm.config import DEFAULT_CEILING
@@ -76,8 +76,11 @@ def most_room(model: Model) -> int:
 class _Known:
     """The limits that were used for one role of one model, and the highest that was needed."""
 
-    used: list[int] = field(default_factory=list)
+    used: Sequence[int] = ()
     worked: int = 0
+
+
+_NOTHING = _Known()
 
 
 class ReplyLimits:
@@ -97,8 +100,8 @@ class ReplyLimits:
         if self._records.claims.needed and self._records.changes.has_new_notes():
             self._read()  # another process may have found a limit that works
         first = started(model, request)
-        known = self._known.get((request.role, model.name))
-        if first.max_tokens is None and known is None:
+        known = self._known.get((request.role, model.name), _NOTHING)
+        if first.max_tokens is None and known is _NOTHING:
             return request
         if self._is_recorded(model, request):
             return request
@@ -106,8 +109,8 @@ class ReplyLimits:
         if found is not None:
             return found
         limit = find_limit(model)
-        worked = 0 if known is None else known.worked
-        return first if worked <= (first.max_tokens or limit.own or 0) else _under(request, limit, worked)
+        enough = known.worked <= (first.max_tokens or limit.own or 0)
+        return first if enough else _under(request, limit, known.worked)
 
     def longer(self, model: Model, request: Request, reply: Reply, problem: Unreadable) -> Request | Failure:
         """`request` with a higher limit after a truncated `reply`; a failure at the highest.
@@ -135,8 +138,8 @@ class ReplyLimits:
         wanted = 2 * tried if asked else max(2 * tried, _SMALLEST_STEP)
         if request.max_tokens is None:
             # An earlier version stopped at the model's own limit, which may be far too low.
-            known = self._known.get((request.role, model.name))
-            wanted = max(wanted, started(model, plain).max_tokens or 0, 0 if known is None else known.worked)
+            known = self._known.get((request.role, model.name), _NOTHING)
+            wanted = max(wanted, started(model, plain).max_tokens or 0, known.worked)
         return _under(plain, limit, wanted)
 
     def note_sent(self, model: Model, request: Request) -> None:
@@ -158,9 +161,8 @@ class ReplyLimits:
 
     def _recorded_above(self, model: Model, request: Request, above: int) -> Request | None:
         """`request` with the lowest limit above `above` that has a recorded reply."""
-        known = self._known.get((request.role, model.name))
-        higher = [] if known is None else [limit for limit in known.used if limit > above]
-        asked = (replace(request, max_tokens=limit) for limit in higher)
+        used = self._known.get((request.role, model.name), _NOTHING).used
+        asked = (replace(request, max_tokens=limit) for limit in used if limit > above)
         return next((one for one in asked if self._is_recorded(model, one)), None)
 
     def _is_recorded(self, model: Model, request: Request) -> bool:
@@ -168,7 +170,7 @@ class ReplyLimits:
 
     def _read(self) -> None:
         rows = self._records.find_note(NOTE) or ()
-        self._known = {(role, name): _Known(list(used), worked) for role, name, used, worked in rows}
+        self._known = {(role, name): _Known(used, worked) for role, name, used, worked in rows}
 
     def _keep(self) -> None:
         rows = [[*name, known.used, known.worked] for name, known in self._known.items()]

@@ -16,7 +16,7 @@ _TOKEN = re.compile(rf"[\[\]{{}}]|{_STRING}", re.DOTALL)
 _OPENER = re.compile(r"[\[{]")
 _PUNCTUATION = re.compile(rf"{_STRING}|[,，：]", re.DOTALL)
 _CLOSER_NEXT = re.compile(r"\s*[\]}]")
-_ELISION = re.compile(r"(?:[,\[{]|//|#)\s*(?:\.\.\.|…)")
+_ELISION = re.compile(r"(?:[,\[{]|//|#)\s*(?:\.\.\.|…)")  # entries that the model left out
 _LOOKS_LIKE_JSON = re.compile(r"""\[\s*(?:[\[\]{"'“‘]|//|/\*|-?\d|true|false|null)|\{\s*(?:["'“‘}]|\w+\s*:)""")
 _HOLDS_DATA = re.compile(r"""\[\s*(?:[\[{"'“‘]|//|/\*|\Z)|\{\s*(?:["'“‘]|\w+\s*:|\Z)""")
 _BEFORE_FENCED = re.compile(r"(?:^|\n)[ \t>]*(?:`{3,}|~{3,})[ \t]*[\w+-]*\s*\Z")
@@ -108,23 +108,14 @@ def holds_data(text: str) -> bool:
     return _HOLDS_DATA.match(text) is not None
 
 
-def with_plain_punctuation(text: str) -> str:
-    """`text` without commas before closing brackets and with ASCII colons and commas; strings stay unchanged."""
-    return _PUNCTUATION.sub(_plain, text)
-
-
 def _plain(match: re.Match[str]) -> str:
+    """Punctuation in ASCII, and no comma before a closing bracket; strings stay unchanged."""
     found = match.group()
     if found[0] == '"':
         return found
     if found == "：":
         return ":"
     return "" if _CLOSER_NEXT.match(match.string, match.end()) else ","
-
-
-def is_elided(text: str) -> bool:
-    """Whether `text` has `...` in place of entries that the model left out."""
-    return _ELISION.search(text) is not None
 
 
 MOST_REPAIRED = 100_000
@@ -153,7 +144,7 @@ def parse_json(text: str, notes: list[str]) -> Any:
     except ValueError:
         pass
     try:
-        value = strict_json(with_plain_punctuation(text), notes)
+        value = strict_json(_PUNCTUATION.sub(_plain, text), notes)
     except UncertainError:
         raise
     except ValueError:
@@ -164,7 +155,7 @@ def parse_json(text: str, notes: list[str]) -> Any:
 
 def repair_json(text: str, notes: list[str]) -> Any:
     """The value from the repair library, with a note; a `ValueError` for prose, elided or overlong text."""
-    if not holds_data(text) or is_elided(text) or len(text) > MOST_REPAIRED:
+    if not holds_data(text) or _ELISION.search(text) or len(text) > MOST_REPAIRED:
         raise ValueError("not JSON")
     import json_repair
 

@@ -155,7 +155,7 @@ def _unescaped(text: str, notes: list[str]) -> str:
         inner = json.loads(text if quoted else f'"{text}"', strict=False)
     except ValueError:
         return text
-    notes.append("the JSON came as text inside JSON")
+    notes.append(_AS_TEXT)
     return str(inner).strip()
 
 

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from autorubric.errors import InputError
-from autorubric.files.document import LONGEST_ROW, iter_lines, json_lines, parse_toml
 from autorubric.files.parquet import arrow_rows, parquet_rows
 from autorubric.files.remote import address_of, path_of
 from autorubric.files.strict_json import parse_json
-from autorubric.files.text import LARGEST_FILE, decode, size_of_plain
+from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, decode, iter_lines, json_lines, parse_toml, size_of_plain
 from autorubric.rows.columns import NESTED, ROLES, folded
 from autorubric.rows.kind import HEAD, Kind, detect_delimiter, detect_kind, find_part, is_dataset_folder
 from autorubric.rows.record import Record

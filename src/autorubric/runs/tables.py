@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, parquet_writer
-from autorubric.files.text import defused
+from autorubric.files.printable import defused
 from autorubric.runs.cells import said
 from autorubric.runs.items_file import read_items
 

@@ -11,7 +11,7 @@ from typing import Any
 from autorubric.charts.svg import bar_chart
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, write_atomically
-from autorubric.files.text import markdown_text
+from autorubric.files.printable import markdown_text
 from autorubric.linting.wording import detect_language
 from autorubric.runs.manifest import read_manifest
 from autorubric.synthesis.gated import OUTCOMES, RubricCounts, find_weight

@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from autorubric.files.atomic import atomic_writer, written_if_changed
 from autorubric.files.strict_json import json_value
-from autorubric.llm.records.imports import ImportRow
+from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row, digest_inputs

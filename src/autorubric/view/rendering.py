@@ -16,7 +16,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, se
 from markupsafe import Markup
 
 from autorubric.charts.html import figure, marked, printed
-from autorubric.files.text import defused
+from autorubric.files.printable import defused
 from autorubric.view.page import Page
 
 FORMATS = ("html", "json", "csv")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from autorubric import ConfigError, LLMConfig
-from autorubric.llm.http.env_file import keys_in
 from autorubric.llm.http.providers import resolve
+from autorubric.llm.http.secrets import keys_in
 from tests.offenders import each
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import ConfigError, MissingFileError
-from autorubric.llm.http.prices import Price, find_price, price_table
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.chat import ChatModel
+from autorubric.llm.http.prices import Price, find_price, price_table, prices_by_model
 from autorubric.llm.http.providers import PROVIDERS, Endpoint
 from autorubric.llm.request import Usage
 
@@ -55,10 +57,16 @@ def test_a_prompt_above_a_threshold_raises_the_price_of_all_tokens() -> None:
 def test_a_users_table_is_put_over_the_builtin_one(tmp_path: Path) -> None:
     path = tmp_path / "prices.yaml"
     path.write_text("openai/gpt-4.1: {input: 1, output: 2}\nopenai/mine: {input: 0, output: 0}\n")
-    table = price_table(path)
-    assert table["openai/gpt-4.1"] == Price(1.0, 2.0)
-    assert table["openai/mine"] == Price(0.0, 0.0)
-    assert "openai/gpt-5.1" in table
+    table = prices_by_model(path)
+
+    def dollars(name: str) -> float | None:
+        config = LLMConfig(name, api_key="k", prices=table.get(name))
+        return ChatModel(config, environ={}).cost(Usage(1_000_000, 1_000_000))
+
+    assert dollars("openai/gpt-4.1") == 1.0 + 2.0
+    assert dollars("openai/mine") == 0.0
+    builtin = price_table()["openai/gpt-5.1"].dollars(Usage(1_000_000, 1_000_000))
+    assert "openai/gpt-5.1" not in table and dollars("openai/gpt-5.1") == builtin
 
 
 @pytest.mark.parametrize(
@@ -76,10 +84,10 @@ def test_a_wrong_table_is_refused(tmp_path: Path, text: str, message: str) -> No
     path = tmp_path / "prices.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
-        price_table(path)
+        prices_by_model(path)
     assert message in str(caught.value)
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match=r"none\.yaml"):
-        price_table(tmp_path / "none.yaml")
+        prices_by_model(tmp_path / "none.yaml")

@@ -16,7 +16,7 @@ import pytest
 from autorubric.errors import LedgerError
 from autorubric.llm.records import key_index
 from autorubric.llm.records.call_rows import CallRow
-from autorubric.llm.records.imports import ImportRow
+from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Reply, Usage
 

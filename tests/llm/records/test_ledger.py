@@ -16,7 +16,7 @@ import pytest
 from autorubric.errors import InputError, LedgerError
 from autorubric.llm.records import key_index
 from autorubric.llm.records.call_rows import CallRow, compute_digest, unseal
-from autorubric.llm.records.imports import ImportRow
+from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, FailureKind, Reply, Usage
 

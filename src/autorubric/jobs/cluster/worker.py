@@ -22,11 +22,11 @@ from autorubric.errors import InputError
 from autorubric.jobs.talk import Talk, carry_out
 from autorubric.jobs.worker import run_shard
 from autorubric.llm import budget, limits
-from autorubric.llm.http.env_file import environment
+from autorubric.llm.http.secrets import environment
 from autorubric.llm.records.call_rows import CALL_COLUMNS
+from autorubric.llm.records.database import read_note
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.lock import run_lock
-from autorubric.llm.records.union import read_note
 from autorubric.llm.records.view import connect_read_only
 from autorubric.runs.blocks import Feed, feed
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
@@ -167,7 +167,7 @@ class ClusterWorker:
         path = (self._folder if folder is None else self._place / folder) / LEDGER_FOLDER / FILE_NAME
         try:
             with closing(connect_read_only(path)) as connection:
-                notes = {name: read_note(connection, "main", name) for name in (limits.NOTE, budget.NOTE)}
+                notes = {name: read_note(connection, name) for name in (limits.NOTE, budget.NOTE)}
                 return connection.execute(_ROWS, (after,)).fetchall(), notes
         except sqlite3.OperationalError:  # no call was made yet
             return [], {}

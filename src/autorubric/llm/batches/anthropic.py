@@ -7,17 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autorubric.llm.batches.dialect import (
-    Limits,
-    Line,
-    Parcel,
-    RemoteBatch,
-    as_dict,
-    as_seconds,
-    as_text,
-    error_line,
-    read_line,
-)
+from autorubric.llm.batches.dialect import Limits, Line, Parcel, RemoteBatch, as_dict, as_seconds, as_text, error_line
 from autorubric.llm.batches.link import Link, Upload, read_object
 
 _PATH = "/messages/batches"
@@ -104,10 +94,8 @@ class AnthropicDialect:
     async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
         """The lines of the results."""
         for path in batch.outputs:
-            async for raw in link.lines(path):
-                record = read_line(raw)
-                if record is not None:
-                    yield _result(record)
+            async for record in link.records(path):
+                yield _result(record)
 
     async def delete(self, link: Link, batch: RemoteBatch) -> None:
         """Delete the batch with its results."""

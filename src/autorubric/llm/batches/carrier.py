@@ -1,13 +1,13 @@
-"""The way of one batch: plan, upload, create, wait, collect, each step on the disk before the next."""
+"""The way of a batch: plan, upload, create, wait, collect, each step on the disk before the next."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from autorubric.llm.batches.collecting import Collection, collect
 from autorubric.llm.batches.dialect import Parcel, RemoteBatch
@@ -15,11 +15,15 @@ from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import Batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, Entry, PlanWriter
+from autorubric.llm.billing import Amount, Reservation
 from autorubric.llm.http.negotiation import Terms, sent_limit
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.wire import encode_body
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Request
+from autorubric.llm.request import Reply, Request
+
+if TYPE_CHECKING:
+    from autorubric.llm.budget import Budget
 
 _SLOWER = 1.5
 _SLOWEST = 20  # times the first interval: 30 s becomes 10 minutes
@@ -51,33 +55,27 @@ class Carrier:
     ledger: Ledger
     how: Batching
 
-    def begin(self, model: BatchModel) -> BatchRecord:
-        """A new batch of a model."""
-        return self.store.begin(model.name, model.endpoint.model, model.endpoint.base_url)
+    def begin(self, model: BatchModel) -> PlanWriter:
+        """Takes the requests of a new batch of a model."""
+        return self.store.writer(self.store.begin(model.name, model.endpoint.model, model.endpoint.base_url))
 
-    async def close(self, record: BatchRecord, writer: PlanWriter) -> BatchRecord:
+    async def close(self, writer: PlanWriter) -> BatchRecord:
         """Put a planned batch on the disk."""
-        record = await asyncio.to_thread(writer.close, record)
-        await asyncio.to_thread(self.store.keep, record)
-        return record
+        record = await asyncio.to_thread(writer.close)
+        return await asyncio.to_thread(self.store.keep, record)
 
-    async def plan(self, model: BatchModel, waiting: Sequence[Planned]) -> tuple[BatchRecord, int]:
-        """Write the files of a batch of the first requests, as many as fit; how many those are."""
-        dialect, most = model.service.dialect, model.service.dialect.limits.bytes
-        record = self.begin(model)
-        writer = self.store.writer(record)
+    async def plan(self, model: BatchModel, waiting: Sequence[Planned]) -> BatchRecord:
+        """Write the files of a batch of the first requests, as many as fit."""
+        writer = self.begin(model)
         for one in waiting:
-            one.terms, body = model.body(one.request)
-            line = encode_body(dialect.line(one.key.hex(), body))
-            if writer.count and writer.size + len(line) + 1 > most:
+            draft = drafted(model, one.key, one.request)
+            one.terms = draft.terms
+            if writer.count and writer.size + len(draft.line) > model.service.dialect.limits.bytes:
                 break
-            entry = entry_of(model, one.key, one.request, sent_limit(body))
-            price = None if entry.ceiling is None else model.cost(entry.ceiling)
-            writer.add(line, entry, price or 0.0)
+            writer.add(draft.line, draft.entry, draft.most)
             if not writer.count % _SLICE:
                 await asyncio.sleep(0)
-        record = await self.close(record, writer)
-        return record, record.count
+        return await self.close(writer)
 
     async def send(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
         """Upload and create a planned batch; a `LinkFault` where that fails. What is refused is dropped."""
@@ -85,9 +83,9 @@ class Carrier:
             try:
                 file = await model.service.dialect.upload(model.link, self._parcel(record))
             except LinkFault:
-                self._keep(replace(record, state="dropped"))  # a file alone costs nothing
+                self.store.keep(replace(record, state="dropped"))  # a file alone costs nothing
                 raise
-            record = self._keep(replace(record, file=file))
+            record = self.store.keep(replace(record, file=file))
         return await self._created(model, record)
 
     async def recover(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
@@ -97,7 +95,7 @@ class Carrier:
         found = await self._find_twice(model, record)
         if found is not None:
             return self._sent(record, found)
-        return self._keep(replace(record, state="dropped"))
+        return self.store.keep(replace(record, state="dropped"))
 
     async def follow(self, model: BatchModel, record: BatchRecord, *, once: bool = False) -> RemoteBatch:
         """The batch once it has ended; as it is now if `once`."""
@@ -129,7 +127,21 @@ class Carrier:
                     raise LinkFault(replace(problem.fault, message=_still_open(problem.fault, record))) from None
                 await asyncio.sleep(model.link.wait(attempt, problem.fault.retry_after))
 
-    async def collect(
+    async def fetch(
+        self, model: BatchModel, record: BatchRecord, awaited: Container[bytes] = (), *, once: bool = False
+    ) -> Collection | None:
+        """What a batch brought, once it has ended; None if it was never created or, with `once`, has not ended."""
+        found = None
+        while found is None and record.state == "sent":
+            remote = await self.follow(model, record, once=once)
+            if not remote.ended:
+                return None
+            found = await self._collect(model, record, remote, awaited)
+            if found is None:
+                record = await self.recover(model, self.store.find(record.id))
+        return found
+
+    async def _collect(
         self, model: BatchModel, record: BatchRecord, remote: RemoteBatch, awaited: Container[bytes]
     ) -> Collection | None:
         """Put every reply of a batch into the ledger; None if its results belong to another batch.
@@ -141,9 +153,9 @@ class Carrier:
         found = await collect(model, self.ledger, record, remote, entries)
         if found is None:
             strangers = (*record.strangers, remote.id)
-            self._keep(replace(record, state="planned", remote="", guessed=False, strangers=strangers))
+            self.store.keep(replace(record, state="planned", remote="", guessed=False, strangers=strangers))
             return None
-        await found.charge_missing(model, self.ledger, (e for e in entries.values() if e.key not in awaited))
+        await found.charge_missing(awaited)
         ended = replace(record, state="collected", ended_at=time.time(), word=remote.word, replies=len(found.replies))
         await asyncio.to_thread(self.store.keep, ended)
         await model.service.dialect.delete(model.link, remote)
@@ -162,7 +174,7 @@ class Carrier:
             if found is not None:
                 return self._sent(record, found)
             if attempt == model.link.retries or not (problem.is_unclear or problem.fault.again):
-                self._keep(replace(record, state="dropped"))
+                self.store.keep(replace(record, state="dropped"))
                 raise problem
             await asyncio.sleep(model.link.wait(attempt, problem.fault.retry_after))
             attempt += 1
@@ -197,31 +209,39 @@ class Carrier:
     def _sent(self, record: BatchRecord, remote: RemoteBatch, *, guessed: bool = True) -> BatchRecord:
         guessed = guessed and not remote.batch and not remote.file
         changed = replace(record, state="sent", remote=remote.id, guessed=guessed, sent_at=time.time())
-        return self._keep(replace(changed, word=remote.word))
-
-    def _keep(self, record: BatchRecord) -> BatchRecord:
-        self.store.keep(record)
-        return record
+        return self.store.keep(replace(changed, word=remote.word))
 
     def _parcel(self, record: BatchRecord) -> Parcel:
         path = self.store.requests(record)
         return Parcel(record.id, record.run, record.sha, path, record.served, record.count, record.file)
 
 
-def entry_of(model: BatchModel, key: bytes, request: Request, limit: int) -> Entry:
-    """What the ledger needs of a request that is sent with a completion limit."""
+class Draft(NamedTuple):
+    """A request as it enters a batch: its form, line, row, and the most that it can cost."""
+
+    terms: Terms
+    line: bytes
+    entry: Entry
+    most: Amount
+
+
+def drafted(model: BatchModel, key: bytes, request: Request) -> Draft:
+    """A request in the form that its endpoint is known to accept."""
+    terms, body = model.body(request)
     most = model.ceiling(request)
-    return Entry(
+    entry = Entry(
         key,
         request.item,
         request.role,
         request.draw,
         request.reask + request.cut_off,
-        limit,
+        sent_limit(body),
         -1 if most is None else most.prompt_tokens,
         0 if most is None else most.completion_tokens,
         sum(len(content) for _, content in request.messages),
     )
+    line = encode_body(model.service.dialect.line(key.hex(), body)) + b"\n"
+    return Draft(terms, line, entry, Amount() if most is None else Amount(most.total_tokens, model.cost(most) or 0.0))
 
 
 def _still_open(fault: Fault, record: BatchRecord) -> str:
@@ -229,3 +249,103 @@ def _still_open(fault: Fault, record: BatchRecord) -> str:
         f"{fault.message}: batch {record.remote} was not cancelled and will be charged; try --batch-cancel "
         "(in Python: batch_cancel) again, or collect it by the same command without"
     )
+
+
+@dataclass(slots=True)
+class Ahead:
+    """Requests sent before anybody waits for them, planned one at a time in memory that hardly grows.
+
+    Attributes:
+        carrier: takes the batches.
+        budget: covers each batch in full before it is sent; what it does not cover is left to the run itself.
+        most: the most requests in a batch of a model.
+        tell: called with each batch that is about to be sent.
+        count: called with the replies that a batch brought, and their roles.
+        is_full: whether the budget covers no more.
+        sent: requests in batches.
+        holds: what batches may cost, until they are collected.
+        faults: by key, what requests without a reply met, and the form that they were sent in.
+    """
+
+    carrier: Carrier
+    budget: Budget | None
+    most: Callable[[BatchModel], int]
+    tell: Callable[[BatchModel, BatchRecord], None]
+    count: Callable[[Iterable[tuple[str, Reply]]], None]
+    is_full: bool = False
+    sent: int = 0
+    holds: list[Reservation] = field(default_factory=list)
+    faults: dict[bytes, tuple[Terms, Fault]] = field(default_factory=dict)
+    _open: dict[int, tuple[BatchModel, PlanWriter]] = field(default_factory=dict)
+    _keys: set[bytes] = field(default_factory=set)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _terms: dict[int, Terms] = field(default_factory=dict)
+
+    async def add(self, key: bytes, model: BatchModel, request: Request) -> None:
+        """Plan a request, unless it is planned already or the budget does not cover it any more."""
+        if self.is_full or key in self._keys:
+            return
+        draft = drafted(model, key, request)
+        self._terms[id(model)] = draft.terms
+        if self.budget is not None:
+            planned = draft.most
+            for _, writer in self._open.values():
+                planned = planned.plus(writer.most)
+            if not self.budget.fits(planned):
+                self.is_full = True
+                return
+        self._writer(model, len(draft.line)).add(draft.line, draft.entry, draft.most)
+        self._keys.add(key)
+        if not len(self._keys) % _SLICE:
+            await asyncio.sleep(0)
+
+    async def sent_and_collected(self) -> None:
+        """Send what is planned, and return once its results are in the ledger, or at once if detached."""
+        for number in list(self._open):
+            self._send(number)
+        await asyncio.gather(*self._tasks)
+
+    def cancel(self) -> None:
+        """Wait for no batch any more; they stay with the provider."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _writer(self, model: BatchModel, size: int) -> PlanWriter:
+        """Where the next request of a model goes, in a new batch if the last one is full."""
+        found = self._open.get(id(model))
+        writer = None if found is None else found[1]
+        limit = model.service.dialect.limits.bytes
+        if writer is not None and (writer.count >= self.most(model) or writer.size + size > limit):
+            self._send(id(model))
+            writer = None
+        if writer is None:
+            writer = self.carrier.begin(model)
+            self._open[id(model)] = model, writer
+        return writer
+
+    def _send(self, number: int) -> None:
+        model, writer = self._open.pop(number)
+        self.sent += writer.count
+        self._tasks.append(asyncio.create_task(self._carry(model, writer)))
+
+    async def _carry(self, model: BatchModel, writer: PlanWriter) -> None:
+        hold = Reservation() if self.budget is None else self.budget.hold(writer.most)
+        self.holds.append(hold)
+        record = await self.carrier.close(writer)
+        self.tell(model, record)
+        found = None
+        try:
+            record = await self.carrier.send(model, record)
+            if not self.carrier.how.detach:
+                found = await self.carrier.fetch(model, record)
+        except LinkFault:
+            if self.carrier.store.find(record.id).is_open:
+                raise
+            # It was refused: the run meets the refusal again, with somebody to tell.
+        if found is not None:
+            self.count(found.paid)
+            terms = self._terms[id(model)]
+            # What they may have cost is on record already.
+            self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in found.faults.items()}
+        if hold.budget is not None and not self.carrier.store.find(record.id).is_open:
+            hold.budget.settle(hold, Amount() if found is None else found.spent)

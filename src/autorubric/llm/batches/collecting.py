@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from autorubric.llm.batches.dialect import Line, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.store import BatchRecord, Entry
-from autorubric.llm.billing import Activity, Amount, Reservation, bill
+from autorubric.llm.billing import Amount, Claim, Reservation, bill
 from autorubric.llm.http.negotiation import with_limit
 from autorubric.llm.http.prices import is_believable
 from autorubric.llm.http.retry import Fault, http_fault
@@ -20,7 +19,7 @@ from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.http.wire import read_reply
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Failure, Message, Reply, Request, Usage
+from autorubric.llm.request import Failure, Message, Reply, Request
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.model import BatchModel
@@ -34,43 +33,81 @@ class Collection:
     """What a batch brought.
 
     Attributes:
+        model: whose batch it is.
+        ledger: takes the replies.
+        entries: the requests, by custom id.
         replies: by key, all of them recorded.
         faults: by key, of requests without a reply.
         spent: what the replies recorded here cost at most.
-        activity: the replies recorded here, by role.
+        paid: the replies recorded here, with the role of each.
         strange: lines that belong to no request of the batch.
-        repeated: lines about a request that has a reply already.
+        failed: whether the batch failed as a whole.
     """
 
+    model: BatchModel
+    ledger: Ledger
+    entries: Mapping[str, Entry]
     replies: dict[bytes, Reply] = field(default_factory=dict)
     faults: dict[bytes, Fault] = field(default_factory=dict)
     spent: Amount = Amount()  # noqa: RUF009 - immutable
-    activity: defaultdict[str, Activity] = field(default_factory=lambda: defaultdict(Activity))
+    paid: list[tuple[str, Reply]] = field(default_factory=list)
     strange: int = 0
-    repeated: int = 0
+    failed: bool = False
 
-    def count(self, role: str, reply: Reply) -> None:
-        """Count a reply that was recorded here."""
-        now, usage = self.activity[role], reply.usage or Usage()
-        now.paid += 1
-        now.prompt_tokens += usage.prompt_tokens
-        now.completion_tokens += usage.completion_tokens
-        now.cost += reply.cost or 0.0
-        now.unpriced += reply.cost is None
-
-    async def charge_missing(self, model: BatchModel, ledger: Ledger, entries: Iterable[Entry]) -> None:
-        """Put on record what the requests without a result may have cost."""
-        for entry in entries:
-            fault = self.faults.get(entry.key)
+    async def charge_missing(self, awaited: Container[bytes]) -> None:
+        """Put on record what the requests without a result, apart from `awaited` ones, may have cost."""
+        for entry in self.entries.values():
+            fault = None if entry.key in awaited else self.faults.get(entry.key)
             if fault is not None and fault.maybe_billed:
-                row, most = row_of(model, entry, Failure(fault.kind, f"{model.name}: {fault.message}", fault.status))
-                self.spent = Amount(self.spent.tokens + most.tokens, self.spent.cost + most.cost)
-                await ledger.record(row)
+                words = f"{self.model.name}: {fault.message}"
+                await self.ledger.record(self._charged(entry, Failure(fault.kind, words, fault.status)))
 
-    def outcomes(self) -> Iterator[tuple[bytes, Reply | Fault]]:
-        """What each request got."""
-        yield from self.replies.items()
-        yield from self.faults.items()
+    async def download(self, record: BatchRecord, remote: RemoteBatch) -> None:
+        """Read the results, and record replies as they arrive; a `LinkFault` where the results break off."""
+        seconds = max(0.0, time.time() - record.sent_at)
+        chunk: dict[bytes, tuple[Entry, Reply]] = {}
+        self.strange = 0
+        try:
+            async for line in self.model.service.dialect.results(self.model.link, remote):
+                entry = self.entries.get(line.custom_id)
+                if entry is None or entry.key in self.replies or entry.key in chunk:
+                    self.strange += entry is None
+                    continue
+                outcome = _outcome(self.model, entry, line, seconds)
+                if isinstance(outcome, Fault):
+                    self.faults[entry.key] = outcome
+                    continue
+                chunk[entry.key] = entry, outcome
+                if len(chunk) >= _TOGETHER:
+                    await self._record(chunk)
+                    chunk.clear()
+        except LinkFault:
+            await self._record(chunk)
+            raise
+        await self._record(chunk)
+
+    async def _record(self, chunk: Mapping[bytes, tuple[Entry, Reply]]) -> None:
+        """Put replies on the disk, unless a killed session did."""
+        rows, new = [], {}
+        for key, (entry, reply) in chunk.items():
+            recorded = self.ledger.find(key)
+            new[key] = recorded or reply
+            if recorded is None:
+                rows.append(self._charged(entry, reply))
+                self.paid.append((entry.role, reply))
+        await asyncio.gather(*(self.ledger.record(row) for row in rows))
+        self.replies |= new
+        for key in new:
+            self.faults.pop(key, None)
+
+    def _charged(self, entry: Entry, outcome: Reply | Failure) -> CallRow:
+        """The row of a request, whose worst case is added to what was spent."""
+        claim = None if entry.ceiling is None else Claim(self.model, entry.ceiling, self.model.cost)
+        charged = bill(self.model, Request((), entry.role), outcome, Reservation(claim=claim))
+        self.spent = self.spent.plus(charged.most)
+
+        names = (entry.key, entry.item, entry.role, self.model.name, entry.draw, entry.asked_before)
+        return CallRow(*names, outcome, charged.cost_bound, charged.token_bound)
 
 
 async def collect(
@@ -80,10 +117,10 @@ async def collect(
 
     Results that break off, or lack lines, are downloaded again.
     """
-    found = Collection()
+    found = Collection(model, ledger, entries, failed=bool(remote.problem))
     for attempt in range(_DOWNLOADS if remote.outputs else 0):
         try:
-            await _download(model, ledger, record, remote, entries, found)
+            await found.download(record, remote)
         except LinkFault:
             if attempt == _DOWNLOADS - 1 and not found.replies:
                 raise
@@ -95,81 +132,6 @@ async def collect(
         if entry.key not in found.replies and entry.key not in found.faults:
             found.faults[entry.key] = _missing(remote)
     return found
-
-
-async def _download(
-    model: BatchModel,
-    ledger: Ledger,
-    record: BatchRecord,
-    remote: RemoteBatch,
-    entries: Mapping[str, Entry],
-    found: Collection,
-) -> None:
-    seconds = max(0.0, time.time() - record.sent_at)
-    chunk: dict[bytes, tuple[Entry, Reply]] = {}
-    found.strange = found.repeated = 0
-    try:
-        async for line in model.service.dialect.results(model.link, remote):
-            entry = entries.get(line.custom_id)
-            if entry is None or entry.key in found.replies or entry.key in chunk:
-                found.strange += entry is None
-                found.repeated += entry is not None
-                continue
-            outcome = _outcome(model, entry, line, seconds)
-            if isinstance(outcome, Fault):
-                found.faults[entry.key] = outcome
-                continue
-            chunk[entry.key] = entry, outcome
-            if len(chunk) >= _TOGETHER:
-                await _record(model, ledger, chunk, found)
-    except LinkFault:
-        await _record(model, ledger, chunk, found)
-        raise
-    await _record(model, ledger, chunk, found)
-
-
-async def _record(
-    model: BatchModel, ledger: Ledger, chunk: dict[bytes, tuple[Entry, Reply]], found: Collection
-) -> None:
-    """Put replies on the disk, unless a killed session did."""
-    rows, new = [], {}
-    for key, (entry, reply) in chunk.items():
-        recorded = ledger.find(key)
-        new[key] = recorded or reply
-        if recorded is None:
-            row, most = row_of(model, entry, reply)
-            found.spent = Amount(found.spent.tokens + most.tokens, found.spent.cost + most.cost)
-            rows.append(row)
-            found.count(entry.role, reply)
-    chunk.clear()
-    await asyncio.gather(*(ledger.record(row) for row in rows))
-    found.replies |= new
-    for key in new:
-        found.faults.pop(key, None)
-
-
-def row_of(model: BatchModel, entry: Entry, outcome: Reply | Failure) -> tuple[CallRow, Amount]:
-    """The row of a request that was in a batch, and the most that it can have cost."""
-    charged = bill(_Priced(model, entry), _NO_REQUEST, outcome, Reservation())
-    names = (entry.key, entry.item, entry.role, model.name, entry.draw, entry.asked_before)
-    return CallRow(*names, outcome, charged.cost_bound, charged.token_bound), charged.most
-
-
-_NO_REQUEST = Request((), "")
-
-
-class _Priced:
-    """A model as its bills need it: the ceiling is the one that was planned."""
-
-    def __init__(self, model: BatchModel, entry: Entry) -> None:
-        self.name = model.name
-        self.identity = model.identity
-        self.cost = model.cost
-        self.complete, self.close = model.complete, model.close
-        self._entry = entry
-
-    def ceiling(self, request: Request) -> Usage | None:
-        return self._entry.ceiling
 
 
 def _outcome(model: BatchModel, entry: Entry, line: Line, seconds: float) -> Reply | Fault:

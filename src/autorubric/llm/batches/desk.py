@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.llm.batches.ahead import Ahead
-from autorubric.llm.batches.carrier import Carrier
+from autorubric.llm.batches.carrier import Ahead, Carrier
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching, batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, check_collectable, open_batches
@@ -34,8 +32,6 @@ _HANDFUL = 10
 _QUIET_LEAST, _QUIET_MOST = 0.2, 2.0
 
 _NEVER_CREATED = Fault("server", "the provider never created the batch", again=True)
-
-at_desk: ContextVar[Desk | None] = ContextVar("at_desk", default=None)
 
 
 @dataclass(slots=True, eq=False)
@@ -68,13 +64,6 @@ class _Waiting:
             self.done.set_exception(error)
 
 
-@dataclass(slots=True)
-class _Counts:
-    sent: int = 0
-    direct: int = 0
-    most: dict[int, int] = field(default_factory=dict)
-
-
 class Desk:
     """The requests of one executor that wait for a batch, and its open batches.
 
@@ -87,6 +76,9 @@ class Desk:
         budget: holds the worst case of open batches of earlier sessions.
         how: size, intervals and whether to leave.
         tally: counts replies of batches that nobody waits for.
+
+    Attributes:
+        left: why nothing more is answered; None while requests are.
     """
 
     def __init__(self, ledger: Ledger, folder: Path, budget: Budget | None, how: Batching, tally: Tally) -> None:
@@ -104,9 +96,10 @@ class Desk:
         self._resuming: asyncio.Task[Failure | None] | None = None
         self._clerk: asyncio.Task[None] | None = None
         self._last = 0.0
-        self._left: Failure | None = None
+        self.left: Failure | None = None
         self._ahead: Ahead | None = None
-        self._count = _Counts()
+        self._requests_sent = self._sent_alone = 0
+        self._most_of: dict[int, int] = {}  # requests in a batch of a model, where the provider refused more
         if how.cancel and not self._before:
             self.leave(f"{CANCELLED}none is open")
 
@@ -115,15 +108,10 @@ class Desk:
         """Whether all batches of earlier sessions are collected."""
         return not self._before
 
-    @property
-    def left(self) -> Failure | None:
-        """Why nothing more is answered; None while requests are."""
-        return self._left
-
     async def resume(self) -> Failure | None:
         """Collect the open batches of earlier sessions; a failure if the run cannot go on without them."""
-        if self._left is not None:
-            return self._left
+        if self.left is not None:
+            return self.left
         if self._resuming is None:
             self._resuming = asyncio.create_task(self._collect_before())
         try:
@@ -131,13 +119,11 @@ class Desk:
         except asyncio.CancelledError:
             if not self._has_left():
                 raise
-            return self._left
+            return self.left
 
     def ahead(self) -> Ahead:
         """Takes requests whose replies will be looked up in the ledger."""
-        self._ahead = Ahead(
-            self._carrier, self._budget, self._most, self._tell, self._tally.collected, self._how.detach
-        )
+        self._ahead = Ahead(self._carrier, self._budget, self._most, self._tell, self._tally.collected)
         return self._ahead
 
     async def send_ahead(self, ahead: Ahead) -> None:
@@ -149,7 +135,7 @@ class Desk:
         except asyncio.CancelledError:
             if not self._has_left():
                 raise
-        self._count.sent += ahead.sent
+        self._requests_sent += ahead.sent
         if self._how.detach and ahead.sent:
             self._leave_open()
 
@@ -160,8 +146,8 @@ class Desk:
         loop = asyncio.get_running_loop()
         again = again or bool(request.reask or request.cut_off)
         one = _Waiting(request_key(model, request), model, request, reservation, again, loop.create_future())
-        if self._left is not None:
-            one.fail(CallError(self._left))
+        if self.left is not None:
+            one.fail(CallError(self.left))
             return one.done
         met = self._ahead.faults.pop(one.key, None) if self._ahead is not None else None
         if met is not None:
@@ -174,9 +160,9 @@ class Desk:
 
     def leave(self, reason: str) -> None:
         """Answer nothing more; open batches stay open, and the next run collects them."""
-        if self._left is not None:
+        if self.left is not None:
             return
-        self._left = Failure("stopped", reason, sent=False)
+        self.left = Failure("stopped", reason, sent=False)
         for task in (*self._open, self._clerk, self._resuming):
             if task is not None and task is not _current_task():
                 task.cancel()
@@ -186,23 +172,23 @@ class Desk:
         if self._ahead is not None:
             self._ahead.cancel()
         for one in (*self._waiting, *self._sent.values()):
-            one.fail(CallError(self._left))
+            one.fail(CallError(self.left))
         self._waiting.clear()
         self._sent.clear()
 
     def _has_left(self) -> bool:
         """Whether an awaited task was cancelled because the desk has left, and not because the caller was."""
         here = asyncio.current_task()
-        return self._left is not None and not (here is not None and here.cancelling())
+        return self.left is not None and not (here is not None and here.cancelling())
 
     @asynccontextmanager
     async def direct(self) -> AsyncIterator[None]:
         """A block in which a request is sent alone, so that others wait for what it leads to."""
-        self._count.direct += 1
+        self._sent_alone += 1
         try:
             yield
         finally:
-            self._count.direct -= 1
+            self._sent_alone -= 1
 
     def _queue(self, ones: Sequence[_Waiting]) -> None:
         self._waiting += ones
@@ -214,7 +200,7 @@ class Desk:
         loop = asyncio.get_running_loop()
         while self._waiting:
             await asyncio.sleep(self._quiet / 4)
-            idle = not self._open and not self._count.direct and loop.time() - self._last >= self._quiet
+            idle = not self._open and not self._sent_alone and loop.time() - self._last >= self._quiet
             for model in dict.fromkeys(one.model for one in self._waiting):
                 of_model = [one for one in self._waiting if one.model is model]
                 most = self._most(model)
@@ -225,14 +211,14 @@ class Desk:
     def _most(self, model: BatchModel) -> int:
         limit = model.service.dialect.limits.requests
         most = min(self._how.size, limit) if self._how.size else limit
-        return self._count.most.get(id(model), most)
+        return self._most_of.get(id(model), most)
 
     def _dispatch(self, model: BatchModel, chunk: Sequence[_Waiting]) -> None:
         """Send a chunk on its way: as a batch, or one by one where few requests are repeated."""
         gone = set(map(id, chunk))
         self._waiting = [one for one in self._waiting if id(one) not in gone]
-        few = len(chunk) <= max(_HANDFUL, self._count.sent // 100)
-        if few and self._count.sent and all(one.again for one in chunk):
+        few = len(chunk) <= max(_HANDFUL, self._requests_sent // 100)
+        if few and self._requests_sent and all(one.again for one in chunk):
             for one in chunk:
                 one.settle(None)
             return
@@ -247,13 +233,13 @@ class Desk:
             held = [one for one in chunk if await self._covered(one)]
             if not held:
                 return
-            record, count = await self._carrier.plan(model, held)
-            self._queue(held[count:])
-            held = held[:count]
+            record = await self._carrier.plan(model, held)
+            self._queue(held[record.count :])
+            held = held[: record.count]
             self._tell(model, record)
             record = await self._carrier.send(model, record)
             self._sent.update((one.key, one) for one in held)
-            self._count.sent += len(held)
+            self._requests_sent += len(held)
             for one in held:
                 one.reservation.waits_to_be_sent = False
             if self._how.detach:
@@ -278,15 +264,12 @@ class Desk:
 
     async def _fetch(self, model: BatchModel, record: BatchRecord, held: Sequence[_Waiting]) -> None:
         """Wait for a batch, collect it, and tell each request what it got."""
-        found = None
-        while found is None and record.state == "sent":
-            remote = await self._carrier.follow(model, record)
-            found = await self._carrier.collect(model, record, remote, self._sent)
-            if found is None:
-                record = await self._carrier.recover(model, self._carrier.store.find(record.id))
-            elif remote.problem and len(found.faults) == record.count:
-                self._count.most[id(model)] = max(1, record.count // 2)
-        outcomes = {} if found is None else dict(found.outcomes())
+        found = await self._carrier.fetch(model, record, self._sent)
+        outcomes: dict[bytes, Reply | Fault] = {}
+        if found is not None:
+            outcomes = {**found.replies, **found.faults}
+            if found.failed and len(found.faults) == record.count:
+                self._most_of[id(model)] = max(1, record.count // 2)
         for one in held:
             self._sent.pop(one.key, None)
             one.settle(outcomes.get(one.key, _NEVER_CREATED))
@@ -322,10 +305,10 @@ class Desk:
             return replace(model.spoken(problem.fault).failure, kind="stopped", sent=False)
         if any(record.is_open for record in self._carrier.store.records()):
             self._leave_open()
-            return self._left
+            return self.left
         if self._how.cancel:
             self._leave_cancelled()
-            return self._left
+            return self.left
         self._before = []
         return None
 
@@ -335,18 +318,14 @@ class Desk:
         self.leave(f"{CANCELLED}{replies:,} of {asked:,} requests had been answered, and their replies are saved")
 
     async def _take_up(self, model: BatchModel, record: BatchRecord) -> None:
-        record, found = await self._carrier.recover(model, record), None
+        record = await self._carrier.recover(model, record)
         if self._how.cancel and record.state == "sent":
             await self._carrier.cancel(model, record)
-        while found is None and record.state == "sent":
-            remote = await self._carrier.follow(model, record, once=self._how.detach)
-            if not remote.ended:
-                return
-            found = await self._carrier.collect(model, record, remote, ())
-            if found is None:
-                record = await self._carrier.recover(model, self._carrier.store.find(record.id))
+        found = await self._carrier.fetch(model, record, once=self._how.detach)
+        if found is None and self._carrier.store.find(record.id).is_open:
+            return
         if found is not None:
-            self._tally.collected(found.activity)
+            self._tally.collected(found.paid)
         hold = self._holds.pop(record.id, None)
         if hold is None or self._budget is None:
             return

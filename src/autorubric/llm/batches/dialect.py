@@ -1,4 +1,4 @@
-"""What a provider's batch service has to offer: one dialect is one file and one line of a table."""
+"""What a provider's batch service has to offer: one dialect is one class and one line of a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from autorubric.files.strict_json import json_value
 from autorubric.llm.batches.link import Link
 
 
@@ -140,15 +139,6 @@ def error_line(custom_id: str, status: int, words: object) -> Line:
     """
     error = words if isinstance(words, dict) else {"message": str(words or "")}
     return Line(custom_id, status, json.dumps({"error": error}).encode())
-
-
-def read_line(raw: bytes) -> dict[str, Any] | None:
-    """The object on a line of results; None for a line that is cut or is something else."""
-    try:
-        found = json_value(raw)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def as_dict(value: object) -> dict[str, Any]:

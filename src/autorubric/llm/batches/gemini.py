@@ -7,17 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autorubric.llm.batches.dialect import (
-    Limits,
-    Line,
-    Parcel,
-    RemoteBatch,
-    as_dict,
-    as_seconds,
-    as_text,
-    error_line,
-    read_line,
-)
+from autorubric.llm.batches.dialect import Limits, Line, Parcel, RemoteBatch, as_dict, as_seconds, as_text, error_line
 from autorubric.llm.batches.link import Link, Upload, read_object
 
 _VERSION = "/v1beta"
@@ -127,10 +117,8 @@ class GeminiDialect:
     async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
         """The lines of the file of responses."""
         for name in batch.outputs:
-            async for raw in link.lines(f"/download{_VERSION}/{name}:download?alt=media"):
-                record = read_line(raw)
-                if record is not None:
-                    yield _result(record)
+            async for record in link.records(f"/download{_VERSION}/{name}:download?alt=media"):
+                yield _result(record)
 
     async def delete(self, link: Link, batch: RemoteBatch) -> None:
         """Delete the uploaded file; Google deletes all files after two days."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
-from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, TransportError, proxy_for
-from autorubric.llm.http.with_aiohttp import guarded
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, TransportError, new_session, proxy_for
 
 if TYPE_CHECKING:
     import aiohttp
@@ -105,7 +104,7 @@ class Link:
 
     async def find(self, path: str, most: int = LARGEST_BODY) -> dict[str, Any]:
         """The JSON object at a path, of at most that many bytes."""
-        return _object(await self._repeated(lambda: self._send("GET", path, most=most)))
+        return read_object((await self._repeated(lambda: self._send("GET", path, most=most))).body)
 
     async def post(self, path: str, body: Body, headers: Mapping[str, str] | None = None) -> HttpReply:
         """The response to one POST, which is never repeated; a `LinkFault` for any status but 2xx."""
@@ -122,8 +121,17 @@ class Link:
         except LinkFault:
             return
 
-    async def lines(self, path: str) -> AsyncIterator[bytes]:
-        """The lines of a file at a path as they arrive; a `LinkFault` where it breaks off."""
+    async def records(self, path: str) -> AsyncIterator[dict[str, Any]]:
+        """The JSON objects of a file, a line each, as they arrive; a `LinkFault` where it breaks off.
+
+        Lines that are cut, or are something else, are left out.
+        """
+        async for line in self._lines(path):
+            found = _parsed(line)
+            if found is not None:
+                yield found
+
+    async def _lines(self, path: str) -> AsyncIterator[bytes]:
         import aiohttp
 
         try:
@@ -195,23 +203,13 @@ class Link:
         # A file may take long; what counts is that bytes keep moving.
         limit = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout, sock_read=self._timeout)
         url = self._url(path)
-        return self._open().request(
+        self._session = self._session or new_session()
+        return self._session.request(
             method, url, data=data, headers=sent, timeout=limit, proxy=proxy_for(url), allow_redirects=False
         )
 
     def _url(self, path: str) -> str:
         return path if path.startswith(("http://", "https://")) else f"{self.root}{path}"
-
-    def _open(self) -> aiohttp.ClientSession:
-        import aiohttp
-
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ttl_dns_cache=300, resolver=guarded(aiohttp.DefaultResolver())),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=False,
-            )
-        return self._session
 
     def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Fault:
         fault = http_fault(HttpReply(status, body, headers), *self._secrets)
@@ -228,17 +226,18 @@ class Link:
         return transport_fault(broken, *self._secrets)
 
 
-def _object(reply: HttpReply) -> dict[str, Any]:
-    return read_object(reply.body)
-
-
 def read_object(body: bytes) -> dict[str, Any]:
     """The JSON object in a response; a `LinkFault` if there is none."""
-    try:
-        found = json_value(body)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+    found = _parsed(body)
+    if found is None:
         shown = " ".join(body[:80].decode("utf-8", "replace").split())
         raise LinkFault(Fault("network", f"the answer is not a JSON object: {shown}", 200, again=True))
     return found
+
+
+def _parsed(data: bytes) -> dict[str, Any] | None:
+    try:
+        found = json_value(data)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

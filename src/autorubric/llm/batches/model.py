@@ -44,7 +44,7 @@ class BatchModel(ChatModel):
             config.timeout,
             config.max_retries,
             Backoff(config.retry_min_wait, config.retry_max_wait),
-            self._secrets,
+            self.secrets,
         )
         self._batch_price = None if self._price is None else batch_price(self._price, self.service.price)
         how = batching()
@@ -63,11 +63,6 @@ class BatchModel(ChatModel):
         terms = terms or self._dialect.terms
         return terms, request_body(self.endpoint.model, self._parameters, request, terms)
 
-    @property
-    def secrets(self) -> tuple[str | None, ...]:
-        """What messages must not show."""
-        return self._secrets
-
     def spoken(self, fault: Fault) -> CallError:
         """A fault of the whole service, as the failure of each request that waits."""
         return CallError(self._failure(fault, 1))
@@ -79,8 +74,12 @@ class BatchModel(ChatModel):
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request by way of a batch; a `CallError` says why there is no reply."""
-        desk = current_desk()
         reservation = current_reservation.get() or Reservation()
+        desk = reservation.desk
+        if desk is None:
+            raise ConfigError(
+                "batches need a run directory, where they are recorded; pass one (run_dir), or no batch"
+            )
         reservation.count_waiting(1)
         try:
             reply = await self._by_batch(desk, request, reservation)
@@ -90,7 +89,7 @@ class BatchModel(ChatModel):
             return reply
         if desk.left is not None:
             raise CallError(desk.left)
-        refused = await reservation.move(ListPriced(self), request)
+        refused = await reservation.reprice(super().cost)
         if refused is not None:
             raise CallError(refused)
         async with desk.direct():
@@ -120,20 +119,6 @@ class BatchModel(ChatModel):
             reservation.note_waiting()
 
 
-class ListPriced:
-    """A batch model whose requests are sent alone, at the list price."""
-
-    def __init__(self, model: BatchModel) -> None:
-        self._model = model
-        self.name = model.name
-        self.identity, self.ceiling = model.identity, model.ceiling
-        self.complete, self.close = model.complete, model.close
-
-    def cost(self, usage: Usage) -> float | None:
-        """Dollars for `usage` at the list price."""
-        return ChatModel.cost(self._model, usage)
-
-
 def batch_price(listed: Price, part: float) -> Price:
     """The price in a batch: the stated one, otherwise a part of the list price.
 
@@ -146,13 +131,3 @@ def batch_price(listed: Price, part: float) -> Price:
     tiers = tuple((above, batch_price(tier, part)) for above, tier in listed.tiers)
     cached, written = (None if one is None else one * part for one in (listed.cached, listed.cache_write))
     return Price(listed.input * part, listed.output * part, cached, written, tiers)
-
-
-def current_desk() -> Desk:
-    """The desk of the executor that makes this call."""
-    from autorubric.llm.batches.desk import at_desk
-
-    desk = at_desk.get()
-    if desk is None:
-        raise ConfigError("batches need a run directory, where they are recorded; pass one (run_dir), or no batch")
-    return desk

@@ -1,24 +1,18 @@
-"""OpenAI's batches, which many providers offer in the same form: a file of requests, and a file of results."""
+"""OpenAI's batches, which many providers offer in the same form: a file of requests, and a file of results.
+
+Mistral has other paths and words for them; OpenRouter takes requests and results inside the batch object.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autorubric.llm.batches.dialect import (
-    Limits,
-    Line,
-    Parcel,
-    RemoteBatch,
-    as_dict,
-    as_seconds,
-    as_text,
-    error_line,
-    read_line,
-)
+from autorubric.errors import ConfigError
+from autorubric.llm.batches.dialect import Limits, Line, Parcel, RemoteBatch, as_dict, as_seconds, as_text, error_line
 from autorubric.llm.batches.link import Link, Upload, read_object
 
 CHAT = "/v1/chat/completions"
@@ -93,10 +87,8 @@ class OpenAIDialect:
     async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
         """The lines of the files of results and of errors."""
         for file in batch.outputs:
-            async for raw in link.lines(f"/files/{file}/content"):
-                record = read_line(raw)
-                if record is not None:
-                    yield read_result(record)
+            async for record in link.records(f"/files/{file}/content"):
+                yield read_result(record)
 
     async def cancel(self, link: Link, id: str) -> None:
         """Cancel a batch; what it has answered by then stays in its results."""
@@ -162,3 +154,132 @@ def _problem(found: Mapping[str, Any]) -> str:
     words = as_text(first.get("message")) or as_text(found.get("error"))
     code = as_text(first.get("code"))
     return f"{words} ({code})" if words and code else words or code or "no reason stated"
+
+
+_ENDED_JOBS = frozenset({"success", "failed", "timeout_exceeded", "cancelled"})
+_JOBS = "/batch/jobs"
+_HOURS = 24
+
+
+@dataclass(frozen=True)
+class MistralDialect(OpenAIDialect):
+    """Batch jobs of Mistral."""
+
+    def line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body without the model, which the job names."""
+        return {"custom_id": custom_id, "body": {name: value for name, value in body.items() if name != "model"}}
+
+    async def create(self, link: Link, parcel: Parcel) -> RemoteBatch:
+        """The new job."""
+        body = {
+            "input_files": [parcel.file],
+            "model": parcel.model,
+            "endpoint": "/v1/chat/completions",
+            "metadata": parcel.metadata,
+            "timeout_hours": _HOURS,
+        }
+        return _read_job(read_object((await link.post(_JOBS, body)).body))
+
+    async def find(self, link: Link, id: str) -> RemoteBatch:
+        """The job as it is now."""
+        return _read_job(await link.find(f"{_JOBS}/{id}"))
+
+    async def cancel(self, link: Link, id: str) -> None:
+        """Cancel a job; what it has answered by then stays in its results."""
+        await link.post(f"{_JOBS}/{id}/cancel", None)
+
+    async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
+        """The jobs of the account, newest first."""
+        number = 0
+        while True:
+            page = await link.find(f"{_JOBS}?page={number}&page_size={_PAGE}&order_by=-created")
+            found = [_read_job(entry) for entry in page.get("data") or [] if isinstance(entry, dict)]
+            for job in found:
+                yield job
+            if len(found) < _PAGE:
+                return
+            number += 1
+
+
+def _read_job(found: Mapping[str, Any]) -> RemoteBatch:
+    word = as_text(found.get("status")).lower()
+    inputs = [name for name in found.get("input_files") or [] if isinstance(name, str)]
+    outputs = [name for name in (as_text(found.get("output_file")), as_text(found.get("error_file"))) if name]
+    errors = found.get("errors")
+    first = as_dict(errors[0]) if isinstance(errors, list) and errors else {}
+    return RemoteBatch(
+        id=as_text(found.get("id")),
+        word=word,
+        ended=word in _ENDED_JOBS,
+        whole=word == "success",
+        problem=as_text(first.get("message")) or "no reason stated" if word == "failed" else "",
+        outputs=tuple(outputs),
+        files=(*inputs, *outputs),
+        batch=as_text(as_dict(found.get("metadata")).get("autorubric_batch")),
+        file=inputs[0] if inputs else "",
+        count=found.get("total_requests"),
+        created=as_seconds(found.get("created_at")),
+    )
+
+
+_LARGEST = 256_000_000
+"""The most bytes of a batch with its results, which come in one piece."""
+
+
+@dataclass(frozen=True)
+class OpenRouterDialect(OpenAIDialect):
+    """Inline batches. They carry no metadata, so a lost one is recognized by its size and confirmed by its results.
+
+    OpenRouter states no limit on a batch. These keep its results small enough to read at once.
+    """
+
+    limits: Limits = field(default_factory=lambda: Limits(5_000, 20_000_000))
+    keeps_metadata: bool = False
+
+    def line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body without the model, which the batch names."""
+        return {"custom_id": custom_id, "body": {name: value for name, value in body.items() if name != "model"}}
+
+    async def upload(self, link: Link, parcel: Parcel) -> str:
+        """Nothing: the creation carries the requests."""
+        return ""
+
+    async def create(self, link: Link, parcel: Parcel) -> RemoteBatch:
+        """The new batch. OpenRouter reads the body as a stream, in which the requests have to come last."""
+        head = {"endpoint": CHAT, "model": parcel.model, "completion_window": "24h"}
+        opening = json.dumps(head).removesuffix("}") + ', "requests": ['
+        body = Upload(parcel.path, opening.encode(), b"]}", comma=True)
+        reply = await link.post("/batches", body, {"Content-Type": "application/json"})
+        return self._read(read_object(reply.body))
+
+    async def find(self, link: Link, id: str) -> RemoteBatch:
+        """The batch as it is now."""
+        return self._read(await link.find(f"/batches/{id}", _LARGEST))
+
+    async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
+        """The results that the batch holds."""
+        for path in batch.outputs:
+            for record in (await link.find(path, _LARGEST)).get("results") or []:
+                yield read_result(as_dict(record))
+
+    async def cancel(self, link: Link, id: str) -> None:
+        """Nothing: OpenRouter cancels no batch.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(
+            f"OpenRouter cancels no batch, so batch {id} will be charged; collect it by the same command without "
+            "--batch-cancel (in Python: batch_cancel)"
+        )
+
+    async def delete(self, link: Link, batch: RemoteBatch) -> None:
+        """Delete the batch with its requests and results."""
+        await link.delete(f"/batches/{batch.id}")
+
+    def _read(self, found: Mapping[str, Any]) -> RemoteBatch:
+        batch = OpenAIDialect._read(self, {**found, "errors": {"data": [found.get("error")]}})
+        # Requests are counted during validation, so a new batch may state none.
+        return replace(
+            batch, outputs=(f"/batches/{batch.id}",) if found.get("results") else (), count=batch.count or None
+        )

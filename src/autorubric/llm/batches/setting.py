@@ -19,6 +19,9 @@ POLL = 30.0
 DETACHED = "waiting for the provider: "
 """How the reason of a run begins that left its batches with the provider."""
 
+_WINDOW = 20_000
+"""Items that a run keeps open at least, so that their requests can share a batch."""
+
 CANCELLED = "batches cancelled: "
 """How the reason of a run begins that cancelled its batches."""
 
@@ -70,11 +73,6 @@ class Batching:
         found = (model for model in self.models if model.endpoint.base_url == record.base_url)
         return next((model for model in found if model.endpoint.model == record.served), None)
 
-    @property
-    def window(self) -> int:
-        """Items that a run keeps open, so that their requests can share a batch."""
-        return max(self.size, 20_000)
-
 
 def is_left_open(failure: Failure) -> bool:
     """Whether a call was not made because the run leaves its batches with the provider, or has cancelled them."""
@@ -92,7 +90,7 @@ def batching() -> Batching | None:
 def widened(window: int) -> int:
     """Items to keep open: `window`, or as many as can share a batch."""
     how = batching()
-    return window if how is None else max(window, how.window)
+    return window if how is None else max(window, how.size, _WINDOW)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from uuid import uuid4
 
 from autorubric.core.display import counted
@@ -17,6 +17,7 @@ from autorubric.errors import ConfigError, LedgerError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.descriptors import opened
 from autorubric.files.strict_json import json_bytes, json_value
+from autorubric.llm.billing import Amount
 from autorubric.llm.request import Usage
 
 if TYPE_CHECKING:
@@ -55,15 +56,6 @@ class Entry(NamedTuple):
     def ceiling(self) -> Usage | None:
         """The most tokens that the request can be billed for, or None without a bound."""
         return None if self.prompt < 0 else Usage(self.prompt, self.completion)
-
-    def to_row(self) -> list[Any]:
-        """The entry as JSON values."""
-        return [self.key.hex(), *self[1:]]
-
-    @classmethod
-    def from_row(cls, row: list[Any]) -> Entry:
-        """The entry of `to_row`."""
-        return cls(bytes.fromhex(row[0]), *row[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +115,7 @@ class BatchStore:
         >>> import tempfile
         >>> store = BatchStore(Path(tempfile.mkdtemp()))
         >>> record = store.begin("openai/gpt-5.1", "gpt-5.1", "https://api.openai.com/v1")
-        >>> store.keep(replace(record, state="sent", remote="batch_1"))
+        >>> record = store.keep(replace(record, state="sent", remote="batch_1"))
         >>> [(one.state, one.remote) for one in store.records()]
         [('sent', 'batch_1')]
     """
@@ -148,13 +140,14 @@ class BatchStore:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         return BatchRecord(uuid4().hex[:16], self._run, model, served, base_url)
 
-    def keep(self, record: BatchRecord) -> None:
-        """Put a batch's state on the disk."""
+    def keep(self, record: BatchRecord) -> BatchRecord:
+        """Put a batch's state on the disk; returns it."""
         content = json.dumps(asdict(record), indent=1)
         write_atomically(self._folder / f"{record.id}.json", [content, "\n"], permissions=0o600)
         if not record.is_open:
             for path in (self.requests(record), self._rows(record)):
                 path.unlink(missing_ok=True)
+        return record
 
     def requests(self, record: BatchRecord) -> Path:
         """The file that is sent."""
@@ -166,12 +159,12 @@ class BatchStore:
     def entries(self, record: BatchRecord) -> dict[str, Entry]:
         """What was asked, by custom id."""
         with self._rows(record).open("rb") as file:
-            found = (Entry.from_row(json_value(line)) for line in file)
-            return {entry.key.hex(): entry for entry in found}
+            rows = map(json_value, file)
+            return {key: Entry(bytes.fromhex(key), *rest) for key, *rest in rows}
 
     def writer(self, record: BatchRecord) -> PlanWriter:
         """Takes the requests of a batch."""
-        return PlanWriter(self.requests(record), self._rows(record))
+        return PlanWriter(record, self.requests(record), self._rows(record))
 
     def clear_drafts(self) -> None:
         """Remove files of batches whose plan was never completed."""
@@ -184,32 +177,32 @@ class BatchStore:
 class PlanWriter:
     """Writes the two files of a batch: the requests, and what the ledger needs of each."""
 
-    def __init__(self, requests: Path, rows: Path) -> None:
+    def __init__(self, record: BatchRecord, requests: Path, rows: Path) -> None:
+        self._record = record
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         self._requests = os.fdopen(opened(requests, flags), "wb", 2**20)
         self._rows = os.fdopen(opened(rows, flags), "wb", 2**20)
         self._sha = sha256()
-        self.count = self.size = self.tokens = 0
-        self.cost = 0.0
+        self.count = self.size = 0
+        self.most = Amount()
 
-    def add(self, line: bytes, entry: Entry, cost: float) -> None:
-        """Add a request, its line without an end, and the most that it can cost."""
-        line += b"\n"
+    def add(self, line: bytes, entry: Entry, most: Amount) -> None:
+        """Add a request, its line with its end, and the most that it can cost."""
         self._requests.write(line)
-        self._rows.write(json_bytes(entry.to_row()) + b"\n")
+        self._rows.write(json_bytes([entry.key.hex(), *entry[1:]]) + b"\n")
         self._sha.update(line)
         self.count += 1
         self.size += len(line)
-        self.tokens += 0 if entry.ceiling is None else entry.ceiling.total_tokens
-        self.cost += cost
+        self.most = self.most.plus(most)
 
-    def close(self, record: BatchRecord) -> BatchRecord:
+    def close(self) -> BatchRecord:
         """Put both files on the disk, and return the record with their sums."""
         for file in (self._requests, self._rows):
             with file:
                 file.flush()
                 os.fsync(file.fileno())
-        return replace(record, count=self.count, sha=self._sha.hexdigest(), tokens=self.tokens, cost=self.cost)
+        tokens, cost = self.most
+        return replace(self._record, count=self.count, sha=self._sha.hexdigest(), tokens=tokens, cost=cost)
 
 
 def _read(path: Path) -> BatchRecord:

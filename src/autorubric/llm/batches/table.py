@@ -8,9 +8,7 @@ from autorubric.errors import ConfigError
 from autorubric.llm.batches.anthropic import AnthropicDialect
 from autorubric.llm.batches.dialect import BatchDialect, Limits
 from autorubric.llm.batches.gemini import GeminiDialect
-from autorubric.llm.batches.mistral import MistralDialect
-from autorubric.llm.batches.openai import OpenAIDialect
-from autorubric.llm.batches.openrouter import OpenRouterDialect
+from autorubric.llm.batches.openai import MistralDialect, OpenAIDialect, OpenRouterDialect
 from autorubric.llm.http.providers import Endpoint
 
 

@@ -60,6 +60,11 @@ class ChatModel:
     form after a refusal, at most once for each parameter of a model, and requests that hit a rate limit. While a call
     waits it takes no place from others.
 
+    Attributes:
+        name: the canonical `provider/model` string.
+        endpoint: where requests are sent.
+        secrets: what messages must not show.
+
     Example:
         >>> model = ChatModel(LLMConfig("vllm/Qwen/Qwen3-8B", temperature=0.0), environ={})
         >>> model.name, model.identity()[:3]
@@ -82,6 +87,7 @@ class ChatModel:
         """
         self._config = config = dataclasses.replace(config)
         self.endpoint = resolve(config, environ)
+        self.name = self.endpoint.name
         if self.endpoint.is_builtin:
             raise ConfigError(f"model {self.endpoint.name!r} runs in this process and has no endpoint")
         self._parameters = sampling(config, self.endpoint.provider)
@@ -95,23 +101,20 @@ class ChatModel:
         self._url = self.endpoint.url("/chat/completions")
         proxy_for(self._url)
         self._headers = _headers(config, self.endpoint)
-        hidden = (self._key, *(v for v in config.extra_headers.values() if self._is_hidden(v)))
-        self._secrets = tuple(secret for secret in hidden if secret)
+        shown = without_secrets(config.extra_headers).values()
+        hidden = (self._key, *(value for value in config.extra_headers.values() if value not in shown))
+        self.secrets = tuple(secret for secret in hidden if secret)
         known = find_price(self.endpoint, self._endpoints.prices)
         self._price = stated_price(config.prices) if config.prices else known
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
-        self._limiter.join(self, self._allowance())
+        most = config.max_parallel_requests or self._endpoints.max_in_flight
+        self._limiter.join(self, Allowance(most, config.requests_per_minute, config.tokens_per_minute))
         self._account = self._endpoints.account_limit(self.endpoint)
         self._account.join(self, config.max_parallel_requests)
         self._endpoints.model_opened()
         self._closed = False
         self._completion = _GUESSED_COMPLETION  # mean tokens of the last completions
         attempts.trace_calls()
-
-    @property
-    def name(self) -> str:
-        """The canonical `provider/model` string."""
-        return self.endpoint.name
 
     def __repr__(self) -> str:
         return f"ChatModel({self.name!r} at {self.endpoint.base_url})"
@@ -249,7 +252,7 @@ class ChatModel:
             self._limiter.heard(place, readings(answer.headers))
             outcome: Reply | Fault = self._read(request, answer, latency)
         except TransportError as error:
-            fault = transport_fault(error, *self._secrets)
+            fault = transport_fault(error, *self.secrets)
             outcome = dataclasses.replace(fault, latency=time.perf_counter() - started)
         finally:
             reservation.count_waiting(1)
@@ -263,7 +266,7 @@ class ChatModel:
 
     def _read(self, request: Request, answer: HttpReply, latency: float) -> Reply | Fault:
         """The reply in a response, or the fault if it has none."""
-        outcome = http_fault(answer, *self._secrets) or read_reply(answer.body, latency, self._secrets)
+        outcome = http_fault(answer, *self.secrets) or read_reply(answer.body, latency, self.secrets)
         if isinstance(outcome, Fault):
             fault = not_found(outcome, self.endpoint) if outcome.status == 404 else outcome
             return dataclasses.replace(fault, latency=latency)
@@ -300,7 +303,7 @@ class ChatModel:
         """The reply without unbelievable token counts; the first one is logged."""
         if not self._dialect.miscounts:
             self._dialect.miscounts = True
-            stated = redacted(quoted_usage(body), *self._secrets)
+            stated = redacted(quoted_usage(body), *self.secrets)
             _log.warning(
                 "%s: a reply has no believable token counts (usage: %s). Such replies are charged at their "
                 "worst case: a token for each byte of the prompt, and max_tokens.",
@@ -357,14 +360,6 @@ class ChatModel:
         if isinstance(most, int):
             return prompt + min(most, int(_GUESSED_COMPLETION))
         return prompt + round(self._completion)
-
-    def _allowance(self) -> Allowance:
-        config = self._config
-        most = config.max_parallel_requests or self._endpoints.max_in_flight
-        return Allowance(most, config.requests_per_minute, config.tokens_per_minute)
-
-    def _is_hidden(self, value: str) -> bool:
-        return value not in without_secrets(self._config.extra_headers).values()
 
     def _checked_identity(self) -> tuple[Any, ...]:
         config, thinking = self._config, self._config.get_thinking_config()

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from autorubric.files.descriptors import connections_left
-from autorubric.llm.http.lease import Lease
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
+from autorubric.llm.sharing import Lease, sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,9 @@ class Allowance:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
 
-    def strictest(self, other: Allowance) -> Allowance:
-        """The lower of each limit; None means unlimited."""
-        return Allowance(
-            min(self.in_flight, other.in_flight),
-            _lower(self.requests_per_minute, other.requests_per_minute),
-            _lower(self.tokens_per_minute, other.tokens_per_minute),
-        )
 
-
-def _lower(one: float | None, other: float | None) -> float | None:
-    return min((x for x in (one, other) if x is not None), default=None)
+def _strictest(limits: Iterable[float | None]) -> float | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 class Bucket:
@@ -164,7 +156,7 @@ class Place(NamedTuple):
 
 
 class Slots:
-    """Concurrent requests shared by several queues; `total` is None for no limit.
+    """Concurrent requests shared by several queues, which lower `free` themselves; `total` is None for no limit.
 
     A queue that finds no free slot leaves a callback, which runs once when one is free; queues take turns.
     """
@@ -172,10 +164,6 @@ class Slots:
     def __init__(self, total: int | None = None) -> None:
         self.free: float = math.inf if total is None else total
         self._waiting: dict[Callable[[], None], None] = {}
-
-    def take(self) -> None:
-        """Take a free slot."""
-        self.free -= 1
 
     def give(self, count: int = 1) -> None:
         """Return slots."""
@@ -201,8 +189,10 @@ class Limiter:
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, slots: Slots | None = None, account: str = ""
     ) -> None:
-        self._lease = Lease(clock, account)
-        self.pace = Pace(self._lease.processes)
+        shared = sharing.get()
+        self._lease = None if shared is None else Lease(shared, clock, account)
+        self._processes = 1 if shared is None else shared.processes
+        self.pace = Pace(self._processes)
         self.in_flight = 0
         self.answered = False
         self._clock = clock
@@ -273,14 +263,16 @@ class Limiter:
 
     def passed(self, place: Place) -> None:
         """A call was not refused."""
-        self._lease.passed()
+        if self._lease is not None:
+            self._lease.passed()
         self.pace.passed(place.sent, self._clock())
 
     def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
         """A call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
         self.pace.refused(place.sent, now, retry_after)
-        self._lease.refused(self.pace.delay(now) if self.pace.is_closed else None)
+        if self._lease is not None:
+            self._lease.refused(self.pace.delay(now) if self.pace.is_closed else None)
         if self.pace.closed_for(now) >= PATIENCE:
             waiting, self._waiting = self._waiting, deque()
             for one, _ in waiting:
@@ -292,10 +284,15 @@ class Limiter:
         self.pace.withdrawn(place.sent)
 
     def _recompute(self) -> None:
-        found: Allowance | None = None
-        for allowance in self._allowances.values():
-            found = allowance if found is None else found.strictest(allowance)
-        if found is None or found == self._allowance:
+        allowances = list(self._allowances.values())
+        if not allowances:
+            return
+        found = Allowance(
+            min(one.in_flight for one in allowances),
+            _strictest(one.requests_per_minute for one in allowances),
+            _strictest(one.tokens_per_minute for one in allowances),
+        )
+        if found == self._allowance:
             return
         now = self._clock()
         before, self._allowance = self._allowance, found
@@ -309,7 +306,7 @@ class Limiter:
             self._pump()
 
     def _bucket(self, per_minute: float | None, now: float) -> Bucket | None:
-        return None if per_minute is None else Bucket(per_minute / self._lease.processes, now)
+        return None if per_minute is None else Bucket(per_minute / self._processes, now)
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Forget the calls and waiters of a closed event loop."""
@@ -320,9 +317,10 @@ class Limiter:
         self.in_flight = 0
 
     def _delay(self, tokens: int, now: float) -> float:
-        delay = self._lease.delay(now)
+        lease = self._lease
+        delay = 0.0 if lease is None else lease.delay(now)
         # What passed here, next to other processes, tells little of the rate: with a lease, that rate counts.
-        if self.pace.is_closed or not self._lease.is_rated:
+        if self.pace.is_closed or lease is None or not lease.is_rated:
             delay = max(delay, self.pace.delay(now))
         if self._requests is not None:
             delay = max(delay, self._requests.delay(1, now))
@@ -334,8 +332,9 @@ class Limiter:
 
     def _admit(self, tokens: int, now: float) -> Place:
         self.in_flight += 1
-        self._slots.take()
-        self._lease.took(now)
+        self._slots.free -= 1
+        if self._lease is not None:
+            self._lease.took(now)
         self._quotas["requests"].take(1, now)
         place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens, now))
         if self._requests is not None:

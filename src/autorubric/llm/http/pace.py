@@ -112,6 +112,7 @@ class Pace:
 
     Attributes:
         rate: requests per second; infinite until a limit shows.
+        is_closed: whether the endpoint refuses everything.
 
     Example:
         >>> pace = Pace()
@@ -136,7 +137,7 @@ class Pace:
         self._passed = 0  # the last request that is known not to have been refused
         self._slowest = 0.0  # seconds that refusals take
         # Closed or open, and the request that tries which.
-        self._closed = self._confirmed = False
+        self.is_closed = self._confirmed = False
         self._gap = FIRST_GAP
         self._closed_at = self._try_at = self._stop = -math.inf
         self._tried: Sent | None = None
@@ -153,9 +154,9 @@ class Pace:
 
     def delay(self, now: float) -> float:
         """Seconds until the next request may be sent; 0 when it may be sent now."""
-        if self._closed:
+        if self.is_closed:
             wait = self._closed_for(now)
-            if self._closed:
+            if self.is_closed:
                 return wait
         self._raise(now)
         self._held |= self._next > now
@@ -176,7 +177,7 @@ class Pace:
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
         self._purse = min(self._purse + SPENDS + self._background, PURSE)
-        if self._closed:
+        if self.is_closed:
             self._tried = sent
         elif self.rate != math.inf:
             late = max(_LATE_TIMER, 0.5 / self.rate)
@@ -197,19 +198,19 @@ class Pace:
         self._was_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
             self._still_closed(now)
-        elif not self._closed and sent.number > self._opened.sent:
+        elif not self.is_closed and sent.number > self._opened.sent:
             if self._is_one_of_many(sent.number):
                 self._close(now)
             elif sent.number > self._changed.sent:
                 self._weigh(now)
-        if self._closed:
+        if self.is_closed:
             self._stop = max(self._stop, sent.at + max(0.0, (retry_after or 0.0) - ROUNDED_UP))
 
     def passed(self, sent: Sent, now: float) -> None:
         """The request was not refused; what left after the last refused one shows that the endpoint is open."""
         self._passed = max(self._passed, sent.number)
         self._replies += 1
-        if self._closed and sent.at > self._closed_at:
+        if self.is_closed and sent.at > self._closed_at:
             self._open(now)
 
     def withdrawn(self, sent: Sent) -> None:
@@ -218,14 +219,9 @@ class Pace:
         if self._tried is not None and sent.number == self._tried.number:
             self._tried = None
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the endpoint refuses everything."""
-        return self._closed
-
     def closed_for(self, now: float) -> float:
         """Seconds since the endpoint closed; 0 while it is open."""
-        return now - self._closed_at if self._closed else 0.0
+        return now - self._closed_at if self.is_closed else 0.0
 
     def _was_not_accepted(self, sent: Sent) -> None:
         for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
@@ -253,15 +249,15 @@ class Pace:
         return any(sum(first <= n < first + of for n in near) >= needed for first in near)
 
     def _close(self, now: float) -> None:
-        self._closed, self._confirmed, self._tried = True, False, None
+        self.is_closed, self._confirmed, self._tried = True, False, None
         self._closed_at, self._stop = now, -math.inf
         self._gap = max(FIRST_GAP, (self._window or min(now - self._opened.at, LONGEST_WINDOW)) / 50, 1 / self.rate)
         self._try_at = now + self._gap
 
     def _still_closed(self, now: float) -> None:
-        if not self._closed:  # this refusal was slower than others
+        if not self.is_closed:  # this refusal was slower than others
             self.rate, self._window, self._opened = self._before
-            self._closed = True
+            self.is_closed = True
         self._confirmed, self._tried = True, None
         self._gap *= WIDENING
         self._try_at = now + self._gap
@@ -278,7 +274,7 @@ class Pace:
         return 0.0
 
     def _open(self, now: float) -> None:
-        self._closed, self._next = False, now
+        self.is_closed, self._next = False, now
         self._before = self.rate, self._window, self._opened
         # It opened between the last refusal and now. The earlier moment gives the higher rate, and only a
         # rate that is too high is put right by the next measurement.

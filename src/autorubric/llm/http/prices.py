@@ -188,19 +188,9 @@ class Price:
         return whole / 1_000_000
 
 
-def price_table(path: str | Path | None = None) -> dict[str, Price]:
-    """Prices by `provider/model`: the built-in ones, overridden by those of a user's YAML file."""
-    table = dict(builtin_prices(date.today()))
-    if path is not None:
-        table.update((name, stated_price(row)) for name, row in _rows(path).items())
-    return table
-
-
-def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
-    """The prices in a user's file by model, as `LLMConfig` takes them."""
-    if path is None:
-        return {}
-    return {name: {key: row[key] for key in _PRICES if key in row} for name, row in _rows(path).items()}
+def price_table() -> Mapping[str, Price]:
+    """Prices by `provider/model` that are in effect today; `LLMConfig.prices` overrides them."""
+    return builtin_prices(date.today())
 
 
 def find_price(endpoint: Endpoint, table: Mapping[str, Price]) -> Price | None:
@@ -241,24 +231,27 @@ def _price(row: Mapping[str, Any]) -> Price:
     return Price(row["input"], row["output"], row.get("cached"), row.get("cache_write"), tiers, batch)
 
 
-def _rows(path: str | Path) -> dict[str, dict[str, Any]]:
-    """The checked entries of a user's file."""
+def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
+    """The prices in a user's YAML file by model, as `LLMConfig` takes them; none without a file.
+
+    Raises:
+        MissingFileError: the file does not exist.
+        ConfigError: it is not a table of prices.
+    """
+    if path is None:
+        return {}
     try:
         rows = read_document(path, what="Price file")
     except MissingFileError:
         raise
     except InputError as error:
         raise ConfigError(error.problems) from None
-    return _checked(rows, str(path))
-
-
-def _checked(rows: Any, source: str) -> dict[str, dict[str, Any]]:
     if not isinstance(rows, dict):
-        raise ConfigError(f"{source}: expected prices by 'provider/model'")
-    problems = [f"{source}: {name}: {why}" for name, row in rows.items() if (why := _row_problem(row))]
+        raise ConfigError(f"{path}: expected prices by 'provider/model'")
+    problems = [f"{path}: {name}: {why}" for name, row in rows.items() if (why := _row_problem(row))]
     if problems:
         raise ConfigError(problems)
-    return {str(name): row for name, row in rows.items()}
+    return {str(name): {key: row[key] for key in _PRICES if key in row} for name, row in rows.items()}
 
 
 def stated_price(row: Mapping[str, Any]) -> Price:

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.env_file import environment
 from autorubric.llm.http.secrets import (
     HiddenHeaders,
     Secret,
     checked_base_url,
+    environment,
     is_loopback,
     is_private,
     is_secret_header,
@@ -319,12 +319,6 @@ keys_used: ContextVar[set[str] | None] = ContextVar("keys_used", default=None)
 """Takes the names of the variables whose keys are used, where somebody wants to know."""
 
 
-def _note_used(variable: str) -> None:
-    names = keys_used.get()
-    if names is not None:
-        names.add(variable)
-
-
 def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
     if config.api_key and config.api_key.strip():
         return checked_key(config.api_key, "api_key")
@@ -332,7 +326,8 @@ def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, st
         variables = (config.api_key_env,)
     for variable in variables:
         if environ.get(variable, "").strip():
-            _note_used(variable)
+            if (names := keys_used.get()) is not None:
+                names.add(variable)
             return checked_key(environ[variable], variable)
     if config.api_key_env:
         raise ConfigError(f"no key for {config.model}: set {config.api_key_env}")

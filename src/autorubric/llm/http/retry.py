@@ -225,21 +225,6 @@ def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def same_refusal(first: Fault | None, second: Fault) -> bool:
-    """Whether an endpoint failed twice in the same way on one request, so that a third attempt would too.
-
-    Only HTTP 500 with equal words counts, numbers and request ids aside: some servers report this way that they
-    cannot parse their model's output.
-    Words about load, and gateway statuses, say nothing about the request.
-    """
-    if first is None or (first.status, _NUMBERED.sub("#", first.text)) != (
-        second.status,
-        _NUMBERED.sub("#", second.text),
-    ):
-        return False
-    return second.status == 500 and second.kind == "server" and not _PASSING.search(second.text)
-
-
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds to wait by `Retry-After` (a number or an HTTP date), capped; None if unusable."""
     milliseconds = _finite(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
@@ -348,8 +333,14 @@ def not_found(fault: Fault, endpoint: Endpoint) -> Fault:
 
 
 def final_if_same(before: Fault | None, fault: Fault) -> Fault:
-    """The fault, which ends the call if the previous attempt met the same refusal."""
-    if not same_refusal(before, fault):
+    """The fault, which ends the call if the previous attempt met the same one: a third attempt would too.
+
+    Only HTTP 500 with equal words counts, numbers and request ids aside: some servers report this way that they
+    cannot parse their model's output. Words about load, and gateway statuses, say nothing about the request.
+    """
+    if before is None or (fault.status, fault.kind) != (500, "server") or before.status != 500:
+        return fault
+    if _NUMBERED.sub("#", before.text) != _NUMBERED.sub("#", fault.text) or _PASSING.search(fault.text):
         return fault
     return replace(fault, message=f"{fault.message} (the same response twice)", again=False)
 

@@ -6,14 +6,15 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
-from autorubric.llm.records.call_rows import unpack_failure, unseal
+from autorubric.llm.records.call_rows import unpack_failure, unpack_reply, unseal
+from autorubric.llm.records.database import read_note
 from autorubric.llm.request import Failure, Usage
 
 
@@ -103,9 +104,7 @@ def read_totals(connection: sqlite3.Connection) -> list[Totals]:
 
 def read_spent(connection: sqlite3.Connection) -> Spent:
     """All calls, tokens and dollars, worst cases and lost calls included."""
-    lost = connection.execute("SELECT value FROM meta WHERE name = ?", (f"note:{LOST}",)).fetchall()
-    _, recorded = read_spent_since(connection, 0)
-    return recorded.plus(Spent(*json.loads(lost[0][0]))) if lost else recorded
+    return read_spent_since(connection, 0)[1].plus(Spent(*read_note(connection, LOST) or ()))
 
 
 def read_spent_since(connection: sqlite3.Connection, call: int, role: str | None = None) -> tuple[int, Spent]:
@@ -126,6 +125,43 @@ def read_failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
                 failure = Failure(status, "the endpoint's message is damaged in the ledger", http_status, attempts)
             yield FailedCall(item, role, model, failure)
             last = call
+
+
+Price: TypeAlias = Callable[[Usage], float | None]
+"""Dollars of a call by its tokens."""
+
+_UNPRICED = """
+    SELECT id, key, status, data, digest, token_bound FROM calls JOIN payloads USING (id)
+    WHERE model = ? AND id > ? AND cost IS NULL AND (
+        (status = 'ok' AND prompt_tokens IS NOT NULL) OR (status != 'ok' AND cost_bound IS NULL AND token_bound > 0))
+    ORDER BY id LIMIT 500"""
+
+_COST, _BOUND = (f"UPDATE calls SET {column} = ? WHERE id = ?" for column in ("cost", "cost_bound"))
+
+
+def price_calls(prices: Mapping[str, Price], connection: sqlite3.Connection) -> None:
+    """Give a cost to the calls of some models that have none: by their tokens, or by the most they can have taken.
+
+    Args:
+        prices: by the name of a model.
+        connection: in a transaction.
+    """
+    for model, price in prices.items():
+        last = 0
+        while page := connection.execute(_UNPRICED, (model, last)).fetchall():
+            for last, key, status, data, digest, tokens in page:
+                if status != "ok":
+                    connection.execute(_BOUND, (_most(price, tokens), last))
+                    continue
+                with contextlib.suppress(LedgerError):  # a damaged reply is requested again
+                    usage = unpack_reply(unseal(key, data, digest), fresh=False).usage
+                    connection.execute(_COST, (None if usage is None else price(usage), last))
+
+
+def _most(price: Price, tokens: int) -> float | None:
+    """The most dollars that a number of tokens can cost."""
+    both = [price(Usage(tokens, 0)), price(Usage(0, tokens))]
+    return None if None in both else max(cost for cost in both if cost is not None)
 
 
 _LENGTH = 256  # bytes; longer than any five numbers, and written at once

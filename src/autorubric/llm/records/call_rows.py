@@ -155,19 +155,21 @@ class SealedRow(NamedTuple):
 
 def columns_of(row: CallRow) -> tuple[Any, ...]:
     """The values of `CALL_COLUMNS`."""
-    outcome, bound = row.outcome, row.token_bound
+    outcome = row.outcome
     status: tuple[str, int | None] = (_OK, None)
     reply: Reply | None
     if isinstance(outcome, Failure):
         status, reply = (outcome.kind, outcome.status), outcome.reply
     else:
         reply = outcome
-    names = (row.key, _text(row.item), _text(row.role), _text(row.model), row.draw, row.reask)
+    texts = [text if text.isascii() else _utf8(text) for text in (row.item, row.role, row.model)]
+    names = (row.key, *texts, row.draw, row.reask)
     usage = None if reply is None else reply.usage
-    counts = _UNKNOWN if usage is None else tuple([_int64(count) for count in _counts(usage)[:4]])
+    used = _UNKNOWN if usage is None else _counts(usage)[:4]
+    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
+    *counts, bound = [n if n is None else max(-_INT64_MAX, min(n, _INT64_MAX)) for n in (*used, row.token_bound)]
     cost, latency = (None, None) if reply is None else (reply.cost, reply.latency)
-    bounds = (row.cost_bound, None if bound is None else _int64(bound))
-    return (*names, *status, outcome.attempts, *counts, cost, *bounds, latency, row.at)
+    return (*names, *status, outcome.attempts, *counts, cost, row.cost_bound, bound, latency, row.at)
 
 
 def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
@@ -233,14 +235,9 @@ def _counts(usage: Usage) -> tuple[int, ...]:
     return (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
 
 
-def _int64(number: int) -> int:
-    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
-    return max(-_INT64_MAX, min(number, _INT64_MAX))
-
-
-def _text(value: str) -> str:
+def _utf8(text: str) -> str:
     # SQLite accepts only UTF-8, and ids can contain lone surrogates.
-    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def compute_digest(name: bytes, data: bytes) -> bytes:

@@ -31,7 +31,8 @@ class GroupCommit:
     look recorded that is not.
 
     `write` puts a batch into the tables and returns its results, which `after_commit` gets before futures resolve;
-    `turn` is held during each transaction. Only the thread uses the connection until `close` returns.
+    `turn` is held during each transaction. Only the thread uses the connection until `close` returns. `broken` says
+    why a batch could not be written.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class GroupCommit:
         self._changed = threading.Condition()
         self._queue: list[tuple[Any, _Waiter]] = []
         self._closing = False
-        self._broken: str | None = None
+        self.broken: str | None = None
         self._thread = threading.Thread(target=self._run, name="autorubric-ledger", daemon=True)
         self._thread.start()
 
@@ -81,15 +82,10 @@ class GroupCommit:
 
     def check(self) -> None:
         """Raise a `LedgerError` if the thread can no longer write."""
-        if self._broken is not None:
-            raise LedgerError(self._broken)
+        if self.broken is not None:
+            raise LedgerError(self.broken)
         if self._closing:
             raise LedgerError("the ledger is closed")
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether a batch could not be written."""
-        return self._broken is not None
 
     def close(self) -> None:
         """Commit what is queued and end the thread."""
@@ -104,7 +100,7 @@ class GroupCommit:
             results, problem = self._commit(batch)
             if problem is not None:
                 with self._changed:
-                    self._broken = problem
+                    self.broken = problem
                     batch += self._queue
                     self._queue = []
             _acknowledge([waiter for _, waiter in batch], results, problem)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -17,7 +18,9 @@ from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.records.call_rows import CallRow, SealedRow, columns_of, compress, compute_digest, pack_outcome
-from autorubric.llm.records.lock import release_and_remove, try_lock
+from autorubric.llm.records.commits import run_transaction, translate_write_errors
+from autorubric.llm.records.database import insert_rows
+from autorubric.llm.records.lock import folders_of_processes, release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 
 if TYPE_CHECKING:
@@ -131,23 +134,22 @@ class InFlightLog:
 
     Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
     may. A slot that cannot be written is skipped. Without a directory nothing is logged.
+
+    Attributes:
+        is_open: whether rows are logged.
     """
 
     def __init__(self, directory: Path | None) -> None:
-        self._directory = directory
+        self.is_open = directory is not None
+        self._directory = directory or Path()
         self._lock: BaseFileLock | None = None
         self._file: int | None = None
         self._slots: dict[bytes, int] = {}
         self._free: list[int] = []
 
-    @property
-    def is_open(self) -> bool:
-        """Whether rows are logged."""
-        return self._directory is not None
-
     def put(self, row: CallRow) -> None:
         """Log the worst case of a call that is in flight from now on, in place of an earlier one."""
-        if self._directory is None:
+        if not self.is_open:
             return
         if len(row.item) > _LONGEST_NAME or len(row.model) > _LONGEST_NAME:
             row = replace(row, item=row.item[:_LONGEST_NAME], model=row.model[:_LONGEST_NAME])
@@ -165,24 +167,24 @@ class InFlightLog:
 
     def close(self, *, remove: bool) -> None:
         """Close the file; `remove` deletes it, unless a call is still in flight."""
-        if self._file is not None and self._directory is not None:
+        if self._file is not None:
             os.close(self._file)
             self._file = None
             if remove and not self._slots:
                 (self._directory / _IN_FLIGHT_FILE).unlink(missing_ok=True)
-        self._directory = None
+        self.is_open = False
         if self._lock is not None:
             release_and_remove(self._lock)
             self._lock = None
 
     def _write(self, slot: int, content: bytes) -> None:
-        if self._directory is None:
+        if not self.is_open:
             return
         try:
             if self._file is None:
                 self._lock = try_lock(self._directory / _IN_FLIGHT_LOCK)
                 if self._lock is None:
-                    self._directory = None
+                    self.is_open = False
                     return
                 self._file = opened(self._directory / _IN_FLIGHT_FILE, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             written_at(self._file, content, slot * _SLOT)
@@ -264,3 +266,41 @@ def _read_slots(path: Path) -> Iterator[LoggedRow]:
     content = memoryview(path.read_bytes())
     for start in range(0, len(content), _SLOT):
         yield from _read_frames(content[start : start + _SLOT])
+
+
+_SINCE = "SELECT key, at FROM calls WHERE at >= ? ORDER BY at"
+
+
+def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | None) -> None:
+    """Record what killed processes did not commit, and the calls that they had in flight.
+
+    Args:
+        connection: writes the ledger.
+        directory: the directory of the ledger.
+        logs: the folder of one of several processes, to take in no other; None for all.
+    """
+    folders = [directory, *folders_of_processes(directory)] if logs is None else [logs]
+    for folder in folders:
+        arrived: dict[bytes, float] = {}
+
+        def uncommitted(left: list[LoggedRow], arrived: dict[bytes, float] = arrived) -> None:
+            arrived.update((one.key, one.at) for one in left)
+            _take_in(connection, {}, left)
+
+        recover_uncommitted(folder, uncommitted)
+        # Another process may have made the same call after the kill, so the ledger does not tell whether this one
+        # has ended. The process's own log does: it still has what was committed last.
+        of_one = None if folder == directory else arrived
+        recover_in_flight(folder, partial(_take_in, connection, of_one))
+
+
+def _take_in(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
+    """Record the rows that are not on record, apart from calls that have `ended` since: None asks the ledger."""
+    known = connection.execute(_SINCE, (min(one.at for one in left),)).fetchall()
+    if ended is None:
+        ended = dict(known)
+    on_record = set(known)
+    missing = [one.unpack() for one in left if (one.key, one.at) not in on_record and ended.get(one.key, 0) < one.at]
+    if missing:
+        with translate_write_errors(connection):
+            run_transaction(connection, lambda: insert_rows(connection, missing))

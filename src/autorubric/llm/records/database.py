@@ -1,4 +1,4 @@
-"""The ledger's SQLite file: schema, version, connections, inserts, and lookup by key."""
+"""The ledger's SQLite file: schema, version, connections, what is written and read, and recovery from damage."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from autorubric.errors import LedgerError
 from autorubric.files.descriptors import TOO_MANY_FILES, can_open_more
-from autorubric.llm.records.call_rows import CALL_COLUMNS, DAMAGED, SealedRow, compute_digest
+from autorubric.llm.records.call_rows import CALL_COLUMNS, DAMAGED, SealedRow, compute_digest, seal, unseal
 
 VERSION = 1
 CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -156,15 +156,20 @@ def insert_rows(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> li
     return numbers
 
 
-def insert_note(name: str, value: str, connection: sqlite3.Connection) -> None:
-    """Store JSON text under a name, replacing the previous one."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note:{name}", value))
+def read_note(connection: sqlite3.Connection, name: str, place: str = "main") -> Any:
+    """The value that a ledger keeps under a name, or None; `place` is `main`, or the name of an attached file."""
+    found = connection.execute(f"SELECT value FROM {place}.meta WHERE name = ?", (f"note:{name}",)).fetchall()
+    return json.loads(found[0][0]) if found else None
+
+
+def insert_note(name: str, value: Any, connection: sqlite3.Connection) -> None:
+    """Store a JSON value under a name, replacing the previous one."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note:{name}", json.dumps(value)))
 
 
 def unite_note(name: str, value: Any, united: Callable[[Any, Any], Any], connection: sqlite3.Connection) -> None:
     """Store what `united` makes of the JSON value under a name (None where there is none) and another one."""
-    found = connection.execute("SELECT value FROM meta WHERE name = ?", (f"note:{name}",)).fetchall()
-    insert_note(name, json.dumps(united(json.loads(found[0][0]) if found else None, value)), connection)
+    insert_note(name, united(read_note(connection, name), value), connection)
 
 
 def mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:
@@ -191,6 +196,57 @@ def _build_statements(rows: int) -> tuple[str, str]:
 
 
 _STATEMENTS = {rows: _build_statements(rows) for rows in _AT_ONCE}
+
+
+class ImportRow(NamedTuple):
+    """A value from another pipeline's files for a slot of a record; `inputs` digests what it was made from."""
+
+    record: str
+    slot: str
+    inputs: bytes
+    value: Any
+
+
+def insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:
+    """Record values, replacing earlier imports of the same slots."""
+    for record, slot, inputs, value in rows:
+        sealed = seal(_name(record, slot, inputs), value)
+        connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
+
+
+def read_import(connection: sqlite3.Connection, record: str, slot: str) -> tuple[bytes, Any] | None:
+    """The inputs' digest and the value imported for a record's slot, or None.
+
+    Raises:
+        LedgerError: the value is damaged.
+    """
+    query = "SELECT inputs, data, digest FROM imports WHERE record = ? AND slot = ?"
+    found = connection.execute(query, (record, slot)).fetchall()
+    if not found:
+        return None
+    inputs, data, digest = found[0]
+    return inputs, unseal(_name(record, slot, inputs), data, digest)
+
+
+def _name(record: str, slot: str, inputs: bytes) -> bytes:
+    return f"{record}\0{slot}\0".encode("utf-8", "surrogatepass") + inputs
+
+
+_OBSERVED = "SELECT id, at, data, digest FROM observations WHERE kind = ? AND id > ? ORDER BY id LIMIT 2000"
+
+
+def insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Connection) -> None:
+    """Append a JSON value to those of its kind."""
+    query = "INSERT INTO observations(kind, at, data, digest) VALUES (?, ?, ?, ?)"
+    connection.execute(query, (kind, at, *seal(kind.encode(), value)))
+
+
+def read_observations(connection: sqlite3.Connection, kind: str, after: int) -> Iterator[tuple[float, Any]]:
+    """The observations of a kind behind number `after`, with their times, a page at a time."""
+    last = after
+    while page := connection.execute(_OBSERVED, (kind, last)).fetchall():
+        for last, at, data, digest in page:  # noqa: B007 (the next page starts there)
+            yield at, unseal(kind.encode(), data, digest)
 
 
 _LOG = logging.getLogger("autorubric.ledger")

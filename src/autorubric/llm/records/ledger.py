@@ -3,72 +3,64 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.accounts import (
-    FailedCall,
-    Spent,
-    SpentFile,
-    Totals,
-    read_failed_calls,
-    read_spent,
-    read_spent_since,
-    read_totals,
-)
+from autorubric.llm.records.accounts import FailedCall, SpentFile, price_calls, read_failed_calls
 from autorubric.llm.records.call_rows import CallRow, SealedRow, unpack_reply, unseal
-from autorubric.llm.records.changes import Changes
 from autorubric.llm.records.commits import GroupCommit
-from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog
+from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog, take_in_logs
 from autorubric.llm.records.database import (
     MARK,
+    ImportRow,
     connect,
+    insert_imports,
+    insert_observation,
     insert_rows,
     mark_corruption,
     mark_damaged,
     prepare,
+    read_import,
     recover,
     translate_read_errors,
     unite_note,
 )
-from autorubric.llm.records.imports import ImportRow, insert_imports, read_import
 from autorubric.llm.records.key_index import Inserted, KeyIndex, has_intact_replies
-from autorubric.llm.records.lock import LEDGER_FILE, Claims, WriteLock, private_file
-from autorubric.llm.records.observations import insert_observation, read_observations
-from autorubric.llm.records.pricing import price_calls
-from autorubric.llm.records.recovery import take_in_logs
+from autorubric.llm.records.lock import LEDGER_FILE, Changes, Claims, WriteLock, private_file
+from autorubric.llm.records.view import OBSERVED_BEFORE, LedgerView, ledger_view
 from autorubric.llm.request import Model, Reply, Usage
 from autorubric.llm.sharing import sharing
-
-if TYPE_CHECKING:
-    from autorubric.llm.records.view import LedgerView
 
 Write: TypeAlias = Callable[[sqlite3.Connection], None]
 
 FILE_NAME = LEDGER_FILE
-OBSERVED_BEFORE = "observed_before"
-"""The note that holds the number of the last observation of a run that was replaced."""
+
 _LOG = logging.getLogger("autorubric.ledger")
 
 LINGER = 0.02
 """Seconds a commit waits for more calls when calls are frequent."""
 
 
-class Ledger:
+class Ledger(LedgerView):
     """The record of a run's model calls: one SQLite file, one writer thread.
 
-    `find` and the sums read on the caller's thread. A reply is a hit once `record` returns, in this session
+    `find` and what a view offers read on the caller's thread. A reply is a hit once `record` returns, in this session
     and in every later one; a reply that a killed process had received is a hit in the next session. Damage is a
     `LedgerError`, never a wrong reply.
+
+    Attributes:
+        folder: of the file; None in memory.
+        in_flight: what calls in flight may cost.
+        claims: of requests under way, where other processes use the ledger.
+        changes: whether other processes have written to it.
 
     Example:
         >>> import asyncio
@@ -88,9 +80,9 @@ class Ledger:
         shared: bool = False,
         logs: Path | None = None,
     ) -> None:
-        self._place, self._writing, self._reading, self._turn = connections
-        self._shared, self._folder = shared, directory
-        self._reads = translate_read_errors(self._place, directory)
+        place, self._writing, reading, self._turn = connections
+        super().__init__(reading, place, directory)
+        self._shared, self.folder = shared, directory
         self._opened = ExitStack()
         self._base: LedgerView | None = None
         logged = logs if shared else directory
@@ -135,13 +127,18 @@ class Ledger:
 
     @classmethod
     def _open_in(cls, directory: Path, *, linger: float, shared: bool, logs: Path | None) -> Ledger:
+        path = directory / FILE_NAME
         with ExitStack() as opened:
-            connections = _connect(directory, opened)
+            turn = opened.enter_context(closing(WriteLock(directory)))
+            with translate_read_errors(str(path), directory):
+                with turn:
+                    writing = connect(path)
+                opened.callback(_close_writing, writing, turn)
+                reading = opened.enter_context(closing(connect(path)))
+            connections = _Connections(str(path), writing, reading, turn)
             ledger = cls(connections, directory, linger=linger, shared=shared, logs=logs)
             base = sharing.get()
             if base is not None and base.base is not None:
-                from autorubric.llm.records.view import ledger_view
-
                 ledger._base = opened.enter_context(ledger_view(base.base))
             ledger._opened = opened.pop_all()
         return ledger
@@ -158,9 +155,9 @@ class Ledger:
         """The recorded reply under `key`, or None; it is `fresh` if this session paid for it."""
         self._commits.check()
         try:
-            found = self._keys.find(self._reading, key)
+            found = self._keys.find(self._connection, key)
             if found is None and self._shared and self._caught_up():
-                found = self._keys.find(self._reading, key)
+                found = self._keys.find(self._connection, key)
         except sqlite3.Error as error:
             self._reads.refuse(error)
         if found is None:
@@ -178,7 +175,7 @@ class Ledger:
 
     def _caught_up(self) -> bool:
         """Whether other processes have recorded replies since the last call."""
-        return self.changes.has_new_rows() and self._keys.catch_up(self._reading)
+        return self.changes.has_new_rows() and self._keys.catch_up(self._connection)
 
     async def record(self, row: CallRow) -> None:
         """Return when `row` is on the disk; a `LedgerError` if it cannot be written, and for all later rows."""
@@ -198,7 +195,7 @@ class Ledger:
         self._commits.check()
         with self._reads:
             try:
-                return read_import(self._reading, record, slot)
+                return read_import(self._connection, record, slot)
             except LedgerError:
                 _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
                 return None
@@ -209,7 +206,7 @@ class Ledger:
         if prices and self.spent().unpriced:
             self._commits.write(partial(price_calls, prices))
             if self._spent_file is not None:
-                self._spent_file.reread(self._reading)
+                self._spent_file.reread(self._connection)
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
@@ -218,11 +215,8 @@ class Ledger:
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
-        with self._reads:
-            found = self._reading.execute("SELECT value FROM meta WHERE name = ?", (f"note:{name}",)).fetchall()
-        if not found and self._base is not None:
-            return self._base.find_note(name)
-        return json.loads(found[0][0]) if found else None
+        found = super().find_note(name)
+        return self._base.find_note(name) if found is None and self._base is not None else found
 
     def observe(self, kind: str, value: Any) -> None:
         """Queue a JSON value seen during the run, after those of its kind, without waiting."""
@@ -233,62 +227,38 @@ class Ledger:
         """Wait until what was observed so far is on the disk."""
         self._commits.write(lambda connection: None)
 
-    def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
-        """The committed observations of a kind since the run was last replaced, with their times."""
-        with self._reads:
-            yield from read_observations(self._reading, kind, int(self.find_note(OBSERVED_BEFORE) or 0))
-
     def begin_observations(self) -> None:
         """Let readers skip what was observed so far; it stays in the file."""
-        with self._reads:
-            found = self._reading.execute("SELECT coalesce(max(id), 0) FROM observations").fetchall()
-        self.keep_note(OBSERVED_BEFORE, found[0][0])
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of the file; None in memory."""
-        return self._folder
+        self.keep_note(OBSERVED_BEFORE, self._query("SELECT coalesce(max(id), 0) FROM observations")[0][0])
 
     @property
     def count(self) -> int:
         """Calls recorded by all sessions, failed ones included."""
-        with self._reads:
-            number: int = self._reading.execute("SELECT coalesce(max(id), 0) FROM calls").fetchall()[0][0]
-        return number
+        return int(self._query("SELECT coalesce(max(id), 0) FROM calls")[0][0])
 
     @property
     def is_intact(self) -> bool:
         """Whether every recorded reply matches its digest; reads all of them."""
         with self._reads:
-            return has_intact_replies(self._reading)
-
-    def totals(self) -> list[Totals]:
-        """Calls, tokens and cost of all sessions, by role and model."""
-        with self._reads:
-            return read_totals(self._reading)
-
-    def spent(self, role: str | None = None) -> Spent:
-        """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
-        with self._reads:
-            return read_spent(self._reading) if role is None else read_spent_since(self._reading, 0, role)[1]
+            return has_intact_replies(self._connection)
 
     def keep_spent(self, file: SpentFile) -> None:
         """Also write the sums of `spent` to a file from now on."""
         with self._reads:
-            file.begin(self._reading)
+            file.begin(self._connection)
         self._spent_file = file
 
     def failures(self) -> Iterator[FailedCall]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
         with self._reads:
-            yield from read_failed_calls(self._reading)
+            yield from read_failed_calls(self._connection)
 
     def close(self) -> None:
         """Commit what is queued and close the file; closing twice is harmless."""
         self._commits.close()
         if self._uncommitted is not None:
-            self._uncommitted.close(remove=not self._commits.is_broken)
-        self.in_flight.close(remove=not self._commits.is_broken)
+            self._uncommitted.close(remove=self._commits.broken is None)
+        self.in_flight.close(remove=self._commits.broken is None)
         self.claims.close()
         if self._spent_file is not None:
             self._spent_file.close()
@@ -313,9 +283,7 @@ class Ledger:
 
     def _set_aside(self, key: bytes, call: int) -> None:
         """Remove a damaged reply and log it; its cost still counts."""
-        with self._reads:
-            query = "SELECT item, role, model FROM calls WHERE id = ?"
-            whose = self._reading.execute(query, (call,)).fetchall() or [("?", "?", "?")]
+        whose = self._query("SELECT item, role, model FROM calls WHERE id = ?", call) or [("?", "?", "?")]
         self._commits.write(partial(mark_damaged, key, call))
         self._keys.forget(key)
         message = "%s: the reply of call %d (item %r, %s, %s) is damaged; it is set aside and requested again"
@@ -332,7 +300,7 @@ class Ledger:
                     thing(self._writing)
                     results.append(None)
         except sqlite3.DatabaseError as error:
-            mark_corruption(self._folder, error)
+            mark_corruption(self.folder, error)
             raise
         return results
 
@@ -355,31 +323,14 @@ class _Connections(NamedTuple):
     turn: AbstractContextManager[object]
 
 
-def _connect(directory: Path, opened: ExitStack) -> _Connections:
-    path = directory / FILE_NAME
-    turn = WriteLock(directory)
-    opened.callback(turn.close)
-    with translate_read_errors(str(path), directory):
-        with turn:
-            writing = connect(path)
-        opened.callback(_close_writing, writing, turn)
-        reading = connect(path)
-        opened.callback(reading.close)
-    return _Connections(str(path), writing, reading, turn)
-
-
 def _last(before: Any, now: Any) -> Any:
     return now
 
 
 def _recover(path: Path) -> None:
-    turn = WriteLock(path.parent)
-    try:
-        with translate_read_errors(str(path)), turn:
-            if path.with_name(MARK).exists():  # no other process has recovered it meanwhile
-                recover(path)
-    finally:
-        turn.close()
+    with closing(WriteLock(path.parent)) as turn, translate_read_errors(str(path)), turn:
+        if path.with_name(MARK).exists():  # no other process has recovered it meanwhile
+            recover(path)
 
 
 def _close_writing(writing: sqlite3.Connection, turn: WriteLock) -> None:

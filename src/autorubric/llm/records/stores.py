@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.llm.records.call_rows import CallRow
-from autorubric.llm.records.changes import Changes
 from autorubric.llm.records.crash_logs import InFlightLog
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import Claims
+from autorubric.llm.records.lock import Changes, Claims
 from autorubric.llm.request import Reply
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -14,7 +13,7 @@ from autorubric.llm import budget, limits
 from autorubric.llm.records.accounts import LOST, Spent
 from autorubric.llm.records.call_rows import CALL_COLUMNS, SealedRow
 from autorubric.llm.records.commits import run_transaction, translate_write_errors
-from autorubric.llm.records.database import connect, insert_note, insert_rows
+from autorubric.llm.records.database import connect, insert_note, insert_rows, read_note
 from autorubric.llm.records.key_index import KeyIndex
 from autorubric.llm.records.ledger import FILE_NAME
 
@@ -69,7 +68,7 @@ def add_ledger(directory: Path, other: Path, name: str) -> None:
 
 def _next_copy(connection: sqlite3.Connection, other: Path, name: str) -> tuple[Callable[[], None], bool]:
     """What copies the next calls, and the notes, in one transaction, and whether these are the last."""
-    merged: dict[str, Any] = read_note(connection, "main", _MERGED) or {}
+    merged: dict[str, Any] = read_note(connection, _MERGED) or {}
     before = merged.get(name, {"last": 0, "spans": [], "lost": list(Spent())})
     after = before["last"]
     if after and _mark(connection, after) != before["mark"]:
@@ -77,31 +76,31 @@ def _next_copy(connection: sqlite3.Connection, other: Path, name: str) -> tuple[
     [[here]] = connection.execute("SELECT ifnull(max(id), 0) FROM main.calls").fetchall()
     [[end]] = connection.execute("SELECT ifnull(max(id), 0) FROM other.calls").fetchall()
     last = min(end, after + _AT_ONCE)
-    lost = Spent(*(read_note(connection, "other", LOST) or ()))
+    lost = Spent(*read_note(connection, LOST, "other") or ())
     spans = [*before["spans"], *([[here, here + last - after]] if last > after else [])]
     merged[name] = {"last": last, "mark": last and _mark(connection, last), "spans": spans, "lost": lost}
     notes = {_MERGED: merged, **_united_notes(connection), **_generations(connection, other)}
     more = lost.beyond(Spent(*before["lost"]))
     if more != Spent():
-        notes[LOST] = more.plus(Spent(*(read_note(connection, "main", LOST) or ())))
+        notes[LOST] = more.plus(Spent(*read_note(connection, LOST) or ()))
 
     def copy() -> None:
         for statement in (_CALLS, _PAYLOADS):
             connection.execute(statement, {"offset": here - after, "after": after, "last": last})
         connection.execute(_IMPORTS)
         for note, value in notes.items():
-            insert_note(note, json.dumps(value), connection)
+            insert_note(note, value, connection)
 
     return copy, last == end
 
 
 def _united_notes(connection: sqlite3.Connection) -> dict[str, Any]:
     places = ("main", "other")
-    taken = [read_note(connection, place, _TAKEN_OVER) or {} for place in places]
+    taken = [read_note(connection, _TAKEN_OVER, place) or {} for place in places]
     return {
         _TAKEN_OVER: {name: max(one.get(name, 0) for one in taken) for name in {**taken[0], **taken[1]}},
-        limits.NOTE: limits.united(*(read_note(connection, place, limits.NOTE) or () for place in places)),
-        budget.NOTE: budget.united(*(read_note(connection, place, budget.NOTE) or {} for place in places)),
+        limits.NOTE: limits.united(*(read_note(connection, limits.NOTE, place) or () for place in places)),
+        budget.NOTE: budget.united(*(read_note(connection, budget.NOTE, place) or {} for place in places)),
     }
 
 
@@ -125,10 +124,10 @@ def add_rows(
     with translate_write_errors(connection):
         last = added_up_to(connection, name)
         new = [SealedRow(call[0], tuple(call), data, digest) for at, *call, data, digest in rows if at > last]
-        marks = read_note(connection, "main", _ADDED) or {}
+        marks = read_note(connection, _ADDED) or {}
         united = {limits.NOTE: limits.united, budget.NOTE: budget.united}
         kept = {
-            note: unite(read_note(connection, "main", note) or type(notes[note])(), notes[note])
+            note: unite(read_note(connection, note) or type(notes[note])(), notes[note])
             for note, unite in united.items()
             if notes.get(note)
         }
@@ -137,7 +136,7 @@ def add_rows(
         def add() -> None:
             insert_rows(connection, new)
             for note, value in kept.items():
-                insert_note(note, json.dumps(value), connection)
+                insert_note(note, value, connection)
 
         run_transaction(connection, add)
         [[waiting]] = connection.execute(_WAITING).fetchall()
@@ -148,7 +147,7 @@ def add_rows(
 
 def added_up_to(connection: sqlite3.Connection, name: str) -> int:
     """The id of the last call that `add_rows` added under a name; 0 for none."""
-    marks = read_note(connection, "main", _ADDED) or {}
+    marks = read_note(connection, _ADDED) or {}
     return int(marks.get(name, 0))
 
 
@@ -160,8 +159,8 @@ def _generations(connection: sqlite3.Connection, other: Path) -> dict[str, Any]:
     """The notes on starting over, which must be equal in all ledgers: replies are found under their keys."""
     found = {}
     for name in _STARTED_OVER:
-        theirs = read_note(connection, "other", name) or 0
-        ours = read_note(connection, "main", name)
+        theirs = read_note(connection, name, "other") or 0
+        ours = read_note(connection, name)
         if ours is not None and ours != theirs:
             raise InputError(
                 f"{other}: its replies were requested again {theirs} times, and those of the other shards {ours} "
@@ -178,11 +177,11 @@ def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]
         connection.executemany("INSERT INTO names VALUES (?, ?)", names.items())
 
         def rename() -> None:
-            merged = read_note(connection, "main", _MERGED) or {}
+            merged = read_note(connection, _MERGED) or {}
             for first, last in merged[name]["spans"]:
                 connection.execute(_RENAME, (first, last, role))
             merged[name]["spans"] = []
-            insert_note(_MERGED, json.dumps(merged), connection)
+            insert_note(_MERGED, merged, connection)
 
         run_transaction(connection, rename)
 
@@ -191,15 +190,3 @@ def _mark(connection: sqlite3.Connection, call: int) -> list[Any]:
     """What tells a call from that of another ledger with the same number."""
     found = connection.execute("SELECT hex(key), at FROM other.calls WHERE id = ?", (call,)).fetchall()
     return list(found[0]) if found else []
-
-
-def read_note(connection: sqlite3.Connection, place: str, name: str) -> Any:
-    """The value that a ledger keeps under a name, or None.
-
-    Args:
-        connection: to the file.
-        place: `main`, or the name of an attached file.
-        name: of the note.
-    """
-    found = connection.execute(f"SELECT value FROM {place}.meta WHERE name = ?", (f"note:{name}",)).fetchall()
-    return json.loads(found[0][0]) if found else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -13,12 +12,20 @@ from typing import Any, NamedTuple
 from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import size_of_plain
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.llm.records.accounts import Spent, Totals, read_spent, read_totals
+from autorubric.llm.records.accounts import Spent, Totals, read_spent, read_spent_since, read_totals
 from autorubric.llm.records.call_rows import unpack_failure, unpack_reply, unseal
-from autorubric.llm.records.database import check_version, has_tables, translate_read_errors
-from autorubric.llm.records.ledger import FILE_NAME, OBSERVED_BEFORE
-from autorubric.llm.records.observations import read_observations
+from autorubric.llm.records.database import (
+    check_version,
+    has_tables,
+    read_note,
+    read_observations,
+    translate_read_errors,
+)
+from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.request import Failure, Reply
+
+OBSERVED_BEFORE = "observed_before"
+"""The note that holds the number of the last observation of a run that was replaced."""
 
 _PACE_SECONDS = 60.0
 _PACE_CALLS = 20_000
@@ -73,12 +80,12 @@ class Pace(NamedTuple):
 
 
 class LedgerView:
-    """A read-only look at a ledger, while another process writes it or after one crashed."""
+    """A look at a ledger, while another process writes it or after one crashed."""
 
-    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, place: str, folder: Path | None = None) -> None:
         self._connection = connection
         self._place = place
-        self._reads = translate_read_errors(place)
+        self._reads = translate_read_errors(place, folder)
 
     def _query(self, query: str, *values: object) -> list[Any]:
         with self._reads:
@@ -89,13 +96,15 @@ class LedgerView:
         self._query("BEGIN")
 
     def totals(self) -> list[Totals]:
-        """Calls, tokens and cost by role and model."""
+        """Calls, tokens and cost of all sessions, by role and model."""
         with self._reads:
             return read_totals(self._connection)
 
-    def spent(self) -> Spent:
-        """All calls, tokens and dollars, worst cases included."""
+    def spent(self, role: str | None = None) -> Spent:
+        """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
         with self._reads:
+            if role is not None:
+                return read_spent_since(self._connection, 0, role)[1]
             return read_spent(self._connection)
 
     def unanswered(self) -> dict[str, int]:
@@ -132,8 +141,8 @@ class LedgerView:
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
-        found = self._query("SELECT value FROM meta WHERE name = ?", f"note:{name}")
-        return json.loads(found[0][0]) if found else None
+        with self._reads:
+            return read_note(self._connection, name)
 
     def calls_about(self, item: str) -> list[RecordedCall]:
         """All calls about an item, in the order in which they ended."""
@@ -198,7 +207,7 @@ def _read_call(row: tuple[Any, ...]) -> RecordedCall:
 @contextmanager
 def ledger_view(directory: Path) -> Iterator[LedgerView]:
     """The ledger in `directory`, opened read-only; an `InputError` if it is missing, damaged or another version's."""
-    path = directory / FILE_NAME
+    path = directory / LEDGER_FILE
     size_of_plain(path, what="Ledger")
     try:
         with translate_read_errors(str(path)), closing(connect_read_only(path)) as connection:

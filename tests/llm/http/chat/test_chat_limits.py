@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from autorubric.llm.http import limiter, pace, retry
-from autorubric.llm.http.with_aiohttp import AiohttpTransport
+from autorubric.llm.http.transport import AiohttpTransport
 from autorubric.llm.request import CallError, Reply
 
 if TYPE_CHECKING:
