@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.record import REF
+from autorubric.dataset.reading import REF
 from autorubric.errors import InputError
 from autorubric.linting.finding import Finding, Rule
 from autorubric.linting.raw_rubric import Place, RawRubric
