@@ -141,8 +141,6 @@ def _document_text(value: Any, extension: str) -> str:
     if extension == ".json":
         return dump_json(value, 2) + "\n"
     if extension == ".toml":
-        from autorubric.formats.containers import dump_toml
-
         return dump_toml(value)
     from autorubric.files.strict_yaml import dump_yaml
 
