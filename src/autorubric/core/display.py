@@ -93,9 +93,9 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def brief_args(fields: Iterable[tuple[str, Any]], most: int = _MOST) -> Iterator[tuple[str | None, Any]]:
-    """What pydantic prints of these fields, so that all of them together are not much longer than `most`."""
-    left = most
+def brief_args(fields: Iterable[tuple[str, Any]]) -> Iterator[tuple[str | None, Any]]:
+    """What pydantic prints of these fields, so that all of them together fit a screen."""
+    left = _MOST
     for name, value in fields:
         text = brief(value)
         left -= len(name) + len(text)
