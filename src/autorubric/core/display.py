@@ -67,7 +67,10 @@ class Displayed(ABC):
         Raises:
             MissingPackageError: pandas is not installed; the extra `pandas` brings it.
         """
-        return dataframe(self._rows())
+        from autorubric.extras import require
+
+        require(["pandas"], "pandas", "to_dataframe()")
+        return import_module("pandas").DataFrame(list(self._rows()))
 
 
 def set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
@@ -177,18 +180,6 @@ def html_text(name: str, text: str | None, most: int = 1200) -> str:
 def _cell(value: Any) -> str:
     text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"<td>{escape(clipped(text, _MOST_IN_CELL))}</td>"
-
-
-def dataframe(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """The rows as a pandas DataFrame.
-
-    Raises:
-        MissingPackageError: pandas is not installed.
-    """
-    from autorubric.extras import require
-
-    require(["pandas"], "pandas", "to_dataframe()")
-    return import_module("pandas").DataFrame(list(rows))
 
 
 def listed(parts: Sequence[str], most: int = _MOST_OF_ONE) -> str:
